@@ -1,0 +1,238 @@
+"""What the core raises, grouped by what the caller does next.
+
+    DeltaError
+    +-- DeltaConcurrentModificationException   another writer won: read again, run again
+    |   +-- ConcurrentWriteException
+    |   +-- ConcurrentAppendException
+    |   +-- ConcurrentDeleteReadException
+    |   +-- ConcurrentDeleteDeleteException
+    |   +-- MetadataChangedException
+    |   +-- ProtocolChangedException
+    |   +-- ConcurrentTransactionException
+    +-- MaxCommitAttemptsExceededError         separate the jobs, or raise the budget
+    +-- DeltaAnalysisError                     fix the call                     (ValueError)
+    |   +-- SchemaMismatchError                fix the data, or let the schema evolve
+    |   +-- InvalidPredicateError
+    |   +-- ConstraintViolationError           rows break a rule of the table
+    |   +-- VersionNotFoundError               ask for a version that exists
+    |   +-- TimestampOutOfRangeError           ask for a time that the log covers
+    |   +-- TableExistsError                   mode "error" met a table  (FileExistsError)
+    |   +-- AppendOnlyError
+    +-- TableNotFoundError                     check the path             (FileNotFoundError)
+    +-- UnsupportedFeatureError                use a client that knows the feature
+    +-- CorruptLogError                        repair the log: the file is named
+    |   +-- CorruptCommitError
+    |   +-- CorruptCheckpointError
+    |   +-- LogGapError
+    +-- DataFileMissingError                   restore the file           (FileNotFoundError)
+
+`CommitOutcomeUnknownError` is the store's own: `lakelog.logstores.errors`. Names that end in
+`Exception` are Delta's (package `io.delta.exceptions`); the others are ours.
+
+Every message says what was wrong, where (path and version), and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakelog.logstores.errors import CommitOutcomeUnknownError
+
+__all__ = [
+    "AppendOnlyError",
+    "CommitOutcomeUnknownError",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "ConstraintViolationError",
+    "CorruptCheckpointError",
+    "CorruptCommitError",
+    "CorruptLogError",
+    "DataFileMissingError",
+    "DeltaAnalysisError",
+    "DeltaConcurrentModificationException",
+    "DeltaError",
+    "InvalidPredicateError",
+    "LogGapError",
+    "MaxCommitAttemptsExceededError",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "SchemaMismatchError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "TimestampOutOfRangeError",
+    "UnsupportedFeatureError",
+    "VersionNotFoundError",
+]
+
+
+class DeltaError(Exception):
+    """Base of everything that `lakelog.core` raises of its own.
+
+    `fields` keeps the values that the message was made of, by name, so that a handler reads
+    values and never parses text; it survives pickling.
+    """
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        """Set the message; every keyword becomes an entry of `fields`."""
+        super().__init__(message)
+        self.fields: dict[str, Any] = fields
+
+    def __getattr__(self, name: str) -> Any:
+        """Give an entry of `fields` as an attribute: `error.version`, `error.path`."""
+        fields = self.__dict__.get("fields", {})
+        try:
+            return fields[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}") from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from message and fields."""
+        return _rebuild, (type(self), self.args[0], self.fields)
+
+
+def _rebuild(cls: type[DeltaError], message: str, fields: dict[str, Any]) -> DeltaError:
+    return cls(message, **fields)
+
+
+class DeltaConcurrentModificationException(DeltaError):  # noqa: N818  # Delta's name
+    """Another transaction committed something that this one must not ignore.
+
+    Nothing of this transaction is in the table. Read the table again and repeat the job.
+
+    Fields: `table` (path), `version` (the winner's), `commit_info` (the winner's, a dict, or
+    `None`).
+    """
+
+    condition: str = ""
+    """The error condition of delta-spark, as `DELTA_CONCURRENT_APPEND`."""
+
+    @property
+    def winning_version(self) -> int | None:
+        """The version that the winner committed."""
+        return self.fields.get("version")
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException):
+    """A transaction that can't be rebased met another commit."""
+
+    condition = "DELTA_CONCURRENT_WRITE"
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException):
+    """Files were added to a part of the table that this transaction read."""
+
+    condition = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+    """A file that this transaction read was removed."""
+
+    condition = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+    """A file that this transaction removes was removed already."""
+
+    condition = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class MetadataChangedException(DeltaConcurrentModificationException):
+    """Schema, partitioning or properties of the table changed."""
+
+    condition = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException):
+    """The protocol of the table changed, or the table was created meanwhile."""
+
+    condition = "DELTA_PROTOCOL_CHANGED"
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException):
+    """Another writer recorded progress for the same application, or the same domain."""
+
+    condition = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class MaxCommitAttemptsExceededError(DeltaError):
+    """The commit lost too many races, or ran out of its time budget. Nothing was committed."""
+
+
+class DeltaAnalysisError(DeltaError, ValueError):
+    """The call can't be carried out as given; nothing was touched."""
+
+
+class SchemaMismatchError(DeltaAnalysisError):
+    """Data and table disagree on columns; the message shows the difference column by column."""
+
+
+class InvalidPredicateError(DeltaAnalysisError):
+    """A filter that can't be parsed, names an unknown column, or compares unlike types."""
+
+
+class ConstraintViolationError(DeltaAnalysisError):
+    """Rows break NOT NULL, a CHECK constraint, or the predicate of `replaceWhere`."""
+
+
+class VersionNotFoundError(DeltaAnalysisError):
+    """The version does not exist, or can't be rebuilt any more.
+
+    Fields: `table`, `version`, `earliest`, `latest`.
+    """
+
+
+class TimestampOutOfRangeError(DeltaAnalysisError):
+    """The time lies before the first or after the last commit that can be read."""
+
+
+class TableExistsError(DeltaAnalysisError, FileExistsError):
+    """A table stands where a new one was to be made."""
+
+
+class AppendOnlyError(DeltaAnalysisError):
+    """`delta.appendOnly` is set and the commit removes data."""
+
+
+class TableNotFoundError(DeltaError, FileNotFoundError):
+    """No Delta table at the path."""
+
+    def __str__(self) -> str:
+        """The message itself: `FileNotFoundError` would print errno and file name."""
+        return str(self.args[0])
+
+
+class UnsupportedFeatureError(DeltaError):
+    """The table needs features that this client does not have.
+
+    Fields: `table`, `features` (names, sorted), `access` ("read" or "write").
+    """
+
+
+class CorruptLogError(DeltaError):
+    """The log can't be trusted; the message names the file.
+
+    Fields: `table`, `path`, `version`.
+    """
+
+
+class CorruptCommitError(CorruptLogError):
+    """A commit file is torn, empty, or no JSON."""
+
+
+class CorruptCheckpointError(CorruptLogError):
+    """A checkpoint can't be read and nothing older stands in for it."""
+
+
+class LogGapError(CorruptLogError):
+    """Commit files are missing between those that exist."""
+
+
+class DataFileMissingError(DeltaError, FileNotFoundError):
+    """The log lists a data file that the storage does not have."""
+
+    def __str__(self) -> str:
+        """The message itself."""
+        return str(self.args[0])

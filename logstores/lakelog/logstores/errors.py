@@ -1,0 +1,87 @@
+"""What a store raises, grouped by what the caller does next.
+
+    LogStoreError
+    +-- CommitOutcomeUnknownError    read the file back before anything else
+    +-- UnsafeLogStoreError          choose another store, or say that there is one writer
+    +-- LogStoreConfError            fix the conf                             (ValueError)
+    |   +-- InvalidLogStoreConfError        class and scheme keys at once
+    |   +-- InconsistentLogStoreConfError   two spellings, two values
+    |   +-- UnknownLogStoreKeyError         a key that nobody reads
+    |   +-- LogStoreClassError              a class that can't be found, imported or made
+    +-- MissingExtraError            install the extra                        (ImportError)
+
+Beside these a store raises the built-in `FileExistsError` (lost the race: rebase, next
+version), `FileNotFoundError` and `OSError`.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CommitOutcomeUnknownError",
+    "InconsistentLogStoreConfError",
+    "InvalidLogStoreConfError",
+    "LogStoreClassError",
+    "LogStoreConfError",
+    "LogStoreError",
+    "MissingExtraError",
+    "UnknownLogStoreKeyError",
+    "UnsafeLogStoreError",
+]
+
+
+class LogStoreError(Exception):
+    """Base of everything that `lakelog.logstores` raises of its own."""
+
+
+class CommitOutcomeUnknownError(LogStoreError):
+    """A write whose outcome could not be settled: it may have landed, or may land yet.
+
+    Nothing that the write refers to may be deleted.
+    """
+
+    def __init__(self, path: str, evidence: str) -> None:
+        """Name the file and what was seen of it."""
+        super().__init__(
+            f"the outcome of writing {path} is unknown: {evidence}. "
+            "Read that file before anything else: if it holds this writer's txnId the write "
+            "landed. Delete no data file that it may refer to."
+        )
+        self.path = path
+        self.evidence = evidence
+
+    def __reduce__(self) -> tuple[type[CommitOutcomeUnknownError], tuple[str, str]]:
+        """Rebuild from the two values, so that it survives a process boundary."""
+        return type(self), (self.path, self.evidence)
+
+
+class UnsafeLogStoreError(LogStoreError):
+    """The store excludes fewer writers than the job needs."""
+
+
+class LogStoreConfError(LogStoreError, ValueError):
+    """The conf that chooses or sets up a store is wrong."""
+
+
+class InvalidLogStoreConfError(LogStoreConfError):
+    """A global class and a class per scheme are both set (DELTA_INVALID_LOGSTORE_CONF)."""
+
+
+class InconsistentLogStoreConfError(LogStoreConfError):
+    """One key, with and without `spark.`, has two values (DELTA_INCONSISTENT_LOGSTORE_CONFS)."""
+
+
+class UnknownLogStoreKeyError(LogStoreConfError):
+    """A key under `delta.logStore.` that nobody reads."""
+
+
+class LogStoreClassError(LogStoreConfError):
+    """The class that the conf names can't be found, imported, or constructed."""
+
+
+class MissingExtraError(LogStoreError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        """Name the extra that brings it."""
+        super().__init__(f"{needed_for} needs an extra: pip install 'lakelog[{extra}]'")
+        self.extra = extra
