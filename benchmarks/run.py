@@ -1,0 +1,90 @@
+"""Run the benchmarks and put their tables into RESULTS.md.
+
+    python benchmarks/run.py [core] [spark] [--folder DIR] [--rows N]
+
+Each part replaces its own section of the file and leaves the other as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import commits
+import imports
+import races
+from measure import HEADER, Measurement
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+INTRODUCTION = """# Results
+
+Ratios of medians from one run, lakelog's figure over the peer's; the rows say what was reached.
+Absolute times belong to the machine named, and carry over to no other.
+"""
+
+
+def _machine() -> str:
+    return (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, {datetime.now(UTC).date()}"
+    )
+
+
+def _section(name: str, command: str, measurements: list[Measurement], prose: list[str]) -> str:
+    rows = [m.row() for m in measurements]
+    parts = [f"`{command}` on {_machine()}.", *prose, "\n".join([HEADER, *rows])]
+    return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
+
+
+def _publish(name: str, section: str) -> None:
+    text = RESULTS.read_text() if RESULTS.exists() else INTRODUCTION
+    pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->\n", re.DOTALL)
+    if pattern.search(text):
+        text = pattern.sub(lambda _: section, text)
+    else:
+        titles = {"core": "## Commits", "spark": "## Spark"}
+        text += f"\n{titles[name]}\n\n{section}"
+    RESULTS.write_text(text)
+    print(section)
+
+
+def main() -> int:
+    """Run what was asked for; the exit code says whether all targets were reached."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["core", "spark"])
+    parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    missed = 0
+    if "core" in args.parts:
+        print("core: commits, races, import", flush=True)
+        found = [*commits.measure(args.folder), *races.measure(args.folder)]
+        prose = [imports.measure()]
+        _publish("core", _section("core", "python benchmarks/run.py core", found, prose))
+        missed += sum(not m.reached for m in found)
+    if "spark" in args.parts:
+        import spark
+
+        sys.path.insert(0, str(HERE.parent / "tests"))
+        from support import delta_spark
+
+        print("spark: writes and scans against delta-spark", flush=True)
+        peer = delta_spark.installed()
+        found, versions = spark.measure(
+            args.folder, str(peer.python), ",".join(map(str, peer.jars)), args.rows
+        )
+        _publish("spark", _section("spark", "python benchmarks/run.py spark", found, [versions]))
+        missed += sum(not m.reached for m in found)
+    print(f"{missed} target(s) missed" if missed else "all targets reached")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,154 @@
+"""Spark writes and scans: lakelog and delta-spark, each in a warm process, in turns."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from measure import Measurement
+
+HERE = Path(__file__).parent
+
+
+def make_source(path: Path, rows: int) -> None:
+    """Eight columns (two long, int, two double, two string, timestamp) in eight files."""
+    path.mkdir(parents=True)
+    per_file = rows // 8
+    for part in range(8):
+        start = part * per_file
+        i = pa.array(range(start, start + per_file), pa.int64())
+        mixed = pc.bit_wise_and(pc.multiply(i, 2654435761), 0x7FFFFFFF)
+        category = pc.bit_wise_and(pc.shift_right(mixed, 7), 1023)
+        twenty = pc.subtract(category, pc.multiply(pc.divide(category, 20), 20))
+        table = pa.table(
+            {
+                "l1": i,
+                "l2": mixed,
+                "i1": pc.cast(pc.bit_wise_and(mixed, 1023), pa.int32()),
+                "d1": pc.divide(pc.cast(mixed, pa.float64(), safe=False), 1000.0),
+                "d2": pc.sin(pc.cast(mixed, pa.float64(), safe=False)),
+                "s1": pc.binary_join_element_wise(
+                    "cat", pc.utf8_lpad(pc.cast(twenty, pa.string()), 2, "0"), "_"
+                ),
+                "s2": pc.binary_join_element_wise("name", pc.cast(mixed, pa.string()), "-"),
+                "t1": pc.cast(pc.add(pc.multiply(i, 1_000_000), 10**15), pa.timestamp("us", "UTC")),
+            }
+        )
+        pq.write_table(table, path / f"part-{part}.parquet", row_group_size=per_file)
+
+
+class _Engine:
+    """A running `engine.py`."""
+
+    def __init__(self, python: str, arguments: list[str], log: Path) -> None:
+        self._log = log.open("w")
+        self._process = subprocess.Popen(
+            [python, str(HERE / "engine.py"), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            bufsize=1,
+        )
+        ready = self._answer()
+        self.version: str = ready["ready"]
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the engine ended; its log is {self._log.name}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def run(self, op: str, **job: Any) -> tuple[float, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"op": op, **job}) + "\n")
+        answer = self._answer()
+        return answer["seconds"], answer["result"]
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+def _job_table(root: Path, engine: str, op: str, stand: dict[str, str]) -> str:
+    """Scans and one-row appends go to a standing table, big writes to a fresh one."""
+    if op in ("scan_two", "count"):
+        return stand[f"{engine}/write"]
+    if op == "one_row":
+        return stand.setdefault(f"{engine}/one_row", str(root / f"{engine}-one-row"))
+    return str(root / f"{engine}-{op}-{uuid.uuid4().hex[:8]}")
+
+
+def measure(
+    folder: Path, peer_python: str, peer_jars: str, rows: int = 5_000_000, rounds: int = 4
+) -> tuple[list[Measurement], str]:
+    """Measure all Spark work; the second value names the versions."""
+    targets = [
+        ("write", f"Spark write, {rows:,} rows x 8 columns", 0.6, rounds),
+        ("write_partitioned", "the same, partitioned by 20 values", 0.6, rounds),
+        ("scan_two", "scan of two columns", 0.25, rounds + 1),
+        ("one_row", "one-row Spark write", 0.4, 9),
+    ]
+    root = Path(tempfile.mkdtemp(dir=folder))
+    engines: dict[str, _Engine] = {}
+    try:
+        source = root / "source"
+        make_source(source, rows)
+        engines["lakelog"] = _Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        jars = ["delta", "--jars", peer_jars]
+        engines["delta"] = _Engine(peer_python, jars, root / "delta.log")
+        engines["tuned"] = _Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
+        stand: dict[str, str] = {}
+        seconds: dict[tuple[str, str], list[float]] = {}
+        for op, _, _, repeats in targets:
+            for i in range(repeats + 2):
+                results = set()
+                for name, engine in engines.items():
+                    table = _job_table(root, name, op, stand)
+                    took, result = engine.run(op, table=table, source=str(source))
+                    results.add(json.dumps(result))
+                    if i >= 2:
+                        seconds.setdefault((name, op), []).append(took)
+                    if op.startswith("write"):
+                        old = stand.get(f"{name}/{op}")
+                        stand[f"{name}/{op}"] = table
+                        if old:
+                            shutil.rmtree(old, ignore_errors=True)
+                if len(results) != 1:
+                    raise RuntimeError(f"{op}: the engines disagree: {results}")
+            print(f"  {op}: done", flush=True)
+        measurements = []
+        for peer in ("delta", "tuned"):
+            label = "delta-spark" if peer == "delta" else "delta-spark, snapshotPartitions=2"
+            for op, work, target, _ in targets:
+                measurements.append(
+                    Measurement(work, label, seconds["lakelog", op], seconds[peer, op], target)
+                )
+        versions = (
+            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions, two warm-ups each."
+        )
+        return measurements, versions
+    finally:
+        for engine in engines.values():
+            engine.close()
+        shutil.rmtree(root, ignore_errors=True)
