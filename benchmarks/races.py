@@ -6,9 +6,8 @@ import multiprocessing
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pyarrow as pa
@@ -16,6 +15,9 @@ from deltalake.transaction import AddAction, CommitProperties
 from measure import Measurement
 
 from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCHEMA = pa.schema([pa.field("a", pa.int64())])
 PROPERTIES = {"delta.checkpointInterval": "1000000"}

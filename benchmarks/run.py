@@ -70,14 +70,14 @@ def main() -> int:
         _publish("core", _section("core", "python benchmarks/run.py core", found, prose))
         missed += sum(not m.reached for m in found)
     if "spark" in args.parts:
-        import spark
+        import versus_delta
 
         sys.path.insert(0, str(HERE.parent / "tests"))
         from support import delta_spark
 
         print("spark: writes and scans against delta-spark", flush=True)
         peer = delta_spark.installed()
-        found, versions = spark.measure(
+        found, versions = versus_delta.measure(
             args.folder, str(peer.python), ",".join(map(str, peer.jars)), args.rows
         )
         _publish("spark", _section("spark", "python benchmarks/run.py spark", found, [versions]))
