@@ -1,0 +1,141 @@
+"""What a commit says that it did: the operation's name, parameters and metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Operation"]
+
+_CHANGES_DATA = frozenset(
+    {
+        "CLONE",
+        "CONVERT",
+        "CREATE TABLE AS SELECT",
+        "DELETE",
+        "MERGE",
+        "RESTORE",
+        "STREAMING UPDATE",
+        "TRUNCATE",
+        "UPDATE",
+        "WRITE",
+    }
+)
+_REPARTITIONS = frozenset({"CLONE", "Manual Update", "RENAME COLUMN"})
+
+
+def _empty() -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """The provenance of a commit, as `DESCRIBE HISTORY` shows it.
+
+    `name` is one of Delta's operation names (`WRITE`, `DELETE`, …) or any other text. A parameter
+    is a JSON value; those that Delta writes as JSON *text* (a list of columns, a schema) go
+    through `json_text`, which the class methods here do. A parameter that is `None` is left out.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=_empty)
+    metrics: Mapping[str, int | str] = field(default_factory=_empty)
+    user_metadata: str | None = None
+
+    @classmethod
+    def write(
+        cls,
+        mode: str,
+        partition_by: Sequence[str] = (),
+        *,
+        predicate: str | None = None,
+        dynamic_overwrite: bool = False,
+        overwrite_schema: bool = False,
+        merge_schema: bool = False,
+        metrics: Mapping[str, int | str] | None = None,
+        user_metadata: str | None = None,
+    ) -> Operation:
+        """A batch write.
+
+        Args:
+            mode: `Append`, `Overwrite`, `ErrorIfExists` or `Ignore`.
+            partition_by: the partition columns that the writer named.
+            predicate: the text of `replaceWhere`.
+            dynamic_overwrite: whether only the partitions met in the data are replaced.
+            overwrite_schema: whether the write may replace the schema.
+            merge_schema: whether the write may widen the schema.
+            metrics: `numFiles`, `numOutputRows`, `numOutputBytes`, …
+            user_metadata: the user's own note.
+        """
+        return cls(
+            name="WRITE",
+            parameters={
+                "mode": mode,
+                "partitionBy": json_text(list(partition_by)),
+                "predicate": predicate,
+                # Delta records these three only where they are set.
+                "isDynamicPartitionOverwrite": True if dynamic_overwrite else None,
+                "canOverwriteSchema": True if overwrite_schema else None,
+                "canMergeSchema": True if merge_schema else None,
+            },
+            metrics=metrics or {},
+            user_metadata=user_metadata,
+        )
+
+    @classmethod
+    def create_table(
+        cls,
+        partition_by: Sequence[str] = (),
+        *,
+        properties: Mapping[str, str] | None = None,
+        description: str | None = None,
+        managed: bool = False,
+        user_metadata: str | None = None,
+    ) -> Operation:
+        """A table made without data."""
+        return cls(
+            name="CREATE TABLE",
+            parameters={
+                "partitionBy": json_text(list(partition_by)),
+                "clusterBy": json_text([]),
+                "description": description,
+                "isManaged": str(managed).lower(),
+                "properties": json_text(dict(properties or {})),
+            },
+            user_metadata=user_metadata,
+        )
+
+    @classmethod
+    def manual(cls, *, user_metadata: str | None = None) -> Operation:
+        """A commit whose actions somebody made by hand."""
+        return cls(name="Manual Update", user_metadata=user_metadata)
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether this kind of operation changes rows, whatever its actions say."""
+        return self.name in _CHANGES_DATA or "REPLACE TABLE" in self.name
+
+    @property
+    def may_change_partitioning(self) -> bool:
+        """Whether the operation may give an existing table other partition columns."""
+        if "REPLACE TABLE" in self.name or self.name in _REPARTITIONS:
+            return True
+        return self.name == "WRITE" and bool(self.parameters.get("canOverwriteSchema"))
+
+    def json_parameters(self) -> dict[str, Any]:
+        """`commitInfo.operationParameters`."""
+        return {key: value for key, value in self.parameters.items() if value is not None}
+
+    def json_metrics(self) -> dict[str, str]:
+        """`commitInfo.operationMetrics`: every value is text."""
+        return {key: str(value) for key, value in self.metrics.items()}
+
+
+def json_text(value: Any) -> str:
+    """A parameter that Delta keeps as JSON text within the JSON (a list of columns, a schema)."""
+    return orjson.dumps(value).decode()
