@@ -1,0 +1,209 @@
+"""The names of a table: its URI, the files of its log, and the paths of its data files.
+
+A *table URI* and everything made from it is spelled as `lakelog.logstores` wants it: a full URI
+that is not percent-encoded, or a plain absolute path for local tables. The `path` of an action
+is another thing: a URI that *is* percent-encoded, relative to the table or absolute
+(PROTOCOL.md, "Add File and Remove File"). Only the functions of this module cross over.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+__all__ = [
+    "LAST_CHECKPOINT",
+    "LOG_FOLDER",
+    "LogFileKind",
+    "LogFileName",
+    "canonical_path",
+    "checkpoint_name",
+    "checkpoint_path",
+    "commit_name",
+    "commit_path",
+    "data_path",
+    "encode_path",
+    "log_path",
+    "normalize_table_uri",
+    "parse_log_name",
+]
+
+LOG_FOLDER = "_delta_log"
+LAST_CHECKPOINT = "_last_checkpoint"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+_MANY_SLASHES = re.compile(r"/{2,}")
+_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^/]*")
+
+# What `java.net.URI` leaves bare in a path, so that our spelling of a file equals that of Spark.
+_BARE = "/!$&'()*+,;=:@~-._"
+
+
+def normalize_table_uri(uri: str | os.PathLike[str]) -> str:
+    """Give the one spelling of a table's URI.
+
+    A relative path becomes absolute; `file:/x` and `file:///x` become `/x`; repeated and
+    trailing slashes of the path go. Other schemes, their authority and case are kept.
+
+    Raises:
+        ValueError: the URI is empty, or a `file:` URI names a host.
+    """
+    text = os.fspath(uri)
+    if not text:
+        raise ValueError("a table's path can't be empty")
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return _tidy(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100,PTH111 # no symlinks
+    rest = text[scheme.end() :]
+    if scheme[1].lower() == "file":
+        return _local(text, rest)
+    authority, path = "", rest
+    if rest.startswith("//"):
+        name, slash, tail = rest[2:].partition("/")
+        authority, path = f"//{name}", slash + tail
+    return f"{scheme[1]}:{authority}{_tidy(path) if path.strip('/') else ''}"
+
+
+def _local(text: str, rest: str) -> str:
+    if rest.startswith("//") and not rest.startswith("///"):
+        host, _, rest = rest[2:].partition("/")
+        if host != "localhost":
+            raise ValueError(f"{text!r} names the host {host!r}; write file:///path or /path")
+    return _tidy("/" + rest)
+
+
+def _tidy(path: str) -> str:
+    return _MANY_SLASHES.sub("/", path).rstrip("/") or "/"
+
+
+def log_path(table: str, name: str = "") -> str:
+    """The path of a file of the table's log; of the log's folder without a name."""
+    base = f"{table.rstrip('/')}/{LOG_FOLDER}"
+    return f"{base}/{name}" if name else base
+
+
+def commit_name(version: int) -> str:
+    """`00000000000000000007.json`: the file that is version 7."""
+    return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """`00000000000000000010.checkpoint.parquet`: the classic checkpoint in one file."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def commit_path(table: str, version: int) -> str:
+    """Where the commit of a version lies."""
+    return log_path(table, commit_name(version))
+
+
+def checkpoint_path(table: str, version: int) -> str:
+    """Where the classic checkpoint of a version lies."""
+    return log_path(table, checkpoint_name(version))
+
+
+class LogFileKind(enum.Enum):
+    """What a file of the log is, by its name."""
+
+    COMMIT = "commit"
+    CHECKPOINT = "checkpoint"
+    """Classic, in one file."""
+    MULTIPART = "multipart"
+    """One part of a classic checkpoint."""
+    V2 = "v2"
+    """Top level of a V2 checkpoint."""
+    COMPACTED = "compacted"
+    CRC = "crc"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """A parsed name."""
+
+    kind: LogFileKind
+    version: int
+    """The last version that the file covers."""
+    part: int = 1
+    """1-based; only of `MULTIPART`."""
+    parts: int = 1
+
+
+# `isdigit` and `\d` accept digits of every script; a version is ASCII.
+_LOG_NAME = re.compile(
+    r"(?P<version>[0-9]+)(?:"
+    r"(?P<commit>\.json)"
+    r"|(?P<crc>\.crc)"
+    r"|\.(?P<end>[0-9]+)\.compacted\.json"
+    r"|(?P<checkpoint>\.checkpoint\.parquet)"
+    r"|\.checkpoint\.(?P<part>[0-9]+)\.(?P<parts>[0-9]+)\.parquet"
+    r"|(?P<v2>\.checkpoint\.[^.]+\.(?:json|parquet))"
+    r")"
+)
+
+
+def parse_log_name(name: str) -> LogFileName | None:
+    """Read a file name of the log; `None` for every name that the protocol does not have."""
+    match = _LOG_NAME.fullmatch(name)
+    if match is None:
+        return None
+    version = int(match["version"])
+    if match["commit"]:
+        return LogFileName(LogFileKind.COMMIT, version)
+    if match["checkpoint"]:
+        return LogFileName(LogFileKind.CHECKPOINT, version)
+    if match["crc"]:
+        return LogFileName(LogFileKind.CRC, version)
+    if match["v2"]:
+        return LogFileName(LogFileKind.V2, version)
+    if match["end"]:
+        return LogFileName(LogFileKind.COMPACTED, int(match["end"]))
+    part, parts = int(match["part"]), int(match["parts"])
+    if not 1 <= part <= parts:
+        return None
+    return LogFileName(LogFileKind.MULTIPART, version, part, parts)
+
+
+def data_path(table: str, add_path: str) -> str:
+    """Where the storage keeps the file of an action: decoded exactly once, and absolute.
+
+    Args:
+        table: a URI as `normalize_table_uri` gives it.
+        add_path: the action's `path`.
+    """
+    path = canonical_path(table, add_path)
+    if path.startswith("/") or _SCHEME.match(path):
+        return path
+    return f"{table.rstrip('/')}/{path}"
+
+
+def canonical_path(table: str, add_path: str) -> str:
+    """The spelling under which two `path`s of one file are equal.
+
+    Decoded; relative stays relative; an absolute path without a scheme gets that of the table;
+    `file:/x` and `file:///x` become `/x`.
+    """
+    if add_path.startswith("/"):
+        root = _ROOT.match(table)
+        return (root[0] if root else "") + unquote(add_path)
+    scheme = _SCHEME.match(add_path)
+    if scheme is not None and scheme[1].lower() == "file":
+        rest = unquote(add_path[scheme.end() :])
+        return "/" + rest.removeprefix("//localhost/").lstrip("/")
+    return unquote(add_path) if "%" in add_path else add_path
+
+
+def encode_path(path: str) -> str:
+    """Spell a path of the file system, relative to the table, as the `path` of an action.
+
+    The inverse of the decoding in `data_path`; the same text that Spark writes.
+    """
+    quoted = "".join(
+        c if ord(c) > 0xA0 and not c.isspace() else quote(c, safe=_BARE, errors="strict")
+        for c in path
+    )
+    first, slash, rest = quoted.partition("/")
+    # A reader would take `a:b/part` for a URI of scheme `a`.
+    return first.replace(":", "%3A") + slash + rest

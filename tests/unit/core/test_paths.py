@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core.paths import (
+    LogFileKind,
+    LogFileName,
+    canonical_path,
+    checkpoint_name,
+    checkpoint_path,
+    commit_name,
+    commit_path,
+    data_path,
+    encode_path,
+    log_path,
+    normalize_table_uri,
+    parse_log_name,
+)
+
+
+@pytest.mark.parametrize(
+    ("given_uri", "expected"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a//b///", "/a/b"),
+        ("/", "/"),
+        ("file:/a/b/", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("FILE:///a", "/a"),
+        ("file://localhost/a", "/a"),
+        ("s3://bucket/a//b/", "s3://bucket/a/b"),
+        ("s3a://bucket", "s3a://bucket"),
+        ("s3a://bucket/", "s3a://bucket"),
+        ("abfss://c@host.net/t", "abfss://c@host.net/t"),
+        ("memory://name/t", "memory://name/t"),
+        ("/with space/p=1%20/ü", "/with space/p=1%20/ü"),
+    ],
+)
+def test_a_table_has_one_spelling(given_uri, expected):
+    assert normalize_table_uri(given_uri) == expected
+    assert normalize_table_uri(expected) == expected
+
+
+def test_a_relative_path_becomes_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert normalize_table_uri("t/x/") == f"{os.getcwd()}/t/x"
+    assert normalize_table_uri(tmp_path / "t") == f"{tmp_path}/t"
+
+
+def test_an_empty_path_is_refused():
+    with pytest.raises(ValueError, match="empty"):
+        normalize_table_uri("")
+
+
+def test_a_file_uri_with_a_host_is_refused():
+    with pytest.raises(ValueError, match="host 'data'"):
+        normalize_table_uri("file://data/table")
+
+
+def test_log_files_have_twenty_digits():
+    assert commit_name(7) == "00000000000000000007.json"
+    assert checkpoint_name(10) == "00000000000000000010.checkpoint.parquet"
+    assert log_path("/t") == "/t/_delta_log"
+    assert commit_path("/t", 0) == "/t/_delta_log/00000000000000000000.json"
+    assert checkpoint_path("s3://b", 1) == (
+        "s3://b/_delta_log/00000000000000000001.checkpoint.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("00000000000000000007.json", LogFileName(LogFileKind.COMMIT, 7)),
+        ("7.json", LogFileName(LogFileKind.COMMIT, 7)),
+        ("00000000000000000010.checkpoint.parquet", LogFileName(LogFileKind.CHECKPOINT, 10)),
+        (
+            "00000000000000000010.checkpoint.0000000002.0000000003.parquet",
+            LogFileName(LogFileKind.MULTIPART, 10, 2, 3),
+        ),
+        (
+            "00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json",
+            LogFileName(LogFileKind.V2, 10),
+        ),
+        (
+            "00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet",
+            LogFileName(LogFileKind.V2, 10),
+        ),
+        (
+            "00000000000000000004.00000000000000000006.compacted.json",
+            LogFileName(LogFileKind.COMPACTED, 6),
+        ),
+        ("00000000000000000007.crc", LogFileName(LogFileKind.CRC, 7)),
+    ],
+)
+def test_names_of_the_protocol_are_read(name, parsed):
+    assert parse_log_name(name) == parsed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_last_checkpoint",
+        ".00000000000000000007.json.uuid.tmp",
+        "00000000000000000007.json.tmp",
+        "00000000000000000007.JSON",
+        "٣.json",
+        "-1.json",
+        "00000000000000000010.checkpoint.0000000004.0000000003.parquet",
+        "00000000000000000010.checkpoint.0000000000.0000000003.parquet",
+        "00000000000000000010.checkpoint.parquet.crc",
+        "_staged_commits",
+        "x.json",
+        "",
+    ],
+)
+def test_other_names_are_nothing(name):
+    assert parse_log_name(name) is None
+
+
+def test_the_path_of_an_action_is_decoded_exactly_once():
+    assert data_path("/t", "x=a%20b%2525/f.parquet") == "/t/x=a b%25/f.parquet"
+    assert data_path("s3://b/t", "f.parquet") == "s3://b/t/f.parquet"
+
+
+def test_absolute_paths_pass():
+    assert data_path("/t", "file:///x/a%20b") == "/x/a b"
+    assert data_path("/t", "/x/y") == "/x/y"
+    assert data_path("s3://b/t", "/x/y") == "s3://b/x/y"
+    assert data_path("/t", "s3a://other/x%20y") == "s3a://other/x y"
+
+
+@pytest.mark.parametrize("spelling", ["/x/a%20b", "file:/x/a%20b", "file:///x/a b"])
+def test_two_spellings_of_one_file_are_equal(spelling):
+    assert canonical_path("/t", spelling) == "/x/a b"
+
+
+@pytest.mark.parametrize(
+    ("path", "encoded"),
+    [
+        ("a b", "a%20b"),
+        ("p=a%20b/f", "p=a%2520b/f"),
+        ("p={[?#]}/f", "p=%7B%5B%3F%23%5D%7D/f"),
+        ("é=+*()!'/f", "é=+*()!'/f"),
+        ("a:b/c:d", "a%3Ab/c:d"),
+        ('"<>\\^`|', "%22%3C%3E%5C%5E%60%7C"),
+        ("\u00a0\u2003\x01", "%C2%A0%E2%80%83%01"),
+    ],
+)
+def test_paths_are_encoded_as_spark_does(path, encoded):
+    assert encode_path(path) == encoded
+
+
+segments = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)
+
+
+@settings(deadline=None)
+@given(st.lists(segments, min_size=1, max_size=3).map("/".join))
+def test_every_path_survives_encoding(path):
+    assert data_path("/t", encode_path(path)) == f"/t/{path}"
+
+
+@settings(deadline=None)
+@given(st.lists(segments, min_size=1, max_size=3).map("/".join))
+def test_every_absolute_path_survives_encoding(path):
+    assert data_path("/t", "/" + encode_path(path)) == f"/{path}"
