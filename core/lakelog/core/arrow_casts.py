@@ -1,0 +1,305 @@
+"""Casts Arrow data to exactly the Arrow types of a Delta schema.
+
+Columns are matched by name, ignoring case, at every depth; what the data lacks becomes null. Only
+casts that lose nothing are made (`lakelog.core.upcasts`), and NOT NULL is checked on the way, so
+that what comes out can be written as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.core.arrow_mapping import (
+    from_arrow_type,
+    is_list,
+    is_list_view,
+    to_arrow_schema,
+    to_arrow_type,
+)
+from lakelog.core.column_paths import dotted
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, SchemaMismatchError
+from lakelog.core.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+from lakelog.core.upcasts import is_upcast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["cast_batch", "cast_table"]
+
+
+def cast_table(table: pa.Table, schema: StructType, *, timestamps: str = "UTC") -> pa.Table:
+    """The same rows, with exactly `to_arrow_schema(schema)`.
+
+    Args:
+        table: columns in any order; names are matched ignoring case.
+        schema: the table's schema; its order and its spelling win.
+        timestamps: time zone in the Arrow type of `timestamp`; the instants stay the same.
+
+    Raises:
+        SchemaMismatchError: a column that the schema does not have, or one of a type that does
+            not become the schema's type without loss.
+        DeltaAnalysisError: a value that does not fit, as a timestamp with nanoseconds.
+        ConstraintViolationError: nulls, or no values at all, in a column that is NOT NULL.
+    """
+    target = to_arrow_schema(schema, timestamps=timestamps)
+    if table.schema.equals(target) and not any(map(_may_hide_nulls, schema)):
+        return table.replace_schema_metadata(None)
+    sources = _by_name(table.schema.names, schema, ())
+    columns = []
+    for field, arrow_field in zip(schema, target, strict=True):
+        index = sources.get(field.name)
+        if index is None:
+            _check_absent(field, (), table.num_rows > 0)
+            columns.append(pa.nulls(table.num_rows, arrow_field.type))
+        else:
+            cast = _Cast(timestamps)
+            path = (field.name,)
+            chunks = [
+                cast.required(cast.array(chunk, field.data_type, path), field.nullable, path)
+                for chunk in table.column(index).chunks
+            ]
+            columns.append(pa.chunked_array(chunks, type=arrow_field.type))
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def cast_batch(
+    batch: pa.RecordBatch, schema: StructType, *, timestamps: str = "UTC"
+) -> pa.RecordBatch:
+    """`cast_table` for one batch."""
+    table = cast_table(pa.Table.from_batches([batch]), schema, timestamps=timestamps)
+    target = table.schema
+    # A table of one batch has one chunk a column, or none where the batch is empty.
+    arrays = [
+        column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for column in table.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+class _Cast:
+    """One column on its way; holds what is the same at every depth."""
+
+    def __init__(self, timestamps: str) -> None:
+        self._timestamps = timestamps
+
+    def array(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
+        """The array as the Arrow type of `target`, children included."""
+        source = array.type
+        if pa.types.is_dictionary(source):
+            return self.array(array.dictionary_decode(), target, path)
+        if pa.types.is_run_end_encoded(source):
+            return self.array(pc.run_end_decode(array), target, path)
+        if pa.types.is_null(source):
+            return pa.nulls(len(array), self._arrow(target, path))
+        match target:
+            case StructType() if pa.types.is_struct(source):
+                return self._struct(array, target, path)
+            case ArrayType() if is_list(source):
+                return self._list(array, target, path)
+            case MapType() if pa.types.is_map(source):
+                return self._map(array, target, path)
+            case _:
+                return self._leaf(array, target, path)
+
+    def required(
+        self, array: Any, nullable: bool, path: tuple[str, ...], parents: Any = None
+    ) -> Any:
+        """Check NOT NULL; `parents` says in which rows the parent exists, `None` for in all.
+
+        Below a parent that is null the child's slots are no nulls but nothing at all; Arrow still
+        counts them, and its Parquet writer refuses them, so their marks are taken away.
+        """
+        if nullable or not array.null_count:
+            return array
+        missing = array.is_null()
+        if parents is not None:
+            missing = pc.and_(missing, parents)
+        if pc.any(missing).as_py():
+            raise _not_null(dotted(path))
+        return _without_nulls(array)
+
+    def _struct(self, array: Any, target: StructType, path: tuple[str, ...]) -> Any:
+        names = [f.name for f in array.type]
+        sources = _by_name(names, target, path)
+        parents = array.is_valid() if array.null_count else None
+        some = array.null_count < len(array)
+        children, fields = [], []
+        for field in target:
+            inner = (*path, field.name)
+            index = sources.get(field.name)
+            arrow = self._arrow(field.data_type, inner)
+            if index is None:
+                _check_absent(field, path, some)
+                child = pa.nulls(len(array), arrow)
+            else:
+                child = self.array(array.field(index), field.data_type, inner)
+            children.append(self.required(child, field.nullable, inner, parents))
+            fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+        if not fields:
+            return array.cast(pa.struct([]))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+    def _list(self, array: Any, target: ArrayType, path: tuple[str, ...]) -> Any:
+        inner = (*path, "element")
+        array = _as_plain_list(array)
+        values = self.array(array.values, target.element_type, inner)
+        if not target.contains_null and values.null_count:
+            # Slots outside of every list must not count, so look at the lists' own elements.
+            if array.flatten().null_count:
+                raise _not_null(dotted(inner))
+            values = _without_nulls(values)
+        return _rebuilt(array, self._arrow(target, path), values)
+
+    def _map(self, array: Any, target: MapType, path: tuple[str, ...]) -> Any:
+        keys = self.array(array.keys, target.key_type, (*path, "key"))
+        inner = (*path, "value")
+        items = self.array(array.items, target.value_type, inner)
+        arrow = self._arrow(target, path)
+        if not target.value_contains_null and items.null_count:
+            first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+            if items.slice(first, last - first).null_count:
+                raise _not_null(dotted(inner))
+            items = _without_nulls(items)
+        entries = pa.StructArray.from_arrays(
+            [keys, items], fields=[arrow.key_field, arrow.item_field]
+        )
+        return _rebuilt(array, arrow, entries)
+
+    def _leaf(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
+        arrow = self._arrow(target, path)
+        if array.type.equals(arrow):
+            return array
+        found = from_arrow_type(array.type, path)
+        if found != target and not is_upcast(found, target):
+            _mismatch(path, found, target)
+        try:
+            if pa.types.is_date64(array.type):
+                # Half of the writers of date64 put a time of day into it.
+                return array.cast(arrow, safe=False)
+            if isinstance(target, DecimalType) and pa.types.is_integer(array.type):
+                # Arrow asks for 19 digits of any int64; the values may have fewer.
+                return array.cast(pa.decimal128(38, target.scale)).cast(arrow)
+            return array.cast(arrow)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
+            column = dotted(path)
+            raise DeltaAnalysisError(
+                f"Column {column}: values of type {array.type} can't become {target} without "
+                f"loss ({exc}); cast or round the column first.",
+                column=column,
+                type=str(array.type),
+            ) from exc
+
+    def _arrow(self, target: DataType, path: Sequence[str]) -> Any:
+        return to_arrow_type(target, timestamps=self._timestamps, path=path)
+
+
+def _by_name(names: Sequence[str], target: StructType, path: tuple[str, ...]) -> dict[str, int]:
+    """The target's names -> positions in the data.
+
+    Raises:
+        SchemaMismatchError: a name of the data that the target does not have.
+    """
+    found: dict[str, int] = {}
+    for index, name in enumerate(names):
+        field = target.get(name)
+        if field is None:
+            column = dotted((*path, name))
+            raise SchemaMismatchError(f"Column {column} is not in the table.", column=column)
+        if field.name in found:
+            column = dotted((*path, name))
+            raise SchemaMismatchError(f"The data has column {column} twice.", column=column)
+        found[field.name] = index
+    return found
+
+
+def _as_plain_list(array: Any) -> Any:
+    if pa.types.is_list(array.type):
+        return array
+    if not is_list_view(array.type):
+        return array.cast(pa.list_(array.type.value_field))
+    # Arrow's own cast of a slice of a view gives wrong offsets (seen in 17 and in 26).
+    lengths = pc.fill_null(pc.list_value_length(array).cast(pa.int32()), 0)
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    if array.null_count:
+        valid = pa.concat_arrays([array.is_valid(), pa.array([True])])
+        offsets = pc.if_else(valid, offsets, pa.scalar(None, pa.int32()))
+    return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field))
+
+
+def _rebuilt(array: Any, target: Any, child: Any) -> Any:
+    """A list or map with the same shape and another child, which covers the whole buffer."""
+    shape = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        target, len(array), shape, array.null_count, array.offset, children=[child]
+    )
+
+
+def _without_nulls(array: Any) -> Any:
+    """The same values without a validity bitmap: what was null becomes some value."""
+    arrow = array.type
+    if pa.types.is_struct(arrow):
+        children = [array.field(i) for i in range(arrow.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(arrow))
+    children = []
+    own = array.buffers()
+    if pa.types.is_map(arrow):
+        fields = [arrow.key_field, arrow.item_field]
+        children = [pa.StructArray.from_arrays([array.keys, array.items], fields=fields)]
+        own = own[:2]
+    elif pa.types.is_list(arrow):
+        children = [array.values]
+        own = own[:2]
+    return pa.Array.from_buffers(
+        arrow, len(array), [None, *own[1:]], 0, array.offset, children=children
+    )
+
+
+def _may_hide_nulls(field: StructField) -> bool:
+    """Whether NOT NULL stands in the column, so that equal types do not settle it."""
+    match field.data_type:
+        case StructType() as inner:
+            return not field.nullable or any(map(_may_hide_nulls, inner))
+        case ArrayType(element, contains_null):
+            return not (field.nullable and contains_null) or _may_hide_nulls(
+                StructField("element", element)
+            )
+        case MapType(_, value, value_contains_null):
+            return not (field.nullable and value_contains_null) or _may_hide_nulls(
+                StructField("value", value)
+            )
+        case _:
+            return not field.nullable
+
+
+def _check_absent(field: StructField, path: tuple[str, ...], some_rows: bool) -> None:
+    if not field.nullable and some_rows:
+        raise _not_null(dotted((*path, field.name)))
+
+
+def _not_null(column: str) -> ConstraintViolationError:
+    return ConstraintViolationError(
+        f"NOT NULL constraint violated for column: {column}. The data has nulls there; fill them, "
+        "or leave those rows out.",
+        column=column,
+        constraint="NOT NULL",
+    )
+
+
+def _mismatch(path: tuple[str, ...], found: DataType, target: DataType) -> NoReturn:
+    column = dotted(path)
+    raise SchemaMismatchError(
+        f"Column {column} has type {found} and the table has {target}; cast it to {target}.",
+        column=column,
+    )

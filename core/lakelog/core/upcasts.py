@@ -1,0 +1,87 @@
+"""Which types turn into which without losing a value.
+
+Three questions, three tables: what a writer casts on its own (`is_upcast`), what a table's column
+may become without rewriting its files (`is_widening`, PROTOCOL.md "Type Widening"), and the one
+case where no feature is needed for that (`shares_int32`).
+"""
+
+from __future__ import annotations
+
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+
+__all__ = ["is_upcast", "is_widening", "shares_int32"]
+
+_INTEGRAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""Digits that hold every value; the protocol asks 20 of `long`, one more than it needs."""
+_INT32 = ("byte", "short", "integer")
+_ORDER = {"byte": 0, "short": 1, "integer": 2, "long": 3}
+_INTO_FLOATS = {
+    ("byte", "float"),
+    ("short", "float"),
+    ("byte", "double"),
+    ("short", "double"),
+    ("integer", "double"),
+    ("float", "double"),
+}
+_WIDENING_FLOATS = _INTO_FLOATS - {("byte", "float"), ("short", "float")}
+
+
+def is_upcast(source: DataType, target: DataType) -> bool:
+    """Whether every value of an atomic `source` is exactly a value of `target`.
+
+    That is what a writer casts without asking: integers to wider ones, to floating point that
+    holds them exactly and to decimals with room for them; float to double; decimals to decimals
+    with no fewer digits on either side of the point; anything from `void`. Not `long` to `double`
+    (rounds), not `date` or `timestamp_ntz` to `timestamp` (depends on a time zone), nothing to
+    `string` (hides mistakes): those the caller casts.
+    """
+    match source, target:
+        case PrimitiveType("void"), _:
+            return True
+        case PrimitiveType(a), PrimitiveType(b):
+            grows = a in _ORDER and b in _ORDER and _ORDER[a] < _ORDER[b]
+            return grows or (a, b) in _INTO_FLOATS
+        case PrimitiveType(a), DecimalType(precision, scale):
+            digits = _INTEGRAL_DIGITS.get(a)
+            if digits is None:
+                return False
+            # 2**63 has 19 digits; the twentieth is only for the protocol's widening table.
+            return precision - scale >= min(digits, 19)
+        case DecimalType(), DecimalType():
+            return source != target and _decimal_grows(source, target)
+        case _:
+            return False
+
+
+def is_widening(source: DataType, target: DataType) -> bool:
+    """Whether the protocol lets a column of type `source` become `target` in place."""
+    match source, target:
+        case PrimitiveType(a), PrimitiveType(b):
+            grows = a in _ORDER and b in _ORDER and _ORDER[a] < _ORDER[b]
+            return grows or (a, b) in _WIDENING_FLOATS or (a, b) == ("date", "timestamp_ntz")
+        case PrimitiveType(a), DecimalType(precision, scale):
+            # byte and short ask for the ten digits of an int too: they share its Parquet type.
+            digits = {"byte": 10, "short": 10, "integer": 10, "long": 20}.get(a)
+            return digits is not None and precision - scale >= digits
+        case DecimalType(), DecimalType():
+            return source != target and _decimal_grows(source, target)
+        case _:
+            return False
+
+
+def shares_int32(source: DataType, target: DataType) -> bool:
+    """Whether both are among byte, short and int, which Parquet stores alike as INT32.
+
+    Delta changes such a column's type in place without the type widening feature, since every
+    reader already reads the old files.
+    """
+    match source, target:
+        case PrimitiveType(a), PrimitiveType(b):
+            return a in _INT32 and b in _INT32
+        case _:
+            return False
+
+
+def _decimal_grows(source: DecimalType, target: DecimalType) -> bool:
+    whole = source.precision - source.scale <= target.precision - target.scale
+    return whole and source.scale <= target.scale
