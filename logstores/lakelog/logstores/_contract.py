@@ -178,5 +178,5 @@ class LogStore(ABC):
         """
         self.filesystem.create_dir(self.filesystem_path(path), recursive=True)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most stores hold nothing open
         """Release connections. Using the store afterwards is an error; closing twice is not."""

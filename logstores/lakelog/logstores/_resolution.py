@@ -1,0 +1,273 @@
+"""Which store a URI gets: Delta's own keys, in Delta's own order.
+
+1. The keys are checked as a whole: a global class beside a class for a scheme, one key with two
+   values, a key that nobody reads.
+2. `spark.delta.logStore.class`, for every URI.
+3. `spark.delta.logStore.<scheme>.impl`.
+4. The default of the scheme.
+
+Each key counts with and without `spark.`. A plain path has the scheme `file`: Delta sees such a
+path only after Hadoop has put `file:` before it, so `file.impl` has to reach it here, too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from lakelog.logstores._contract import LogStore
+from lakelog.logstores.errors import (
+    InconsistentLogStoreConfError,
+    InvalidLogStoreConfError,
+    LogStoreClassError,
+    LogStoreError,
+    UnknownLogStoreKeyError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Resolution", "log_store_for", "resolve"]
+
+ENTRY_POINT_GROUP: Final = "lakelog.logstores"
+
+_LOCAL: Final = "lakelog.logstores.LocalLogStore"
+_MEMORY: Final = "lakelog.logstores.MemoryLogStore"
+_DEFAULTS: Final = {"file": _LOCAL, "memory": _MEMORY}
+
+_BARE: Final = "delta.logStore."
+_CLASS: Final = "class"
+_IMPL: Final = ".impl"
+_FAMILY: Final = re.compile(r"(?i)(spark\.)?delta\.logstores?($|\.)")
+_SCHEME_KEY: Final = re.compile(r"[a-z][a-z0-9+\-]*\.impl")
+_URI_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+
+_JVM_PACKAGES: Final = ("io.delta.storage.", "org.apache.spark.sql.delta.storage.")
+_DELEGATING: Final = "DelegatingLogStore"
+_JVM_STORES: Final = {
+    "LocalLogStore": _LOCAL,
+    "HDFSLogStore": None,
+    "S3SingleDriverLogStore": None,
+    "S3DynamoDBLogStore": None,
+    "AzureLogStore": None,
+    "GCSLogStore": None,
+    "IBMCOSLogStore": None,
+    "OracleCloudLogStore": None,
+}
+"""Delta's stores; `None` where this version has no counterpart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Which class a URI gets, and why."""
+
+    cls_path: str
+    """Where the class is: `package.module.Class`. Not imported yet."""
+    key: str | None
+    """The conf key that decided, as it was written; `None` for a default."""
+    reason: str
+    """One sentence for people."""
+    value: str | None = None
+    """What the key was set to."""
+
+
+def log_store_for(uri: str, conf: Mapping[str, str] | None = None) -> LogStore:
+    """Make the store that the conf names for a URI.
+
+    Args:
+        uri: a table, or any path in it: `/lake/t`, `file:///lake/t`, `s3a://bucket/t`.
+        conf: the whole Spark conf; the store is made with it.
+
+    Raises:
+        InvalidLogStoreConfError: a global class and a class for a scheme are both set.
+        InconsistentLogStoreConfError: one key, with and without `spark.`, has two values.
+        UnknownLogStoreKeyError: a key under `delta.logStore.` that nobody reads.
+        LogStoreClassError: no such class, or it can't be imported, is no LogStore, or can't be
+            made; or this version has no store for the scheme.
+        LogStoreError: whatever the class itself raised of this family when it was made.
+    """
+    conf = conf or {}
+    resolution = resolve(uri, conf)
+    return _construct(_load(resolution), conf, resolution)
+
+
+def resolve(uri: str, conf: Mapping[str, str] | None = None) -> Resolution:
+    """Say which class `log_store_for` would take, without importing it.
+
+    Raises:
+        LogStoreConfError: as `log_store_for`.
+    """
+    conf = conf or {}
+    keys = _checked_keys(conf)
+    scheme = scheme_of(uri)
+    for bare in (_BARE + _CLASS, f"{_BARE}{scheme}{_IMPL}"):
+        for key in ("spark." + bare, bare):
+            if key in keys:
+                return _from_value(key, conf[key].strip(), scheme)
+    return _default(scheme)
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme of a URI in lower case; `file` for a plain path."""
+    match = _URI_SCHEME.match(uri)
+    return match.group(1).lower() if match else "file"
+
+
+def _checked_keys(conf: Mapping[str, str]) -> set[str]:
+    keys = {key for key in conf if _FAMILY.match(key)}
+    if keys:
+        _refuse_class_beside_impl(keys)
+        _refuse_two_values(conf, keys)
+        _refuse_unknown(keys)
+    return keys
+
+
+def _refuse_class_beside_impl(keys: set[str]) -> None:
+    known = [key for key in keys if key.removeprefix("spark.").startswith(_BARE)]
+    classes = sorted(key for key in known if key.endswith(_CLASS))
+    schemes = sorted(key for key in known if key.endswith(_IMPL))
+    if classes and schemes:
+        raise InvalidLogStoreConfError(
+            f"{', '.join(classes)} and {', '.join(schemes)} can't both be set: the first is for "
+            "every scheme and would hide the second. Unset one. (DELTA_INVALID_LOGSTORE_CONF)"
+        )
+
+
+def _refuse_two_values(conf: Mapping[str, str], keys: set[str]) -> None:
+    for key in sorted(keys):
+        twin = "spark." + key
+        if twin in keys and conf[key] != conf[twin]:
+            raise InconsistentLogStoreConfError(
+                f"{key} = {conf[key]}, {twin} = {conf[twin]}: two spellings of one key have two "
+                "values. Keep one. (DELTA_INCONSISTENT_LOGSTORE_CONFS)"
+            )
+
+
+def _refuse_unknown(keys: set[str]) -> None:
+    for key in sorted(keys):
+        rest = key.removeprefix("spark.")
+        name = rest[len(_BARE) :]
+        if rest.startswith(_BARE) and (name == _CLASS or _SCHEME_KEY.fullmatch(name)):
+            continue
+        raise UnknownLogStoreKeyError(
+            f"nobody reads the key {key}; did you mean {_nearest_key(key)}? Known are "
+            f"spark.{_BARE}class and spark.{_BARE}<scheme>.impl with the scheme in lower case."
+        )
+
+
+def _nearest_key(key: str) -> str:
+    prefix = "spark." if key.lower().startswith("spark.") else ""
+    name = _FAMILY.sub("", key, count=1).lower()
+    head, dot, last = name.rpartition(".")
+    if dot and _SCHEME_KEY.fullmatch(head + _IMPL):
+        return f"{prefix}{_BARE}{head}{_IMPL}"
+    schemes = [scheme + _IMPL for scheme in ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")]
+    near = difflib.get_close_matches(last, [_CLASS, *schemes], n=1, cutoff=0.5)
+    if near:
+        return f"{prefix}{_BARE}{near[0]}"
+    scheme = last if _SCHEME_KEY.fullmatch(last + _IMPL) else "<scheme>"
+    return f"{prefix}{_BARE}{scheme}{_IMPL}"
+
+
+def _default(scheme: str) -> Resolution:
+    if scheme in _DEFAULTS:
+        return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
+    raise LogStoreClassError(
+        f"this version has no built-in store for the scheme {scheme!r}. "
+        f"Set spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
+        f"entry point of the group {ENTRY_POINT_GROUP!r}."
+    )
+
+
+def _from_value(key: str, value: str, scheme: str) -> Resolution:
+    if not value:
+        raise LogStoreClassError(f"{key} is empty: name a LogStore class, or unset it.")
+    for package in _JVM_PACKAGES:
+        name = value.removeprefix(package)
+        if name == _DELEGATING:
+            return _default(scheme)
+        if name != value and name in _JVM_STORES:
+            return _from_jvm_name(key, value, name, scheme)
+    if "." in value or ":" in value:
+        return Resolution(value.replace(":", "."), key, f"{key} names the class", value)
+    return _from_entry_point(key, value)
+
+
+def _from_jvm_name(key: str, value: str, name: str, scheme: str) -> Resolution:
+    ours = _JVM_STORES[name]
+    if name == "HDFSLogStore" and scheme == "file":  # Delta's own default for local paths
+        ours = _LOCAL
+    if ours is None:
+        raise LogStoreClassError(
+            f"{key} = {value}: this version has no built-in store in the place of that Java "
+            f"class (URI scheme {scheme!r}). Set the key to the dotted path of a Python LogStore "
+            f"class; a class for one scheme is named by spark.{_BARE}<scheme>{_IMPL}."
+        )
+    return Resolution(ours, key, f"{key} names a Java class; {ours} takes its place", value)
+
+
+def _from_entry_point(key: str, value: str) -> Resolution:
+    from importlib.metadata import entry_points
+
+    group = entry_points(group=ENTRY_POINT_GROUP)
+    for point in group.select(name=value):
+        path = point.value.split("[")[0].strip().replace(":", ".")
+        return Resolution(path, key, f"{key} names an entry point, {point.value}", value)
+    ours = [path for path in _DEFAULTS.values() if path.endswith("." + value)]
+    names = sorted(group.names)
+    near = ours or difflib.get_close_matches(value, names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else "."
+    raise LogStoreClassError(
+        f"{key} = {value}: no entry point of that name in the group {ENTRY_POINT_GROUP!r} "
+        f"(installed: {', '.join(names) or 'none'}), and it is no dotted path of a class{hint}"
+    )
+
+
+def _load(resolution: Resolution) -> type[LogStore]:
+    module_name, _, class_name = resolution.cls_path.rpartition(".")
+    try:
+        module = importlib.import_module(module_name)
+    except LogStoreError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (module_name + ".").startswith(error.name + "."):
+            reason = f"there is no module {error.name!r} on this Python's path"
+            if module_name.startswith(("io.", "org.", "com.")):
+                reason += "; a Java class can't be loaded here, name a Python class"
+            _fail(resolution, reason, error)
+        # The module is there, and something that *it* imports is not: say that instead.
+        _fail(resolution, f"importing {module_name} failed: {_said(error)}", error)
+    except Exception as error:  # noqa: BLE001, RUF100  # user code: anything may come
+        _fail(resolution, f"importing {module_name} failed: {_said(error)}", error)
+    found: Any = getattr(module, class_name, None)
+    if found is None:
+        near = difflib.get_close_matches(class_name, vars(module), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        _fail(resolution, f"the module {module_name} has no {class_name}{hint}")
+    if not (isinstance(found, type) and issubclass(found, LogStore)):
+        _fail(resolution, "it is no subclass of lakelog.logstores.LogStore")
+    return found
+
+
+def _construct(cls: type[LogStore], conf: Mapping[str, str], resolution: Resolution) -> LogStore:
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        _fail(resolution, f"the class does not define {', '.join(missing)}")
+    try:
+        return cls(conf)
+    except LogStoreError:
+        raise
+    except Exception as error:  # noqa: BLE001, RUF100  # user code: anything may come
+        _fail(resolution, f"{cls.__name__}(conf) failed: {_said(error)}", error)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _fail(resolution: Resolution, reason: str, cause: BaseException | None = None) -> NoReturn:
+    what = f"{resolution.key} = {resolution.value}" if resolution.key else resolution.cls_path
+    raise LogStoreClassError(f"{what}: {reason}.") from cause
