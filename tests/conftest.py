@@ -1,0 +1,52 @@
+"""What every test can ask for, and the rule that nothing is skipped in CI."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from support.delta_spark import PeerUnavailableError, installed
+from support.delta_spark_peer import DeltaSparkPeer
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+CI = os.environ.get("CI", "").lower() in ("true", "1")
+
+# Examples are drawn anew each run; a deadline would turn a busy machine into a failure.
+settings.register_profile("lakelog", deadline=None, print_blob=True)
+settings.load_profile("lakelog")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test is a failed one; at a user's it stays a skip that can be seen."""
+    report = yield
+    if CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not accept: {report.longreprtext}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips itself while it is imported."""
+    report = yield
+    if CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not accept: {report.longreprtext}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def delta_spark() -> Iterator[DeltaSparkPeer]:
+    """A session of the real delta-spark, in a process of its own; installed at first use."""
+    try:
+        where = installed()
+    except PeerUnavailableError as exc:
+        pytest.skip(str(exc))
+    with DeltaSparkPeer(where) as peer:
+        yield peer

@@ -1,0 +1,222 @@
+"""Talk to the real delta-spark from a test: one long-lived session in a process of its own.
+
+with DeltaSparkPeer(delta_spark.installed()) as peer:
+    peer.write(table, arrow_table, partition_by=["month"])
+    assert peer.read(table, version=0).num_rows == 3
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from support.delta_spark import DeltaSpark
+
+SERVER = Path(__file__).with_name("delta_spark_server.py")
+START_SECONDS = 180.0
+
+
+class DeltaSparkError(Exception):
+    """delta-spark raised; `kind` is the simple name of its Java exception."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+
+
+class DeltaSparkPeer:
+    """A delta-spark session. Commands run one after another; any thread may give them.
+
+    Args:
+        peer: Where delta-spark stands, from `delta_spark.installed()`.
+        confs: Spark confs of the session, beside those that Delta needs.
+        timeout: Seconds that a command may take before the session is killed.
+    """
+
+    def __init__(
+        self, peer: DeltaSpark, confs: Mapping[str, str] | None = None, *, timeout: float = 180.0
+    ) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._scratch = Path(tempfile.mkdtemp(prefix="delta-spark-peer-"))
+        self._log = (self._scratch / "spark.log").open("w+")
+        jars = ",".join(map(str, peer.jars))
+        self._process = subprocess.Popen(
+            [str(peer.python), str(SERVER), jars, json.dumps(dict(confs or {}))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=self._scratch,
+            env=_clean_environment(),
+        )
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        self.spark_version = str(self._answer(START_SECONDS))
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        """Run one statement: DML, DDL, a query. Rows come as JSON values, in Spark's order."""
+        return list(self._call("sql", text))
+
+    def write(
+        self,
+        path: str | Path,
+        data: pa.Table,
+        *,
+        mode: str = "append",
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write Arrow data with `df.write.format("delta")`, types kept as Parquet keeps them."""
+        source = self._scratch / "source.parquet"
+        with self._lock:
+            pq.write_table(data, source)
+            self._exchange(
+                "write",
+                str(path),
+                source=str(source),
+                mode=mode,
+                partition_by=list(partition_by),
+                options=dict(options or {}),
+            )
+
+    def append_rows(self, path: str | Path, schema: str, *batches: Sequence[Sequence[Any]]) -> None:
+        """Append batches of rows, one commit each, without waiting for the caller between them."""
+        self._call("append_rows", str(path), schema=schema, batches=[list(b) for b in batches])
+
+    def read(
+        self,
+        path: str | Path,
+        *,
+        version: int | None = None,
+        timestamp: str | None = None,
+        where: str | None = None,
+    ) -> pa.Table:
+        """What delta-spark sees in the table, as Arrow; rows in no particular order."""
+        target = self._scratch / "read"
+        with self._lock:
+            options = _travel(version, timestamp)
+            self._exchange("read", str(path), target=str(target), options=options, where=where)
+            table = pa.concat_tables(pq.read_table(f) for f in target.glob("*.parquet"))
+            shutil.rmtree(target)
+        return table
+
+    def count(
+        self, path: str | Path, *, version: int | None = None, where: str | None = None
+    ) -> int:
+        """How many rows delta-spark counts."""
+        return int(self._call("count", str(path), options=_travel(version, None), where=where))
+
+    def schema(self, path: str | Path, *, version: int | None = None) -> dict[str, Any]:
+        """The schema as delta-spark reads it, in Spark's JSON form."""
+        text = self._call("schema", str(path), options=_travel(version, None))
+        return dict(json.loads(text))
+
+    def history(self, path: str | Path) -> list[dict[str, Any]]:
+        """`DESCRIBE HISTORY`, newest first."""
+        return list(self._call("history", str(path)))
+
+    def detail(self, path: str | Path) -> dict[str, Any]:
+        """`DESCRIBE DETAIL`."""
+        return dict(self._call("detail", str(path)))
+
+    def version(self, path: str | Path) -> int:
+        """The table's newest version, looked up anew."""
+        return int(self._call("version", str(path)))
+
+    def checkpoint(self, path: str | Path) -> int:
+        """Write a checkpoint of the newest version, and say which that is."""
+        return int(self._call("checkpoint", str(path)))
+
+    def close(self) -> None:
+        """End the session; a process that doesn't go by itself is killed."""
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process.wait(30)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(self, op: str, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return self._exchange(op, *args, **kwargs)
+
+    def _exchange(self, op: str, *args: Any, **kwargs: Any) -> Any:
+        stdin = self._process.stdin
+        if stdin is None or self._process.poll() is not None:
+            raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
+        stdin.write(json.dumps({"op": op, "args": args, "kwargs": kwargs}) + "\n")
+        stdin.flush()
+        return self._answer(self._timeout)
+
+    def _answer(self, seconds: float) -> Any:
+        try:
+            line = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            self._process.kill()
+            message = f"delta-spark did not answer within {seconds:g} s"
+            raise TimeoutError(f"{message}; {self._last_words()}") from None
+        if not line:
+            raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise DeltaSparkError(**answer["error"])
+        return answer["result"]
+
+    def _listen(self) -> None:
+        stream = self._process.stdout
+        for line in stream or ():
+            self._answers.put(line)
+        self._answers.put("")
+
+    def _last_words(self) -> str:
+        self._log.flush()
+        text = Path(self._log.name).read_text(errors="replace")
+        return f"it said last:\n{text[-3000:]}"
+
+
+def _travel(version: int | None, timestamp: str | None) -> dict[str, str]:
+    options = {}
+    if version is not None:
+        options["versionAsOf"] = str(version)
+    if timestamp is not None:
+        options["timestampAsOf"] = timestamp
+    return options
+
+
+def _clean_environment() -> dict[str, str]:
+    """The caller's environment without what would lead to the caller's own PySpark."""
+    foreign = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_", "SPARK_CONF_DIR", "VIRTUAL_ENV")
+    return {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
