@@ -17,7 +17,7 @@ Below that the store refuses: plain rename(2) silently replaces a rival's file.
 """
 
 # Pathlib has no descriptor-relative calls, and they are the point here.
-# ruff: noqa: PTH
+# ruff: noqa: PTH102, PTH112, PTH120
 
 from __future__ import annotations
 

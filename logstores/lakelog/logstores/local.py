@@ -1,13 +1,12 @@
 """The log on a local file system: exclusive across threads, processes and store instances."""
 
 # Pathlib costs more than the system calls on this path.
-# ruff: noqa: PTH
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
 import errno
 import os
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
@@ -81,7 +80,7 @@ class LocalLogStore(LogStore):
     def capabilities(self) -> Capabilities:  # noqa: D102
         return _CAPABILITIES
 
-    @cached_property
+    @property
     def filesystem(self) -> pyarrow.fs.FileSystem:  # noqa: D102
         import pyarrow.fs
 

@@ -5,7 +5,7 @@ writers on another host never see it.
 """
 
 # Flock wants descriptors, and the folder is checked without following links.
-# ruff: noqa: PTH
+# ruff: noqa: PTH102, PTH118, PTH120
 
 from __future__ import annotations
 
