@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from lakelog.core.arrow_mapping import (
     from_arrow_type,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["cast_batch", "cast_table"]
+
+pc: Any = pyarrow.compute
+"""Its functions are made at import, where no type checker sees them."""
 
 
 def cast_table(table: pa.Table, schema: StructType, *, timestamps: str = "UTC") -> pa.Table:
