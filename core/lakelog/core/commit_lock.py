@@ -1,0 +1,131 @@
+"""The commit lock: which one a store needs, and why.
+
+A store whose exclusive create has one winner on every host, and shows nothing half-written,
+needs no lock: the create itself decides. Where it has less, a lock of the process or of the host
+stands in, and where it has nothing the commit is refused unless the user declares that there is
+one writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelog.core.conf import DeltaConf
+from lakelog.logstores import Scope
+from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.locks import DEFAULT_TIMEOUT, host_lock, process_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lakelog.logstores import Capabilities
+
+__all__ = [
+    "COMMIT_LOCK_KEY",
+    "SINGLE_WRITER_KEY",
+    "LockChoice",
+    "LockKind",
+    "choose_lock",
+    "held",
+]
+
+COMMIT_LOCK_KEY = "spark.databricks.delta.commitLock.enabled"
+"""Delta's own switch; unset means: as the store needs."""
+SINGLE_WRITER_KEY = "spark.lakelog.unsafe.singleWriter"
+"""The user's word that no second process ever writes to the table."""
+
+
+class LockKind(enum.StrEnum):
+    """What is held while a commit is tried."""
+
+    NONE = "none"
+    PROCESS = "process"
+    """Excludes the threads of this process."""
+    HOST = "host"
+    """Excludes the processes of this host."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockChoice:
+    """The lock that commits to a table take, with the reason for people who wonder."""
+
+    kind: LockKind
+    reason: str
+
+
+def choose_lock(
+    capabilities: Capabilities,
+    partial_write_visible: bool,
+    conf: Mapping[str, str] | None = None,
+    *,
+    store: str = "the store",
+) -> LockChoice:
+    """Choose the commit lock from what the store declares and what the conf says.
+
+    Args:
+        capabilities: the store's.
+        partial_write_visible: `store.is_partial_write_visible` of the table's log.
+        conf: the user's conf.
+        store: the store's name, for the messages.
+
+    Raises:
+        UnsafeLogStoreError: the store excludes nobody and `spark.lakelog.unsafe.singleWriter`
+            is not set.
+        DeltaAnalysisError: a conf that is neither true nor false.
+    """
+    conf = DeltaConf.of(conf)
+    scope = capabilities.exclusive_create
+    enabled = conf.get_bool(COMMIT_LOCK_KEY)
+    if scope == Scope.NONE and not conf.get_bool(SINGLE_WRITER_KEY, False):
+        raise UnsafeLogStoreError(
+            f"{store} can't create a file exclusively, so that two writers may overwrite each "
+            "other's commits. Use a store that can (see spark.delta.logStore.<scheme>.impl), or, "
+            f"if no second process ever writes to the table, set {SINGLE_WRITER_KEY}=true."
+        )
+    if enabled is False:
+        return LockChoice(LockKind.NONE, f"{COMMIT_LOCK_KEY}=false")
+    needed = _needed(scope, partial_write_visible, store)
+    if needed.kind is LockKind.NONE and enabled:
+        return LockChoice(LockKind.PROCESS, f"{COMMIT_LOCK_KEY}=true")
+    return needed
+
+
+def _needed(scope: Scope, partial_write_visible: bool, store: str) -> LockChoice:
+    if scope == Scope.NONE:
+        return LockChoice(
+            LockKind.PROCESS,
+            f"{store} excludes nobody; {SINGLE_WRITER_KEY} says that one process writes",
+        )
+    if scope == Scope.PROCESS:
+        return LockChoice(LockKind.PROCESS, f"{store} excludes writers within this process only")
+    if not partial_write_visible:
+        where = "on this host" if scope == Scope.HOST else "on every host"
+        return LockChoice(LockKind.NONE, f"{store} creates a file whole, with one winner {where}")
+    if scope == Scope.HOST:
+        return LockChoice(LockKind.HOST, f"{store} may show a file that is half written")
+    # The storage decides the race between hosts; the lock spares this process's own writers
+    # from reading each other's half-written commits, as Delta does.
+    return LockChoice(LockKind.PROCESS, f"{store} may show a file that is half written")
+
+
+@contextlib.contextmanager
+def held(choice: LockChoice, table: str, *, timeout: float = DEFAULT_TIMEOUT) -> Iterator[None]:
+    """Hold the chosen lock of a table; do nothing where there is none.
+
+    Args:
+        choice: what `choose_lock` gave.
+        table: the table's URI, in its normal form; the lock's key.
+        timeout: seconds to wait for it.
+
+    Raises:
+        TimeoutError: another writer held it all that time.
+    """
+    if choice.kind is LockKind.NONE:
+        yield
+        return
+    lock = host_lock if choice.kind is LockKind.HOST else process_lock
+    with lock(f"commit:{table}", timeout=timeout):
+        yield

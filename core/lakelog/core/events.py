@@ -1,0 +1,165 @@
+"""One structured record for each attempt to commit.
+
+Records go to the logger `lakelog.commit` at INFO as one line of JSON, to the file that
+`spark.lakelog.commitEvents.path` names, and, where OpenTelemetry is installed, to the current
+span as an event.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import importlib.util
+import logging
+import os
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["EVENTS_PATH_KEY", "CommitOutcome", "CommitStats", "emit", "write_events_to"]
+
+EVENTS_PATH_KEY = "spark.lakelog.commitEvents.path"
+"""A local file that gets one line of JSON per attempt."""
+
+logger = logging.getLogger("lakelog.commit")
+
+
+class CommitOutcome(enum.StrEnum):
+    """How one attempt ended."""
+
+    COMMITTED = "committed"
+    REBASED = "conflict-rebased"
+    """Others won this version, nothing of theirs matters; the next attempt follows."""
+    CONFLICT = "conflict-failed"
+    """Others won this version with something that this transaction must not ignore."""
+    UNKNOWN = "unknown"
+    """The storage did not say; the same version is tried again or the commit is given up."""
+    FAILED = "failed"
+    """The storage refused; nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitStats:
+    """One attempt to write one version."""
+
+    table: str
+    version: int
+    """The version that the attempt tried to write."""
+    attempt: int
+    """1 for the first."""
+    outcome: CommitOutcome
+    operation: str
+    txn_id: str
+    read_version: int
+    committed_version: int | None = None
+    """Where the commit is; differs from `version` if an earlier, lost reply had landed."""
+    winner_version: int | None = None
+    winner_operation: str | None = None
+    winner_txn_id: str | None = None
+    winners: int = 0
+    """How many commits of others this attempt checked."""
+    lock: str = "none"
+    lock_reason: str = ""
+    requests: int = 0
+    """Calls of the store that this attempt made."""
+    bytes_written: int = 0
+    actions: int = 0
+    write_ms: float = 0.0
+    check_ms: float = 0.0
+    """Reading winners and checking for conflicts."""
+    lock_wait_ms: float = 0.0
+    backoff_ms: float = 0.0
+    """The wait before this attempt."""
+    error: str | None = None
+
+    def to_json(self) -> str:
+        """One line of JSON; fields that are `None` are left out."""
+        return orjson.dumps(self._values()).decode()
+
+    def _values(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None:
+                out[each.name] = round(value, 3) if isinstance(value, float) else value
+        return out
+
+
+def emit(stats: CommitStats, conf: DeltaConf) -> None:
+    """Hand a record to everybody who listens. Never raises: a record is not worth a commit."""
+    try:
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%s", stats.to_json())
+        path = conf.get_str(EVENTS_PATH_KEY)
+        if path:
+            _append_line(path, stats.to_json())
+        span = _current_span()
+        if span is not None:
+            attributes = {f"lakelog.{k}": v for k, v in stats._values().items()}
+            span.add_event("lakelog.commit.attempt", attributes=attributes)
+    except Exception:
+        logging.getLogger("lakelog").warning("a commit event was lost", exc_info=True)
+
+
+def _append_line(path: str, line: str) -> None:
+    # One write(2) on a file opened for appending: lines of several processes do not mix.
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(fd, line.encode() + b"\n")
+    finally:
+        os.close(fd)
+
+
+class _EventHandler(logging.Handler):
+    """Writes the text of records to a file, one line each."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(logging.INFO)
+        self._path = path
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            _append_line(self._path, record.getMessage())
+        except OSError:
+            self.handleError(record)
+
+
+def write_events_to(path: str | os.PathLike[str]) -> logging.Handler:
+    """Start to append every record of this process to a file, as lines of JSON.
+
+    Sets the logger `lakelog.commit` to INFO where it would drop the records.
+
+    Returns:
+        The handler; `logging.getLogger("lakelog.commit").removeHandler(handler)` stops it.
+
+    Raises:
+        OSError: the file can't be opened for appending.
+    """
+    text = os.fspath(path)
+    os.close(os.open(text, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
+    handler = _EventHandler(text)
+    logger.addHandler(handler)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    return handler
+
+
+@functools.cache
+def _opentelemetry_trace() -> Any:
+    """The module `opentelemetry.trace`, or None; looked for once."""
+    if importlib.util.find_spec("opentelemetry") is None:
+        return None
+    return importlib.import_module("opentelemetry.trace")
+
+
+def _current_span() -> Any:
+    trace = _opentelemetry_trace()
+    if trace is None:
+        return None
+    span = trace.get_current_span()
+    return span if span.is_recording() else None

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.core import events
+from lakelog.core.conf import DeltaConf
+from lakelog.core.events import CommitOutcome, CommitStats, emit, write_events_to
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def stats(version: int = 3) -> CommitStats:
+    return CommitStats(
+        table="/t",
+        version=version,
+        attempt=1,
+        outcome=CommitOutcome.COMMITTED,
+        operation="WRITE",
+        txn_id="id",
+        read_version=version - 1,
+        write_ms=1.23456,
+    )
+
+
+def test_a_record_is_one_line_of_json_without_what_is_unknown() -> None:
+    text = stats().to_json()
+    record = json.loads(text)
+    assert "\n" not in text
+    assert record["outcome"] == "committed"
+    assert record["version"] == 3
+    assert record["write_ms"] == 1.235
+    assert "winner_version" not in record
+
+
+def test_records_go_to_the_logger_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "lakelog.commit"):
+        emit(stats(), DeltaConf())
+    assert [json.loads(r.getMessage())["txn_id"] for r in caplog.records] == ["id"]
+
+
+def test_the_conf_names_a_file_that_gets_a_line_per_attempt(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    conf = DeltaConf({"spark.lakelog.commitEvents.path": str(path)})
+    emit(stats(1), conf)
+    emit(stats(2), conf)
+    assert [json.loads(line)["version"] for line in path.read_text().splitlines()] == [1, 2]
+
+
+def test_a_handler_writes_every_record_of_the_process_until_it_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    level = events.logger.level
+    handler = write_events_to(path)
+    try:
+        emit(stats(1), DeltaConf())
+    finally:
+        events.logger.removeHandler(handler)
+    emit(stats(2), DeltaConf())
+    events.logger.setLevel(level)
+    assert [json.loads(line)["version"] for line in path.read_text().splitlines()] == [1]
+
+
+def test_a_handler_for_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_events_to(tmp_path / "missing" / "events.jsonl")
+
+
+def test_a_file_that_cannot_be_written_costs_no_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = DeltaConf({"spark.lakelog.commitEvents.path": str(tmp_path)})
+    with caplog.at_level(logging.WARNING, "lakelog"):
+        emit(stats(), conf)
+    assert "a commit event was lost" in caplog.text
+
+
+def test_a_recording_span_gets_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, dict[str, object]]] = []
+    span = SimpleNamespace(
+        is_recording=lambda: True,
+        add_event=lambda name, attributes: seen.append((name, attributes)),
+    )
+    trace = SimpleNamespace(get_current_span=lambda: span)
+    monkeypatch.setattr(events, "_opentelemetry_trace", lambda: trace)
+    emit(stats(), DeltaConf())
+    assert [(name, a["lakelog.version"]) for name, a in seen] == [("lakelog.commit.attempt", 3)]
