@@ -5,13 +5,16 @@ Imports pyarrow only: `executor_writer` takes it along to executors that have no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+# Made at import time, so that no type checker sees its functions.
+pc: Any = pyarrow.compute
 
 __all__ = ["Leaf", "leaf_column", "leaves", "relaxed"]
 

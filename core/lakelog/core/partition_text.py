@@ -1,0 +1,114 @@
+"""Partition values as the text of the log, and as Hive folders.
+
+Imports the standard library and pyarrow only: `executor_writer` takes it along to executors that
+have no lakelog.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["partition_folder", "partition_texts"]
+
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
+
+
+def partition_folder(columns: Sequence[str], values: Sequence[str | None]) -> str:
+    """`a=1/b=x%20y`: the Hive folder of serialised partition values, `""` without columns.
+
+    Null and the empty string share `__HIVE_DEFAULT_PARTITION__`, as in Spark.
+    """
+    pairs = zip(columns, values, strict=True)
+    return "/".join(f"{_escape(c)}={_escape(v) if v else _NULL_FOLDER}" for c, v in pairs)
+
+
+def _escape(text: str) -> str:
+    if _ESCAPED.isdisjoint(text):
+        return text
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+
+
+def partition_texts(values: pa.Array) -> list[str | None]:
+    """Serialise partition values (PROTOCOL.md, "Partition Value Serialization").
+
+    Raises:
+        TypeError: a type that a table can't be partitioned by.
+        ValueError: bytes that are no UTF-8, or a date beyond the year 9999.
+    """
+    kind = values.type
+    texts = _texts(values, kind)
+    return [text or None for text in texts]
+
+
+def _texts(values: pa.Array, kind: pa.DataType) -> Iterable[str | None]:
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return list(values.to_pylist())
+    if types.is_integer(kind):
+        return [None if v is None else str(v) for v in values.to_pylist()]
+    if types.is_boolean(kind):
+        return [None if v is None else str(v).lower() for v in values.to_pylist()]
+    if types.is_decimal(kind):
+        return [None if v is None else format(v, "f") for v in values.to_pylist()]
+    if types.is_floating(kind):
+        # Arrow prints the shortest text that reads back as the same float32 or float64.
+        return [None if v is None else _java_float(v) for v in values.cast(pa.string()).to_pylist()]
+    if types.is_date32(kind):
+        return [None if v is None else _date_text(v) for v in values.cast(pa.int32()).to_pylist()]
+    if types.is_timestamp(kind) and kind.unit == "us":
+        zoned = kind.tz is not None
+        micros = values.cast(pa.int64()).to_pylist()
+        return [None if v is None else _timestamp_text(v, zoned) for v in micros]
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return [None if v is None else _binary_text(v) for v in values.to_pylist()]
+    raise TypeError(f"a table can't be partitioned by a column of type {kind}")
+
+
+def _java_float(text: str) -> str:
+    """Spell a float as Java does: `1.0`, `1.0E10`, `Infinity`."""
+    number = Decimal(text)
+    if not number.is_finite():
+        return str(number)
+    if number == 0:
+        return "0.0"  # -0.0 is the same partition
+    sign, digits, _ = number.normalize().as_tuple()
+    exponent = number.adjusted()
+    if -3 <= exponent < 7:
+        plain = format(number.normalize(), "f")
+        return plain if "." in plain else plain + ".0"
+    tail = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{tail}E{exponent}"
+
+
+def _date_text(days: int) -> str:
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        raise ValueError(f"partition date outside the years 1 to 9999 (day {days})") from None
+
+
+def _timestamp_text(micros: int, zoned: bool) -> str:
+    days, rest = divmod(micros, 86_400_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if zoned:
+        return f"{_date_text(days)}T{clock}.{fraction:06d}Z"
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{_date_text(days)} {clock}{tail}"
+
+
+def _binary_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"the partition value {value!r} is no UTF-8; the log stores partition values as text"
+        ) from None
