@@ -104,8 +104,8 @@ class WritePlan:
     """Arrow bytes, before encoding."""
     buffer_bytes: int = 256 << 20
     max_open_files: int = 64
-    fsync: bool = False
-    """Whether to flush local files to disk before they are reported."""
+    fsync: bool = True
+    """Whether local files are on disk before they are reported: a durable commit needs that."""
 
 
 @dataclass
@@ -347,7 +347,7 @@ class PartitionedWriter:
         size = each.sink.tell()
         each.sink.close()
         if self._plan.fsync and self._filesystem.type_name == "local":
-            _fsync(f"{self._plan.root}/{each.path}")
+            _fsync(self._plan.root, each.path)
         footer = pa.BufferOutputStream()
         each.collected[0].write_metadata_file(footer)
         values = dict(zip(self._plan.partition_columns, each.values, strict=True))
@@ -358,9 +358,11 @@ class PartitionedWriter:
         each.rows = 0
 
 
-def _fsync(path: str) -> None:
-    for name in (path, os.path.dirname(path)):  # noqa: PTH120 # the folder entry too
-        handle = os.open(name, os.O_RDONLY)
+def _fsync(root: str, path: str) -> None:
+    """Flush a file, and the entries of it and of its folders."""
+    parts = path.split("/")
+    for count in range(len(parts), -1, -1):
+        handle = os.open("/".join([root, *parts[:count]]), os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
