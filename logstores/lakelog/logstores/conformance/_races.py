@@ -1,0 +1,221 @@
+"""Checks of several writers, and of readers beside a writer. Races are settled by counting."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from lakelog.logstores._contract import Scope
+from lakelog.logstores.conformance._base import Checks
+from lakelog.logstores.conformance._expect import (
+    expect,
+    expect_equal,
+    fresh_folder,
+    names,
+    read_all,
+    read_or_none,
+)
+from lakelog.logstores.conformance._racers import ProcessRace, Racer, attempt, payload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["RaceChecks"]
+
+BARRIER_SECONDS = 60.0
+
+
+class RaceChecks(Checks):
+    """One winner, nothing lost, nothing half."""
+
+    def test_of_racing_threads_exactly_one_wins(self, store: LogStore, root: str) -> None:
+        """Threads create one name at once: one wins, the rest get FileExistsError."""
+        folder = fresh_folder(store, root)
+        # Some share an instance and some have their own: a lock in the instance is no lock.
+        writers = [store if n % 2 else self.another(store) for n in range(self.race_threads)]
+        racers: list[Racer] = [_thread_racer(writer, n) for n, writer in enumerate(writers)]
+        with ThreadPoolExecutor(len(racers)) as pool:
+            for number in range(self.race_rounds):
+                barrier = threading.Barrier(len(racers))
+
+                def run(racer: Racer, path: str, gate: threading.Barrier = barrier) -> str:
+                    gate.wait(BARRIER_SECONDS)
+                    return racer(path)
+
+                path = f"{folder}/{number:020d}.json"
+                outcomes = list(pool.map(run, racers, [path] * len(racers)))
+                _judge(store, path, outcomes)
+
+    def test_of_racing_processes_exactly_one_wins(self, store: LogStore, root: str) -> None:
+        """The same among processes, where the store declares HOST or CLUSTER.
+
+        A store that declares less is held to it by one process and its file alone.
+        """
+        folder = fresh_folder(store, root)
+        wide = store.capabilities.exclusive_create >= Scope.HOST
+        if not wide:
+            _judge(store, folder + "/0.json", [attempt(store, folder + "/0.json", 0)])
+            return
+        with ProcessRace(store, self.race_processes) as race:
+            for number in range(self.race_rounds):
+                path = f"{folder}/{number:020d}.json"
+                _judge(store, path, race.run(path))
+
+    def test_writers_of_one_log_lose_nothing(self, store: LogStore, root: str) -> None:
+        """Threads that append to one log get one version each: no hole, no double, no loss."""
+        folder = fresh_folder(store, root)
+        appends = 6
+        total = self.race_threads * appends
+
+        def append_all(who: int) -> list[int]:
+            writer = self.another(store)
+            return [_append(writer, folder, f"{who} {n}", total) for n in range(appends)]
+
+        with ThreadPoolExecutor(self.race_threads) as pool:
+            claimed = [v for won in pool.map(append_all, range(self.race_threads)) for v in won]
+        if store.capabilities.exclusive_create == Scope.NONE:
+            expect(len(claimed) == total, "an append got lost")
+            return
+        expect_equal(sorted(claimed), list(range(total)), "the versions that writers won")
+        wanted = [f"{version:020d}.json" for version in range(total)]
+        expect_equal(names(store, folder + "/"), wanted, "the names of the log")
+        found = {tuple(read_all(store, f"{folder}/{name}")) for name in wanted}
+        expect_equal(len(found), total, "the number of different entries in the log")
+
+    def test_no_reader_sees_a_part_of_a_new_file(self, store: LogStore, root: str) -> None:
+        """While a file is written it is absent, for `read` and for `list_from`."""
+        folder = fresh_folder(store, root)
+        path = folder + "/0.json"
+        reader = self.another(store)
+        seen: list[object] = []
+
+        def peek() -> None:
+            seen.append(read_or_none(reader, path))
+            seen.append(_listed(reader, folder, "0.json") or None)
+
+        lines = _peeking(peek)
+        store.write(path, lines)
+        if not store.is_partial_write_visible(path):
+            expect_equal(_brief(seen), [None] * len(seen), "what a reader saw of it meanwhile")
+        expect_equal(len(read_all(store, path)), PEEKED_LINES, "the lines of the finished file")
+
+    def test_readers_beside_a_writer_see_all_or_nothing(self, store: LogStore, root: str) -> None:
+        """Readers that never stop looking see a new file whole or not at all."""
+        folder = fresh_folder(store, root)
+        wanted = payload(7, 4000)
+        paths = [f"{folder}/{n:020d}.json" for n in range(self.race_rounds)]
+
+        def write_all() -> None:
+            for path in paths:
+                store.write(path, wanted)
+
+        seen = _watch(self.another(store), paths, write_all)
+        if not any(store.is_partial_write_visible(path) for path in paths):
+            expect(all(lines in (None, wanted) for lines in seen), "a reader saw part of a file")
+        for path in paths:
+            expect_equal(read_or_none(store, path), wanted, f"the finished file {path}")
+
+    def test_no_reader_sees_a_part_of_an_overwrite(self, store: LogStore, root: str) -> None:
+        """Where `atomic_overwrite` is declared, a reader sees the old file or the new one."""
+        path = fresh_folder(store, root) + "/_last_checkpoint"
+        old, new = payload(1, 3000), payload(2, 5000)
+        store.write(path, old, overwrite=True)
+        reader = self.another(store)
+        seen: list[list[str] | None] = []
+        store.write(path, _peeking(lambda: seen.append(read_or_none(reader, path))), overwrite=True)
+        atomic = store.capabilities.atomic_overwrite
+        if atomic:
+            expect(all(lines == old for lines in seen), "a reader saw a half-done overwrite")
+        store.write(path, old, overwrite=True)
+
+        def swap() -> None:
+            for number in range(self.race_rounds):
+                store.write(path, old if number % 2 else new, overwrite=True)
+
+        watched = _watch(reader, [path], swap)
+        if atomic:
+            expect(
+                all(lines in (old, new) for lines in watched), "a reader saw neither old nor new"
+            )
+        last = old if self.race_rounds % 2 == 0 else new
+        expect_equal(read_or_none(store, path), last, "the file after the last overwrite")
+
+
+PEEKED_LINES = 24
+
+
+def _peeking(peek: Callable[[], None]) -> Iterator[str]:
+    """Lines of a megabyte each, more than any buffer holds, with looks in between."""
+    for number in range(PEEKED_LINES):
+        yield "z" * (1 << 20)
+        if number in (0, PEEKED_LINES // 2, PEEKED_LINES - 1):
+            peek()
+
+
+def _listed(store: LogStore, folder: str, name: str) -> bool:
+    try:
+        return name in names(store, folder + "/")
+    except FileNotFoundError:  # an object store knows no empty folder
+        return False
+
+
+def _brief(seen: list[object]) -> list[object]:
+    return [f"{len(item)} lines" if isinstance(item, list) else item for item in seen]
+
+
+def _thread_racer(store: LogStore, who: int) -> Racer:
+    return lambda path: attempt(store, path, who)
+
+
+def _judge(store: LogStore, path: str, outcomes: list[str]) -> None:
+    """Exactly one outcome says "won", the others say "exists", and the bytes are the winner's."""
+    bad = [outcome for outcome in outcomes if outcome not in ("won", "exists")]
+    expect(not bad, f"a racer for {path} got {bad[:1]}")
+    winners = [who for who, outcome in enumerate(outcomes) if outcome == "won"]
+    found = read_all(store, path)
+    if store.capabilities.exclusive_create == Scope.NONE:
+        expect(winners, f"nobody created {path}")
+        return
+    expect_equal(len(winners), 1, f"the number of winners of the race for {path}")
+    expect(found == payload(winners[0]), f"{path} does not hold what its winner wrote")
+
+
+def _append(store: LogStore, folder: str, text: str, most: int) -> int:
+    """Append one entry to a log; each lost race means that another one advanced."""
+    version = len(names(store, folder + "/"))
+    for _ in range(most + 1):
+        try:
+            store.write(f"{folder}/{version:020d}.json", [text])
+        except FileExistsError:
+            version += 1
+        else:
+            return version
+    expect(False, f"an append lost {most + 1} races, which is more than there were rivals")
+    return -1
+
+
+def _watch(reader: LogStore, paths: list[str], work: Callable[[], None]) -> list[list[str] | None]:
+    """What a thread sees that reads the paths over and over while `work` runs."""
+    done = threading.Event()
+    seen: list[list[str] | None] = []
+
+    def look() -> None:
+        for number in range(200_000):
+            if done.is_set():
+                return
+            lines = read_or_none(reader, paths[(number // 3) % len(paths)])
+            if lines not in seen[-20:]:  # the same again tells nothing and costs memory
+                seen.append(lines)
+
+    with ThreadPoolExecutor(2) as pool:
+        looks = [pool.submit(look) for _ in range(2)]
+        try:
+            work()
+        finally:
+            done.set()
+        for one in looks:
+            one.result()
+    return seen

@@ -1,0 +1,30 @@
+"""All checks in one class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.logstores.conformance._basics import BasicChecks
+from lakelog.logstores.conformance._listings import ListingChecks
+from lakelog.logstores.conformance._races import RaceChecks
+
+if TYPE_CHECKING:
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["LogStoreConformance"]
+
+
+class LogStoreConformance(BasicChecks, ListingChecks, RaceChecks):
+    """Every promise of the contract, a method each. Inherit it, and define two fixtures.
+
+    `store` gives the store, and `root` the URI of a folder that exists or can be made; each
+    check works in a new folder below it and leaves it there. Set the sizes (`many_files`,
+    `large_megabytes`, `race_rounds`, …) lower where requests are slow, and override `another`
+    where `Class(conf)` is not enough to reach the same storage.
+    """
+
+    def test_any_history_agrees_with_a_dict(self, store: LogStore, root: str) -> None:
+        """Random histories of two instances end as they would with a dict."""
+        from lakelog.logstores.conformance._model import run_model
+
+        run_model([store, self.another(store)], root, self.model_examples)

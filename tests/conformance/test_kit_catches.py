@@ -1,0 +1,118 @@
+"""The kit catches stores that break a promise: each promise has a store that breaks it alone."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelog.logstores import LocalLogStore, LogStore, MemoryLogStore
+from lakelog.logstores.conformance import LogStoreConformance, PromiseBrokenError, run_conformance
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def _load(name: str) -> ModuleType:
+    """Import by a name that racing processes can import, too: they get this `sys.path`."""
+    here = str(Path(__file__).parent)
+    if here not in sys.path:
+        sys.path.append(here)
+    return importlib.import_module(name)
+
+
+BROKEN: dict[str, Any] = {
+    name: value
+    for module in (_load("broken_files"), _load("broken_order"))
+    for name, value in vars(module).items()
+    if hasattr(value, "breaks")
+}
+HONEST: Any = vars(_load("broken_order"))["HonestlyUnsafe"]
+CHECKS = sorted(name for name in dir(LogStoreConformance) if name.startswith("test_"))
+
+
+class Quick(LogStoreConformance):
+    """Sizes that still catch, for the sound stores beside the broken ones."""
+
+    large_megabytes = 41
+    race_rounds = 10
+    race_processes = 3
+
+
+def root_for(cls: type[LogStore], tmp_path: Path) -> str:
+    return str(tmp_path) if issubclass(cls, LocalLogStore) else f"memory://{uuid.uuid4().hex}/t"
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_store_that_breaks_a_promise_is_caught_by_the_check_of_that_promise(
+    name: str, tmp_path: Path
+) -> None:
+    broken = BROKEN[name]
+    check = getattr(Quick(), f"test_{broken.breaks}")
+    # Mostly it is an expectation that fails; else the store's own error comes through.
+    with pytest.raises((PromiseBrokenError, OSError, RuntimeError, TypeError)):
+        check(broken({}), root_for(broken, tmp_path))
+    for file in getattr(broken, "held", ()):
+        file.close()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_check_has_a_store_that_it_must_catch(check: str) -> None:
+    breakers = [name for name, cls in BROKEN.items() if f"test_{cls.breaks}" == check]
+    assert breakers, f"nothing shows that {check} can fail"
+
+
+@pytest.mark.parametrize("sound", [LocalLogStore, MemoryLogStore])
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_sound_stores_pass_at_the_same_sizes(
+    check: str, sound: type[LogStore], tmp_path: Path
+) -> None:
+    getattr(Quick(), check)(sound({}), root_for(sound, tmp_path))
+
+
+def test_a_store_that_declares_what_it_lacks_passes() -> None:
+    root = f"memory://{uuid.uuid4().hex}/t"
+    report = run_conformance(HONEST, root, suite=Quick)
+    assert report.ok, str(report)
+
+
+def test_the_runner_reports_each_promise_with_what_was_seen() -> None:
+    root = f"memory://{uuid.uuid4().hex}/t"
+    report = run_conformance(
+        BROKEN["IgnoresOverwriteFalse"],
+        root,
+        suite=Quick,
+        only=[
+            "a_taken_name_is_refused_and_kept",
+            "test_an_empty_file_is_a_file",
+            "closing_twice_is_allowed",
+        ],
+    )
+    assert not report.ok
+    assert [result.name for result in report.failures] == [
+        "a_taken_name_is_refused_and_kept",
+        "an_empty_file_is_a_file",
+    ]
+    first = report.failures[0]
+    assert first.problem is not None
+    assert "wanted FileExistsError" in first.problem
+    assert first.promise.startswith("A second create raises FileExistsError")
+    text = str(report)
+    assert "broken_files.IgnoresOverwriteFalse" in text
+    assert "1 of 3 promises kept" in text
+    assert "FAIL" in text
+
+
+def test_the_runner_refuses_checks_that_do_not_exist() -> None:
+    with pytest.raises(ValueError, match="no such checks: test_typo"):
+        run_conformance(MemoryLogStore, "memory://x/t", only=["typo"])
+
+
+def test_a_racing_process_that_dies_is_a_failure_and_no_hang(tmp_path: Path) -> None:
+    suite = Quick()
+    with pytest.raises(PromiseBrokenError, match="a racing process died"):
+        suite.test_of_racing_processes_exactly_one_wins(BROKEN["DiesInTheRace"]({}), str(tmp_path))
