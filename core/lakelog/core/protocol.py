@@ -1,0 +1,337 @@
+"""Who may read and write a table, and what protocol a table needs.
+
+Two numbers say what a client must know; from reader 3 and writer 7 on, lists of named features
+say it instead (PROTOCOL.md, "Table Features"). A protocol is legal as reader 1-2 with writer 1-6
+and no lists, reader 1-2 with writer 7 and the writers' list, or reader 3 with writer 7 and both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import Protocol
+from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.features import FEATURES, Support, active_features, with_requirements
+from lakelog.core.properties import (
+    FEATURE_PREFIX,
+    PSEUDO_PROPERTIES,
+    TableProperties,
+    defaults_from_conf,
+    validate_properties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lakelog.core.actions import Metadata
+
+__all__ = [
+    "check_readable",
+    "check_transition",
+    "check_writable",
+    "protocol_for_new_table",
+    "strip_protocol_properties",
+    "supported_features",
+    "upgraded_for",
+]
+
+_LISTS_READER, _LISTS_WRITER = 3, 7
+"""The versions from which on features are listed; the highest that exist, too."""
+
+
+def supported_features(protocol: Protocol) -> frozenset[str]:
+    """Every feature of the protocol, listed or implied by the version numbers."""
+    if protocol.min_writer_version >= _LISTS_WRITER:
+        return frozenset(protocol.writer_features or ()) | frozenset(protocol.reader_features or ())
+    return _implied(protocol.min_reader_version, protocol.min_writer_version)
+
+
+def check_readable(protocol: Protocol, table: str, metadata: Metadata | None = None) -> None:
+    """Refuse a table that we would read wrongly.
+
+    Args:
+        protocol: the table's.
+        table: its path, for the message.
+        metadata: the table's; without it every feature counts as switched on.
+
+    Raises:
+        UnsupportedFeatureError: a reader version or feature that we do not have.
+        CorruptLogError: versions and lists that do not go together.
+    """
+    _check_shape(protocol, table)
+    if protocol.min_reader_version > _LISTS_READER:
+        raise _unknown_version(protocol, table, "read")
+    names = frozenset(protocol.reader_features or ())
+    if protocol.min_reader_version == 2:
+        names = frozenset({"columnMapping"})
+    active = names if metadata is None else active_features(metadata)
+    # Mapped columns have other names in the files: even where the protocol forgot to say so.
+    names |= active & {"columnMapping"}
+    missing = {name for name in names if not _allowed(name, active, write=False)}
+    if missing:
+        raise _unsupported(missing, protocol, table, "read")
+
+
+def check_writable(protocol: Protocol, metadata: Metadata, table: str) -> None:
+    """Refuse to write a table whose rules we would break.
+
+    A feature whose duties begin only when the metadata switches it on is no hindrance before.
+
+    Raises:
+        UnsupportedFeatureError: a version or feature that we do not have.
+        CorruptLogError: versions and lists that do not go together.
+    """
+    check_readable(protocol, table, metadata)
+    if protocol.min_writer_version > _LISTS_WRITER:
+        raise _unknown_version(protocol, table, "write")
+    active = active_features(metadata)
+    missing = {
+        name for name in supported_features(protocol) if not _allowed(name, active, write=True)
+    }
+    if missing:
+        raise _unsupported(missing, protocol, table, "write")
+
+
+def protocol_for_new_table(
+    metadata: Metadata, conf: Mapping[str, str] | None = None
+) -> tuple[Protocol, Metadata]:
+    """The lowest protocol that a new table needs, and its metadata as it is to be stored.
+
+    The session's default properties are put under those of the metadata; words to the protocol
+    (`delta.minReaderVersion`, `delta.minWriterVersion`, `delta.feature.*`) are obeyed and taken
+    out. Whether we can write such a table is `check_writable`'s question.
+
+    Raises:
+        DeltaAnalysisError: an unknown property or feature, or a bad value.
+    """
+    given = validate_properties(metadata.configuration, conf)
+    defaults = defaults_from_conf(conf)
+    if TableProperties(given).get("delta.ignoreProtocolDefaults"):
+        defaults = {key: value for key, value in defaults.items() if not _is_protocol_word(key)}
+    whole = dataclasses.replace(metadata, configuration=defaults | given)
+    stored = strip_protocol_properties(whole)
+    needed = with_requirements(active_features(stored) | _asked_features(whole))
+    properties = TableProperties(whole.configuration)
+    reader = properties.get("delta.minReaderVersion") or 1
+    writer = properties.get("delta.minWriterVersion") or 2
+    implied = _implied(reader, writer)
+    if writer < _LISTS_WRITER and reader < _LISTS_READER and needed <= implied:
+        return Protocol(min_reader_version=reader, min_writer_version=writer), stored
+    return _lowest(needed | implied), stored
+
+
+def upgraded_for(protocol: Protocol, metadata: Metadata) -> Protocol | None:
+    """The protocol that a table needs once it has this metadata; `None`: the one it has.
+
+    Obeys the same words in the properties as `protocol_for_new_table`; store the metadata through
+    `strip_protocol_properties`. Nothing is ever taken away: lower versions are a no-op.
+
+    Raises:
+        DeltaAnalysisError: the metadata makes use of a feature that must be added by name, or
+            names one that does not exist.
+    """
+    has = supported_features(protocol)
+    asked = _asked_features(metadata)
+    properties = TableProperties(metadata.configuration)
+    reader = properties.get("delta.minReaderVersion") or 1
+    writer = properties.get("delta.minWriterVersion") or 1
+    asked |= _implied(min(reader, 2), writer) if writer < _LISTS_WRITER else frozenset()
+    active = active_features(metadata)
+    manual = {name for name in active - has - asked if not FEATURES[name].auto}
+    if manual:
+        raise _needs_enabling(sorted(manual))
+    needed = with_requirements(frozenset(has & FEATURES.keys()) | asked | active) | has
+    if needed == has:
+        return None
+    if protocol.min_writer_version >= _LISTS_WRITER:
+        return _listed(needed, protocol.min_reader_version)
+    return _lowest(needed)
+
+
+def check_transition(old: Protocol, new: Protocol) -> None:
+    """Refuse a protocol that would take features from a table.
+
+    Raises:
+        DeltaAnalysisError: a feature of `old` is missing in `new`, or `new` is no legal protocol.
+    """
+    try:
+        _check_shape(new, "the commit")
+    except CorruptLogError as exc:
+        raise DeltaAnalysisError(str(exc)) from None
+    lost = sorted(supported_features(old) - supported_features(new))
+    if lost:
+        raise DeltaAnalysisError(
+            f"[DELTA_INVALID_PROTOCOL_DOWNGRADE] The protocol can't go from {_shown(old)} to "
+            f"{_shown(new)}: that would drop {', '.join(lost)}, which clients may rely on.",
+            features=lost,
+        )
+
+
+def strip_protocol_properties(metadata: Metadata) -> Metadata:
+    """The metadata without the properties that only speak to the protocol."""
+    kept = {k: v for k, v in metadata.configuration.items() if not _is_protocol_word(k)}
+    return dataclasses.replace(metadata, configuration=kept)
+
+
+def _is_protocol_word(key: str) -> bool:
+    return key in PSEUDO_PROPERTIES or key.startswith(FEATURE_PREFIX)
+
+
+def _asked_features(metadata: Metadata) -> frozenset[str]:
+    by_lower = {name.lower(): name for name in FEATURES}
+    found = set()
+    for key in metadata.configuration:
+        if not key.startswith(FEATURE_PREFIX):
+            continue
+        name = key.removeprefix(FEATURE_PREFIX)
+        known = by_lower.get(name.lower())
+        if known is None:
+            near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+            hint = f" Did you mean {FEATURE_PREFIX}{by_lower[near[0]]}?" if near else ""
+            raise DeltaAnalysisError(
+                f"[DELTA_UNSUPPORTED_FEATURES_IN_CONFIG] Table property {key}: there is no such "
+                f"table feature.{hint}",
+                property=key,
+            )
+        found.add(known)
+    return frozenset(found)
+
+
+def _implied(reader: int, writer: int) -> frozenset[str]:
+    if writer >= _LISTS_WRITER:
+        return frozenset()
+    return frozenset(
+        f.name
+        for f in FEATURES.values()
+        if f.writer_version is not None
+        and f.writer_version <= writer
+        and f.reader_version <= reader
+    )
+
+
+def _lowest(names: frozenset[str]) -> Protocol:
+    """Version numbers where they imply exactly these features, lists else."""
+    reader = max((FEATURES[name].reader_version for name in names), default=1)
+    writer = max((FEATURES[name].writer_version or _LISTS_WRITER for name in names), default=1)
+    if writer < _LISTS_WRITER and _implied(reader, writer) == names:
+        return Protocol(min_reader_version=reader, min_writer_version=writer)
+    return _listed(names, 1)
+
+
+def _listed(names: Iterable[str], reader: int) -> Protocol:
+    """The protocol that lists these features, with a reader version of at least `reader`."""
+    ordered = sorted(names)
+    for_readers = [n for n in ordered if n in FEATURES and FEATURES[n].read is not None]
+    if any(not FEATURES[name].is_legacy for name in for_readers) or reader >= _LISTS_READER:
+        return Protocol(
+            min_reader_version=_LISTS_READER,
+            min_writer_version=_LISTS_WRITER,
+            reader_features=for_readers,
+            writer_features=ordered,
+        )
+    return Protocol(
+        min_reader_version=max(reader, 2 if for_readers else 1),
+        min_writer_version=_LISTS_WRITER,
+        writer_features=ordered,
+    )
+
+
+def _allowed(name: str, active: frozenset[str], *, write: bool) -> bool:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return False
+    support = feature.write if write else feature.read
+    if support is Support.INACTIVE:
+        return name not in active
+    return support in (Support.YES, None)
+
+
+def _check_shape(protocol: Protocol, where: str) -> None:
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    lists_right = (protocol.reader_features is not None) == (reader >= _LISTS_READER) and (
+        protocol.writer_features is not None
+    ) == (writer >= _LISTS_WRITER)
+    numbers_right = reader >= 1 and writer >= 1
+    if lists_right and numbers_right and not (reader >= _LISTS_READER and writer < _LISTS_WRITER):
+        return
+    raise CorruptLogError(
+        f"The protocol in {where} is not legal: {_shown(protocol)}. Reader 3 and writer 7 go with "
+        "lists of features, lower versions without.",
+        table=where,
+    )
+
+
+def _shown(protocol: Protocol) -> str:
+    text = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    if protocol.writer_features is None and protocol.reader_features is None:
+        return f"({text})"
+    names = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+    return f"({text}, features: {', '.join(sorted(names)) or 'none'})"
+
+
+def _unknown_version(protocol: Protocol, table: str, access: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"[DELTA_INVALID_PROTOCOL_VERSION] The table {table} can't be {_done(access)}: its "
+        f"protocol is {_shown(protocol)}, and this version of lakelog knows readers up to "
+        f"{_LISTS_READER} and writers up to {_LISTS_WRITER}. Use a newer client.",
+        table=table,
+        features=[],
+        access=access,
+        min_reader_version=protocol.min_reader_version,
+        min_writer_version=protocol.min_writer_version,
+    )
+
+
+def _unsupported(
+    names: Iterable[str], protocol: Protocol, table: str, access: str
+) -> UnsupportedFeatureError:
+    missing = sorted(names)
+    code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{access.upper()}"
+    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    return UnsupportedFeatureError(
+        f"[{code}] The table {table} can't be {_done(access)}: it has {_described(missing)} "
+        f"(protocol: {versions}), which this version of lakelog can't {access}. Use a client "
+        f"that can, as delta-spark, or take it out of the table there: {_way_out(missing)}.",
+        table=table,
+        features=missing,
+        access=access,
+        min_reader_version=protocol.min_reader_version,
+        min_writer_version=protocol.min_writer_version,
+    )
+
+
+def _done(access: str) -> str:
+    return {"read": "read", "write": "written"}[access]
+
+
+def _described(missing: list[str]) -> str:
+    said = []
+    for name in missing:
+        feature = FEATURES.get(name)
+        switch = feature.switch if feature else ""
+        said.append(f"{name} (by {switch})" if switch else name)
+    return "the table feature" + ("s " if len(said) > 1 else " ") + ", ".join(said)
+
+
+def _way_out(missing: list[str]) -> str:
+    flags = {n: FEATURES[n].switch for n in missing if n in FEATURES}
+    if len(flags) == len(missing) and all(
+        flag.endswith("=true") and FEATURES[name].write is Support.INACTIVE
+        for name, flag in flags.items()
+    ):
+        settings = ", ".join(f"'{flag.removesuffix('=true')}' = 'false'" for flag in flags.values())
+        return f"ALTER TABLE … SET TBLPROPERTIES ({settings})"
+    return "; ".join(f"ALTER TABLE … DROP FEATURE {name}" for name in missing)
+
+
+def _needs_enabling(names: list[str]) -> DeltaAnalysisError:
+    reasons = ", ".join(f"{name} (for {FEATURES[name].switch or 'this change'})" for name in names)
+    settings = ", ".join(f"{FEATURE_PREFIX}{name}=supported" for name in names)
+    return DeltaAnalysisError(
+        f"[DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT] The table needs {reasons}, and a table that "
+        f"exists gets that only when it is asked for: set the table property {settings}. Older "
+        "clients can't use the table from then on.",
+        features=names,
+    )
