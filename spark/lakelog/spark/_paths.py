@@ -1,0 +1,41 @@
+"""One file, three spellings: the storage's, Hadoop's, and that of `_metadata.file_path`."""
+
+from __future__ import annotations
+
+import re
+
+from lakelog.core.paths import encode_path
+
+__all__ = ["file_path_uri", "glob_escaped", "hadoop_path", "quoted"]
+
+_GLOB = re.compile(r"[\\\[\]{}*?]")
+_AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:(?://[^/]*)?)(.*)", re.DOTALL)
+
+
+def hadoop_path(path: str) -> str:
+    """Spell a storage path for Hadoop: as it is, not percent-encoded, always with a scheme.
+
+    A plain `/x` would be looked up in whatever `fs.defaultFS` names.
+    """
+    return f"file:{path}" if path.startswith("/") else path
+
+
+def glob_escaped(path: str) -> str:
+    """Spell a Hadoop path so that Spark, which expands globs in paths, finds just that file."""
+    return _GLOB.sub(r"\\\g<0>", path)
+
+
+def file_path_uri(path: str) -> str:
+    """Spell a storage path as Spark's column `_metadata.file_path` has it.
+
+    That is `java.net.URI`: percent-encoded but for non-ASCII letters, `file:` with one slash.
+    """
+    match = _AUTHORITY.fullmatch(hadoop_path(path))
+    if match is None:  # every storage path is absolute or has a scheme
+        raise ValueError(f"{path!r} is no absolute path")
+    return match[1] + encode_path(match[2])
+
+
+def quoted(name: str) -> str:
+    """Spell a column name in SQL, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"

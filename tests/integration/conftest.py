@@ -1,0 +1,97 @@
+"""Spark sessions for the tests that need one.
+
+A process has either classic sessions or Spark Connect ones: PySpark decides by an environment
+variable what `pyspark.sql.functions` makes. So the tests run in a classic session, and
+`test_connect_suite.py` runs the same files again in a process of its own, with
+`LAKELOG_TEST_CONNECT=1`. A test that needs a classic session asks for `classic_spark`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+CONNECT = os.environ.get("LAKELOG_TEST_CONNECT") == "1"
+
+# The workers' Python is this one, whatever `python3` is on the path.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+CONF = {
+    "spark.driver.memory": "1500m",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.warehouse.dir": "/nonexistent/lakelog-warehouse",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about classic sessions alone, or about starting this very run."""
+    if not CONNECT:
+        return
+    kept = [
+        i
+        for i in items
+        if "classic_spark" not in getattr(i, "fixturenames", ()) and "classic_only" not in i.name
+    ]
+    config.hook.pytest_deselected(items=[i for i in items if i not in kept])
+    items[:] = kept
+
+
+def _classic() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("lakelog-tests")
+    for key, value in CONF.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    confs = " ".join(f"--conf {k}={v}" for k, v in CONF.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{confs} pyspark-shell"
+    return SparkSession.builder.remote("local[2]").getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def _session() -> Iterator[SparkSession]:
+    with warnings.catch_warnings():
+        # PySpark's own: sockets and log streams that it leaves to the garbage collector.
+        warnings.simplefilter("ignore")
+        session = _connect() if CONNECT else _classic()
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+@pytest.fixture
+def spark(_session: SparkSession) -> Iterator[SparkSession]:
+    """A session, classic or Connect, whose confs are put back after the test."""
+    keys = ("spark.sql.session.timeZone", "spark.sql.sources.partitionOverwriteMode")
+    before = {key: _session.conf.get(key, None) for key in keys}
+    yield _session
+    for key, value in before.items():
+        if value is None:
+            _session.conf.unset(key)
+        else:
+            _session.conf.set(key, value)
+
+
+@pytest.fixture
+def classic_spark(spark: SparkSession) -> SparkSession:
+    """A classic session, for what Connect does not have: plans, jobs, the JVM."""
+    return spark
