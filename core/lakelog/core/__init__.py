@@ -1,1 +1,108 @@
-"""Placeholder, replaced below."""
+"""The transaction core of lakelog: Delta's log, free of any engine.
+
+log = DeltaLog.for_table("/lake/flights")
+log.snapshot.to_arrow(columns=["month"], filter="month = 1")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import (
+        AddCDCFile,
+        AddFile,
+        CommitInfo,
+        DeletionVectorDescriptor,
+        DomainMetadata,
+        Format,
+        Metadata,
+        Protocol,
+        RemoveFile,
+        SetTransaction,
+    )
+    from lakelog.core.clock import Clock, SystemClock
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.events import CommitStats
+    from lakelog.core.history import HistoryEntry
+    from lakelog.core.isolation import IsolationLevel
+    from lakelog.core.operations import Operation
+    from lakelog.core.schema import (
+        ArrayType,
+        DecimalType,
+        MapType,
+        PrimitiveType,
+        StructField,
+        StructType,
+    )
+    from lakelog.core.snapshot import Snapshot
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.core.write import write_arrow
+
+# Name -> module. Imported on first use: a store, or an executor, needs few of them.
+_HOMES = {
+    name: f"lakelog.core.{module}"
+    for module, names in {
+        "actions": (
+            "AddCDCFile AddFile CommitInfo DeletionVectorDescriptor DomainMetadata Format "
+            "Metadata Protocol RemoveFile SetTransaction"
+        ),
+        "clock": "Clock SystemClock",
+        "conf": "DeltaConf",
+        "delta_log": "DeltaLog",
+        "events": "CommitStats",
+        "history": "HistoryEntry",
+        "isolation": "IsolationLevel",
+        "operations": "Operation",
+        "schema": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
+        "snapshot": "Snapshot",
+        "transaction": "OptimisticTransaction",
+        "write": "write_arrow",
+    }.items()
+    for name in names.split()
+}
+
+__all__ = [
+    "AddCDCFile",
+    "AddFile",
+    "ArrayType",
+    "Clock",
+    "CommitInfo",
+    "CommitStats",
+    "DecimalType",
+    "DeletionVectorDescriptor",
+    "DeltaConf",
+    "DeltaLog",
+    "DomainMetadata",
+    "Format",
+    "HistoryEntry",
+    "IsolationLevel",
+    "MapType",
+    "Metadata",
+    "Operation",
+    "OptimisticTransaction",
+    "PrimitiveType",
+    "Protocol",
+    "RemoveFile",
+    "SetTransaction",
+    "Snapshot",
+    "StructField",
+    "StructType",
+    "SystemClock",
+    "write_arrow",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,198 @@
+"""One commit file, parsed: small things as objects, file actions as rows.
+
+A commit of a few lines is parsed line by line. One of a million adds goes through Arrow's JSON
+reader, which is several times faster and told to refuse whatever it does not know; on any
+refusal the lines are parsed one by one after all, which also finds the line to name in an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import orjson
+import pyarrow as pa
+
+from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from lakelog.core.errors import CorruptCommitError
+from lakelog.core.file_table import files_from_json, tombstones_from_json
+from lakelog.core.json_columns import read_file_actions
+from lakelog.core.paths import commit_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["Commit", "parse_commit", "read_commit"]
+
+Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
+
+# Below this many lines, setting up Arrow's reader costs more than it saves.
+_MANY_LINES = 1000
+
+_REMEDY = (
+    "A writer was interrupted on storage that shows half-written files, or the file was damaged "
+    "later. Restore it from a backup or from the object store's versions. Only if it is the "
+    "newest version, and no writer was told that it succeeded, may it be moved away."
+)
+
+
+@dataclass(slots=True)
+class Commit:
+    """What one version changed."""
+
+    version: int
+    path: str
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
+    info: CommitInfo | None = None
+    adds: Rows = field(default_factory=list)
+    """JSON values of the `add` actions, or rows of `FILE_SCHEMA`."""
+    removes: Rows = field(default_factory=list)
+    """JSON values of the `remove` actions, or rows of `TOMBSTONE_SCHEMA`."""
+
+    def added(self) -> pa.Table:
+        """The added files, as rows of `FILE_SCHEMA`; converted once."""
+        self.adds = self._table(self.adds, files_from_json)
+        return self.adds
+
+    def removed(self) -> pa.Table:
+        """The removed files, as rows of `TOMBSTONE_SCHEMA`; converted once."""
+        self.removes = self._table(self.removes, tombstones_from_json)
+        return self.removes
+
+    def _table(self, rows: Rows, convert: Callable[[list[dict[str, Any]]], pa.Table]) -> pa.Table:
+        if isinstance(rows, pa.Table):
+            return rows
+        try:
+            return convert(rows)
+        except (pa.ArrowException, AttributeError, TypeError) as exc:
+            raise _corrupt(self.path, self.version, f"a file action is malformed ({exc})") from exc
+
+
+def read_commit(store: LogStore, table: str, version: int, path: str | None = None) -> Commit:
+    """Read and parse one version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        version: which version.
+        path: where the listing found it; by default where it should be.
+
+    Raises:
+        FileNotFoundError: there is no such version.
+        CorruptCommitError: the file is torn, empty, or no JSON.
+    """
+    path = path or commit_path(table, version)
+    try:
+        lines = list(store.read(path))
+    except UnicodeDecodeError as exc:
+        raise _corrupt(path, version, f"it is not UTF-8 ({exc.reason})") from exc
+    return parse_commit(lines, version, path)
+
+
+def parse_commit(lines: Sequence[str], version: int, path: str) -> Commit:
+    """Parse the lines of a commit.
+
+    Raises:
+        CorruptCommitError: a line is no action, or there is none at all.
+    """
+    commit = Commit(version, path)
+    rest: Iterable[tuple[int, str]] = enumerate(lines, 1)
+    if len(lines) >= _MANY_LINES:
+        rest = _take_many(commit, lines)
+    empty = isinstance(commit.adds, list) and isinstance(commit.removes, list)
+    for number, line in rest:
+        if line and not line.isspace():
+            _take_line(commit, number, line)
+            empty = False
+    if empty:
+        raise _corrupt(path, version, "it is empty")
+    return commit
+
+
+def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Take the file actions that Arrow can read; give back the other lines."""
+    rest = []
+    kinds: dict[str, list[tuple[int, str]]] = {"add": [], "remove": []}
+    for numbered in enumerate(lines, 1):
+        line = numbered[1]
+        if line.startswith('{"add":{'):
+            kinds["add"].append(numbered)
+        elif line.startswith('{"remove":{'):
+            kinds["remove"].append(numbered)
+        else:
+            rest.append(numbered)
+    for kind, found in kinds.items():
+        rows = read_file_actions(kind, [line for _, line in found]) if found else None
+        if rows is None:
+            rest.extend(found)
+        elif kind == "add":
+            commit.adds = rows
+        else:
+            commit.removes = rows
+    return rest
+
+
+def _take_line(commit: Commit, number: int, line: str) -> None:
+    try:
+        body = orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        raise _corrupt(
+            commit.path, commit.version, f"is no JSON: {_cut(line)} ({exc})", number
+        ) from exc
+    if not isinstance(body, dict):
+        raise _corrupt(commit.path, commit.version, f"is no JSON object: {_cut(line)}", number)
+    for key, value in body.items():
+        if value is None:
+            continue
+        try:
+            _take_action(commit, key, value)
+        except (TypeError, AttributeError, ValueError) as exc:
+            why = f"has a malformed {key} action ({exc}): {_cut(line)}"
+            raise _corrupt(commit.path, commit.version, why, number) from exc
+
+
+def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
+    match key:
+        case "add":
+            if not isinstance(value["size"], int):
+                raise TypeError("its size is no number")
+            commit.adds.append(_checked(value))
+        case "remove":
+            commit.removes.append(_checked(value))
+        case "commitInfo":
+            commit.info = CommitInfo.from_json_value(value)
+        case "txn":
+            txn = SetTransaction.from_json_value(value)
+            commit.transactions[txn.app_id] = txn
+        case "metaData":
+            commit.metadata = Metadata.from_json_value(value)
+        case "protocol":
+            commit.protocol = Protocol.from_json_value(value)
+        case "domainMetadata":
+            domain = DomainMetadata.from_json_value(value)
+            commit.domains[domain.domain] = domain
+
+
+def _checked(value: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value["path"], str):
+        raise TypeError("its path is no text")
+    return value
+
+
+def _cut(line: str) -> str:
+    return repr(line if len(line) <= 80 else f"{line[:60]} … {line[-15:]}")
+
+
+def _corrupt(path: str, version: int, why: str, line: int | None = None) -> CorruptCommitError:
+    where = "" if line is None else f"line {line} "
+    return CorruptCommitError(
+        f"the commit file {path} (version {version}) can't be used: {where}{why}. {_REMEDY}",
+        path=path,
+        version=version,
+        line=line,
+    )

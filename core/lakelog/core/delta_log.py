@@ -1,0 +1,250 @@
+"""The log of one table: its newest state, older ones, and the way to write."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from lakelog.core.clock import Clock, SystemClock
+from lakelog.core.commit_file import read_commit
+from lakelog.core.conf import DeltaConf
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.core.log_segment import list_log
+from lakelog.core.paths import normalize_table_uri
+from lakelog.core.protocol import check_readable
+from lakelog.core.replay import State, advance, load_state, read_commits
+from lakelog.core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from lakelog.core.commit_file import Commit
+    from lakelog.core.history import HistoryEntry
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["DeltaLog"]
+
+# After so many new commits found one by one, a listing is cheaper than further probes.
+_PROBES = 8
+# So far behind, a checkpoint is likely to be nearer than all the commits.
+_FAR_BEHIND = 100
+
+
+class DeltaLog:
+    """One table, by its path. It need not exist yet.
+
+    Safe for threads. There is no cache beyond this object: two of them know nothing of each
+    other, as if in two processes.
+    """
+
+    def __init__(self, table: str, store: LogStore, conf: DeltaConf, clock: Clock) -> None:
+        """Put the parts together; `for_table` is the usual way."""
+        self._table = table
+        self._store = store
+        self._conf = conf
+        self._clock = clock
+        self._snapshot: Snapshot | None = None
+        self._lock = threading.RLock()
+
+    @classmethod
+    def for_table(
+        cls,
+        uri: str | os.PathLike[str],
+        conf: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> DeltaLog:
+        """Open the log of a table; nothing is read yet.
+
+        Args:
+            uri: where the table is, or shall be.
+            conf: the user's whole Spark conf; it chooses the store.
+            clock: the machine's if `None`.
+
+        Raises:
+            LogStoreConfError: the conf does not lead to a store.
+        """
+        from lakelog.logstores import log_store_for
+
+        table = normalize_table_uri(uri)
+        settings = DeltaConf.of(conf)
+        return cls(table, log_store_for(table, settings), settings, clock or SystemClock())
+
+    @property
+    def table(self) -> str:
+        """The table's URI, normalised."""
+        return self._table
+
+    @property
+    def store(self) -> LogStore:
+        """The store of the log."""
+        return self._store
+
+    @property
+    def conf(self) -> DeltaConf:
+        """The conf it was opened with."""
+        return self._conf
+
+    @property
+    def clock(self) -> Clock:
+        """The time it goes by."""
+        return self._clock
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest version that is known here; loaded on first use, then only by `update`.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: reading the table needs a feature that we don't have.
+            CorruptLogError: the log is damaged.
+        """
+        with self._lock:
+            if self._snapshot is None:
+                self._snapshot = self._wrap(load_state(self._store, self._table))
+            return self._snapshot
+
+    def update(self) -> Snapshot:
+        """Read what was committed since, and nothing else; give the newest snapshot.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: reading the table needs a feature that we don't have.
+            CorruptLogError: the log is damaged.
+        """
+        with self._lock:
+            known = self._snapshot
+            if known is None:
+                return self.snapshot
+            commits = self._probe(known.version + 1)
+            if not commits:
+                return known
+            state = advance(known.state, commits)
+            if len(commits) == _PROBES:
+                state = self._catch_up(state)
+            self._snapshot = self._wrap(state, checked=known.state)
+            return self._snapshot
+
+    def _probe(self, version: int) -> list[Commit]:
+        """Read commits from `version` on until one is missing, or until listing is cheaper."""
+        commits: list[Commit] = []
+        while len(commits) < _PROBES:
+            try:
+                commits.append(read_commit(self._store, self._table, version + len(commits)))
+            except FileNotFoundError:
+                break
+        return commits
+
+    def _catch_up(self, state: State) -> State:
+        listing = list_log(self._store, self._table, state.version + 1)
+        latest = listing.latest()
+        if latest is None or latest <= state.version:
+            return state
+        newer = range(state.version + 1, latest + 1)
+        whole = all(version in listing.commits for version in newer)
+        if not whole or (len(newer) > _FAR_BEHIND and listing.checkpoints):
+            return load_state(self._store, self._table)
+        paths = {version: listing.commits[version].path for version in newer}
+        commits = read_commits(self._store, self._table, paths)
+        return advance(state, commits, listing.commits[latest].modification_time)
+
+    def after_commit(self, commit: Commit) -> None:
+        """Take over a commit that this process made, without reading it back.
+
+        Does nothing unless it follows the known snapshot directly; `update` then finds it.
+        """
+        with self._lock:
+            known = self._snapshot
+            if known is not None and known.version + 1 == commit.version:
+                self._snapshot = self._wrap(advance(known.state, [commit]), checked=known.state)
+
+    def table_exists(self) -> bool:
+        """Whether there is a table that can be read at all, of whatever features."""
+        if self._snapshot is not None:
+            return True
+        try:
+            return list_log(self._store, self._table).latest() is not None
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def snapshot_at(
+        self, version: int | None = None, timestamp: int | str | datetime | None = None
+    ) -> Snapshot:
+        """The table as it was.
+
+        Args:
+            version: which version.
+            timestamp: or the newest version that was committed at or before this time: epoch
+                milliseconds, a datetime (UTC where it has no zone), or ISO 8601 text (likewise).
+
+        Raises:
+            VersionNotFoundError: no such version, or it can't be rebuilt any more.
+            TimestampOutOfRangeError: the time is before the first commit or after the last.
+            DeltaAnalysisError: both are given, neither, or the text is no time.
+        """
+        if (version is None) == (timestamp is None):
+            raise DeltaAnalysisError(
+                "give either version or timestamp to read an older state of "
+                f"{self._table}, not {'both' if version is not None else 'neither'}",
+                table=self._table,
+            )
+        if timestamp is not None:
+            from lakelog.core.history import version_at
+
+            version = version_at(self.update(), timestamp)
+        known = self._snapshot
+        if known is not None and known.version == version:
+            return known
+        return self._wrap(load_state(self._store, self._table, version))
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """What was done to the table, newest first.
+
+        Args:
+            limit: no more entries than this.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        from lakelog.core.history import read_history
+
+        return read_history(self.update(), limit)
+
+    def checkpoint(self, version: int | None = None) -> None:
+        """Write a checkpoint, so that opening the table needs no older commits.
+
+        Args:
+            version: of which version; the newest if `None`.
+
+        Raises:
+            OSError: it could not be written. The table is as it was.
+        """
+        from lakelog.core.checkpoints import write_checkpoint
+
+        newest = self.update()
+        snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
+        write_checkpoint(snapshot, self._clock)
+
+    def start_transaction(self) -> OptimisticTransaction:
+        """Begin a transaction on the newest version; on none, where the table is to be made."""
+        from lakelog.core.transaction import OptimisticTransaction
+
+        try:
+            snapshot: Snapshot | None = self.update()
+        except TableNotFoundError:
+            snapshot = None
+        return OptimisticTransaction(self, snapshot)
+
+    def _wrap(self, state: State, checked: State | None = None) -> Snapshot:
+        same = checked is not None and (
+            state.protocol is checked.protocol and state.metadata is checked.metadata
+        )
+        if not same:
+            check_readable(state.protocol, self._table, state.metadata)
+        return Snapshot(self._table, self._store, self._conf, self._clock, state)
+
+    def __repr__(self) -> str:
+        """`DeltaLog(/lake/flights)`."""
+        return f"DeltaLog({self._table})"

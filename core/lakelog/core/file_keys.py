@@ -1,0 +1,84 @@
+"""The keys of replay, as columns: canonical path, and id of the deletion vector."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog.core.paths import canonical_path
+
+__all__ = ["file_keys", "rows_without"]
+
+# No URI path holds one undecoded, and a decoded one can't be in a file's name.
+_SEPARATOR = "\0"
+
+
+def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray:
+    """The key of each row: equal for two rows exactly if they mean one file.
+
+    Args:
+        table: the table's URI.
+        rows: of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`.
+    """
+    paths = rows["path"]
+    mask = _spelled(paths)
+    if mask is not None:
+        paths = _canonical(table, paths, mask)
+    return _with_vectors(paths, rows["deletion_vector"])
+
+
+def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
+    """The rows whose key is not among `keys`; much cheaper than `file_keys` of all rows."""
+    if not rows.num_rows or not len(keys):
+        return rows
+    paths = rows["path"]
+    mask = _spelled(paths)
+    if mask is not None:
+        # Decoding is slow, and most rows are out at a glance: a file's name is rarely escaped.
+        last = pc.replace_substring_regex(keys, r"(?s)^.*/", "")
+        last = pc.replace_substring_regex(last, r"(?s)\x00.*$", "")
+        names = pc.replace_substring_regex(paths, r"(?s)^.*/", "")
+        near = pc.or_(_in(names, last), pc.match_substring(names, "%"))
+        paths = _canonical(table, paths, pc.and_(mask, near))
+    gone = _in(_with_vectors(paths, rows["deletion_vector"]), keys)
+    return rows.filter(pc.invert(gone)) if pc.any(gone).as_py() else rows
+
+
+def _in(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.is_in(values, value_set=wanted)
+
+
+def _spelled(paths: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Mark the paths that may differ from their canonical spelling; `None` if there are none."""
+    escaped = pc.match_substring(paths, "%")
+    absolute = pc.or_(pc.starts_with(paths, "/"), pc.match_substring(paths, ":/"))
+    mask = pc.or_(escaped, absolute)
+    return mask if pc.any(mask).as_py() else None
+
+
+def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:
+    decoded = [canonical_path(table, path) for path in paths.filter(mask).to_pylist()]
+    # `replace_with_mask` wants the mask in the shape of the values.
+    flat = paths.combine_chunks() if paths.num_chunks != 1 else paths.chunk(0)
+    mask = mask.combine_chunks() if mask.num_chunks != 1 else mask.chunk(0)
+    return _chunked(pc.replace_with_mask(flat, mask, pa.array(decoded, pa.string())))
+
+
+def _with_vectors(paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+    if vectors.null_count == len(vectors):
+        return paths
+    flat = _chunked(vectors).combine_chunks()
+    offset = pc.struct_field(flat, "offset").cast(pa.string())
+    at = pc.if_else(
+        offset.is_valid(), pc.binary_join_element_wise("@", offset.fill_null(""), ""), ""
+    )
+    ids = pc.binary_join_element_wise(
+        pc.struct_field(flat, "storageType"), pc.struct_field(flat, "pathOrInlineDv"), at, ""
+    )
+    plain = _chunked(paths).combine_chunks()
+    keyed = pc.binary_join_element_wise(plain, ids.fill_null(""), _SEPARATOR)
+    return _chunked(pc.if_else(flat.is_valid(), keyed, plain))
+
+
+def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])

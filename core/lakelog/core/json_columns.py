@@ -1,0 +1,130 @@
+"""File actions from JSON lines straight to columns, by Arrow's JSON reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from lakelog.core.file_table import (
+    DELETION_VECTOR,
+    FILE_SCHEMA,
+    JSON_NAMES,
+    STRING_MAP,
+    TOMBSTONE_SCHEMA,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["map_from_struct", "read_file_actions"]
+
+_BLOCK_BYTES = 4 << 20
+
+_FIELDS: Mapping[str, dict[str, pa.DataType]] = {
+    "add": {
+        "path": pa.string(),
+        "size": pa.int64(),
+        "modificationTime": pa.int64(),
+        "dataChange": pa.bool_(),
+        "stats": pa.string(),
+        "deletionVector": DELETION_VECTOR,
+        "baseRowId": pa.int64(),
+        "defaultRowCommitVersion": pa.int64(),
+        "clusteringProvider": pa.string(),
+    },
+    "remove": {
+        "path": pa.string(),
+        "deletionTimestamp": pa.int64(),
+        "dataChange": pa.bool_(),
+        "extendedFileMetadata": pa.bool_(),
+        "size": pa.int64(),
+        "stats": pa.string(),
+        "deletionVector": DELETION_VECTOR,
+        "baseRowId": pa.int64(),
+        "defaultRowCommitVersion": pa.int64(),
+    },
+}
+_MAPS = ("partitionValues", "tags")
+
+
+def read_file_actions(kind: str, lines: Sequence[str]) -> pa.Table | None:
+    """Read lines that each hold one action of a kind.
+
+    Args:
+        kind: `add` or `remove`.
+        lines: JSON texts; all start with the action's key.
+
+    Returns:
+        Rows of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`, in order; `None` if anything at all is
+        unusual, so that the caller parses line by line.
+    """
+    schema = _schema(kind, lines[0])
+    # Two actions on one line, or one torn over two, would parse without complaint.
+    if schema is None or not all(line.endswith("}}") for line in lines):
+        return None
+    import pyarrow.json as pj
+
+    text = "\n".join(lines).encode()
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    block = pj.ReadOptions(block_size=max(_BLOCK_BYTES, max(map(len, lines)) * 4 + 2))
+    try:
+        parsed = pj.read_json(pa.BufferReader(text), read_options=block, parse_options=options)
+    except pa.ArrowException:
+        return None
+    target = FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA
+    batches = [_batch(chunk, target) for chunk in parsed.column(0).chunks]
+    rows = pa.Table.from_batches(batches, schema=target)
+    if rows.num_rows != len(lines) or rows["path"].null_count:
+        return None
+    return None if kind == "add" and rows["size"].null_count else rows
+
+
+def _schema(kind: str, line: str) -> pa.Schema | None:
+    """The columns to expect: those of the protocol, with the maps' keys as the first line has."""
+    try:
+        first = orjson.loads(line)[kind]
+        maps = {
+            name: pa.struct([(key, pa.string()) for key in first[name]])
+            for name in _MAPS
+            if first.get(name) is not None
+        }
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return pa.schema([(kind, pa.struct({**_FIELDS[kind], **maps}.items()))])
+
+
+def _batch(actions: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        index = actions.type.get_field_index(JSON_NAMES[field.name])
+        if index < 0:
+            columns.append(pa.nulls(len(actions), field.type))
+        elif field.type == STRING_MAP:
+            columns.append(map_from_struct(actions.field(index)))
+        elif field.name == "data_change":
+            columns.append(actions.field(index).fill_null(True))
+        else:
+            columns.append(actions.field(index))
+    return pa.record_batch(columns, schema=schema)
+
+
+def map_from_struct(rows: pa.StructArray) -> pa.MapArray:
+    """Turn `{a: x, b: y}` into `[(a, x), (b, y)]`, row by row; null rows stay null."""
+    names = [each.name for each in rows.type]
+    count, width = len(rows), len(names)
+    values = pa.concat_arrays([child.cast(pa.string()) for child in rows.flatten()] or [_NO_TEXT])
+    keys = pa.array(names, pa.string())
+    if width > 1:
+        # The children lie one after the other; a map wants row after row.
+        values = values.take(pa.array([c * count + r for r in range(count) for c in range(width)]))
+    tiled = keys.take(pa.array(list(range(width)) * count, pa.int32()))
+    offsets: Any = pa.array(
+        range(0, (count + 1) * width, width) if width else [0] * (count + 1), pa.int32()
+    )
+    mask = rows.is_null() if rows.null_count else None
+    return pa.MapArray.from_arrays(offsets, tiled, values, STRING_MAP, mask=mask)
+
+
+_NO_TEXT = pa.array([], pa.string())

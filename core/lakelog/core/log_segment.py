@@ -1,0 +1,316 @@
+"""Which files of the log make up a version: one checkpoint, and the commits after it.
+
+    list from the hint ──► newest complete checkpoint <= V ──► commits checkpoint+1 .. V
+          │ none there              │ none: version 0                 │ a gap
+          ▼                         ▼                                 ▼
+    list from the start       all commits from 0                LogGapError
+
+Everything is found through `LogStore.list_from`. Names that the protocol does not have, files
+of subfolders, empty checkpoints and multi-part checkpoints with a part missing are passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import (
+    LogGapError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lakelog.core.last_checkpoint import LastCheckpoint, read_last_checkpoint
+from lakelog.core.paths import (
+    LOG_FOLDER,
+    LogFileKind,
+    LogFileName,
+    commit_name,
+    log_path,
+    parse_log_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from lakelog.logstores._contract import FileStatus, LogStore
+
+__all__ = ["CheckpointFiles", "Listing", "LogSegment", "find_segment", "list_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """A complete classic checkpoint."""
+
+    version: int
+    files: tuple[FileStatus, ...]
+    """One file, or all parts in order."""
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(each.length for each in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files whose replay gives one version of a table."""
+
+    table: str
+    version: int
+    checkpoint: CheckpointFiles | None
+    commits: tuple[FileStatus, ...]
+    """Ascending and without gaps, from the checkpoint's version + 1, or from 0."""
+    last_file: FileStatus
+    """The commit of `version`; the checkpoint where that commit is gone."""
+    hint: LastCheckpoint | None = None
+    """What `_last_checkpoint` says of the checkpoint, if it speaks of this one."""
+
+    @property
+    def timestamp(self) -> int:
+        """When the version was committed, by the storage: milliseconds since the epoch."""
+        return self.last_file.modification_time
+
+
+@dataclass(slots=True)
+class Listing:
+    """What one listing of the log showed."""
+
+    commits: dict[int, FileStatus] = field(default_factory=dict)
+    checkpoints: list[CheckpointFiles] = field(default_factory=list)
+    """The complete ones, ascending; of one version, multi-part ones before a single file."""
+    v2_checkpoints: set[int] = field(default_factory=set)
+    """Versions of checkpoints in a form that we can't read."""
+
+    def earliest(self) -> int | None:
+        """The oldest version that can be rebuilt; `None` if none can."""
+        if 0 in self.commits:
+            return 0
+        return self.checkpoints[0].version if self.checkpoints else None
+
+    def latest(self) -> int | None:
+        """The newest version there is; `None` in an empty log."""
+        newest = [max(self.commits)] if self.commits else []
+        if self.checkpoints:
+            newest.append(self.checkpoints[-1].version)
+        return max(newest, default=None)
+
+
+def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None) -> Listing:
+    """List the log's files of the versions `start` to `end`, both included.
+
+    Raises:
+        FileNotFoundError: there is no log.
+    """
+    listing = Listing()
+    parts: dict[tuple[int, int], dict[int, FileStatus]] = {}
+    for status, name in _files(store.list_from(log_path(table, f"{start:020d}."))):
+        if end is not None and name.version > end:
+            # Names of more than 20 digits, or fewer, are out of order: they don't end a listing.
+            if name.kind is LogFileKind.COMMIT and status.name == commit_name(name.version):
+                break
+            continue
+        match name.kind:
+            case LogFileKind.COMMIT:
+                _keep_commit(listing.commits, name.version, status)
+            case LogFileKind.CHECKPOINT | LogFileKind.MULTIPART if status.length:
+                key = (name.version, -1 if name.kind is LogFileKind.CHECKPOINT else name.parts)
+                parts.setdefault(key, {})[name.part] = status
+            case LogFileKind.V2 if status.length:
+                listing.v2_checkpoints.add(name.version)
+    listing.checkpoints = list(_complete(parts))
+    return listing
+
+
+def _files(statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, LogFileName]]:
+    for status in statuses:
+        name = None if status.is_directory else parse_log_name(status.name)
+        # A store that lists recursively must not make commits of files in subfolders.
+        if name is not None and status.path.endswith(f"/{LOG_FOLDER}/{status.name}"):
+            yield status, name
+
+
+def _keep_commit(commits: dict[int, FileStatus], version: int, status: FileStatus) -> None:
+    if version not in commits or status.name == commit_name(version):
+        commits[version] = status
+
+
+def _complete(
+    parts: dict[tuple[int, int], dict[int, FileStatus]],
+) -> Iterator[CheckpointFiles]:
+    # Among the checkpoints of one version the single file comes last, so that it is preferred:
+    # parts of two writers may have mixed, a single file can't.
+    for (version, count), found in sorted(parts.items(), key=lambda i: (i[0][0], -i[0][1])):
+        if len(found) == max(count, 1):
+            yield CheckpointFiles(version, tuple(found[part] for part in sorted(found)))
+
+
+def find_segment(
+    store: LogStore,
+    table: str,
+    version: int | None = None,
+    *,
+    rejected: Collection[CheckpointFiles] = (),
+) -> LogSegment:
+    """Find the files of a version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        version: which one; the newest if `None`.
+        rejected: checkpoints that turned out to be unreadable.
+
+    Raises:
+        TableNotFoundError: no log, or nothing in it.
+        VersionNotFoundError: the version is newer than the newest, or too old to be rebuilt.
+        LogGapError: commits are missing.
+        UnsupportedFeatureError: only a V2 checkpoint would give the version.
+    """
+    hint = read_last_checkpoint(store, table)
+    start = hint.version if hint and not rejected else 0
+    if version is not None and start > version:
+        start = 0
+    listing = _listing(store, table, start, version)
+    if start and _newest(listing, rejected) is None:
+        # The hint points at nothing. Only the whole log can say what there is.
+        listing = _listing(store, table, 0, version)
+    latest = listing.latest()
+    if latest is None:
+        raise _not_found(store, table, version)
+    if version is not None and latest < version:
+        raise version_not_found(store, table, version)
+    version = latest if version is None else version
+    segment = _segment(store, table, listing, version, rejected)
+    if hint and segment.checkpoint and segment.checkpoint.version == hint.version:
+        return replace(segment, hint=hint)
+    return segment
+
+
+def _listing(store: LogStore, table: str, start: int, end: int | None) -> Listing:
+    try:
+        return list_log(store, table, start, end)
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise TableNotFoundError(_what_is_there(store, table), table=table) from exc
+
+
+def _newest(listing: Listing, rejected: Collection[CheckpointFiles]) -> CheckpointFiles | None:
+    return next((each for each in reversed(listing.checkpoints) if each not in rejected), None)
+
+
+def _segment(
+    store: LogStore,
+    table: str,
+    listing: Listing,
+    version: int,
+    rejected: Collection[CheckpointFiles],
+) -> LogSegment:
+    checkpoint = _newest(listing, rejected)
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    missing = [v for v in range(first, version + 1) if v not in listing.commits]
+    if missing:
+        raise _gap(store, table, listing, version, checkpoint, missing)
+    commits = tuple(listing.commits[v] for v in range(first, version + 1))
+    last = listing.commits.get(version)
+    if last is None:
+        assert checkpoint is not None  # `commits` would hold the version otherwise
+        last = checkpoint.files[0]
+    return LogSegment(table, version, checkpoint, commits, last)
+
+
+def _gap(
+    store: LogStore,
+    table: str,
+    listing: Listing,
+    version: int,
+    checkpoint: CheckpointFiles | None,
+    missing: list[int],
+) -> Exception:
+    usable = [v for v in listing.v2_checkpoints if missing[-1] <= v <= version]
+    if usable:
+        return UnsupportedFeatureError(
+            f"version {version} of {table} can only be read from its V2 checkpoint of version "
+            f"{max(usable)}, which this version of lakelog can't read. Read it with a client "
+            "that has the table feature v2Checkpoint.",
+            table=table,
+            features=["v2Checkpoint"],
+            access="read",
+        )
+    if checkpoint is None and missing[-1] < min(listing.commits, default=version):
+        newest = list_log(store, table)
+        earliest = newest.earliest()
+        if earliest is not None and earliest > version:
+            return version_not_found(store, table, version)
+    shown = _ranges(missing)
+    base = "no complete checkpoint" if checkpoint is None else f"checkpoint {checkpoint.version}"
+    return LogGapError(
+        f"the log of {table} has gaps: to rebuild version {version} there is {base}, but the "
+        f"commits {shown} are missing. Restore {log_path(table, commit_name(missing[0]))} and "
+        "the others from a backup or from the object store's versions.",
+        table=table,
+        path=log_path(table, commit_name(missing[0])),
+        version=version,
+        missing=missing,
+    )
+
+
+def _ranges(versions: list[int]) -> str:
+    """`3, 5-9`: consecutive numbers as ranges, and no more than ten of these."""
+    spans: list[list[int]] = []
+    for each in versions:
+        if spans and spans[-1][1] == each - 1:
+            spans[-1][1] = each
+        else:
+            spans.append([each, each])
+    texts = [str(a) if a == b else f"{a}-{b}" for a, b in spans[:10]]
+    return ", ".join(texts) + (" and more" if len(spans) > 10 else "")
+
+
+def version_not_found(store: LogStore, table: str, version: int) -> VersionNotFoundError:
+    """The error for a version that can't be had, with those that can."""
+    listing = list_log(store, table)
+    earliest, latest = listing.earliest(), listing.latest()
+    there = (
+        f"versions {earliest} to {latest} can be read"
+        if earliest is not None
+        else "no version can be rebuilt from what is left of the log"
+    )
+    return VersionNotFoundError(
+        f"version {version} of {table} can't be read: {there}",
+        table=table,
+        version=version,
+        earliest=earliest,
+        latest=latest,
+    )
+
+
+def _not_found(store: LogStore, table: str, version: int | None) -> Exception:
+    # Nothing up to `version`; perhaps something after it.
+    if version is not None and list_log(store, table).latest() is not None:
+        return version_not_found(store, table, version)
+    listing = list_log(store, table)
+    if listing.v2_checkpoints:
+        return _gap(store, table, listing, max(listing.v2_checkpoints), None, [-1])
+    return TableNotFoundError(
+        f"no Delta table at {table}: its {LOG_FOLDER} folder holds no commit", table=table
+    )
+
+
+def _what_is_there(store: LogStore, table: str) -> str:
+    """Say what stands at the path; asked only when an error is due anyway."""
+    from pyarrow.fs import FileSelector, FileType
+
+    try:
+        filesystem, path = store.filesystem, store.filesystem_path(table)
+        kind = filesystem.get_file_info(path).type
+        if kind == FileType.NotFound:
+            seen = "nothing is there"
+        elif kind == FileType.File:
+            seen = "it is a file, and a table is a folder"
+        else:
+            names = [e.base_name for e in filesystem.get_file_info(FileSelector(path))]
+            parquet = sum(name.endswith(".parquet") for name in names)
+            hint = f", {parquet} of them Parquet files" if parquet else ""
+            seen = f"the folder has {len(names)} entries{hint}, but no {LOG_FOLDER}"
+    except OSError as exc:
+        seen = f"and it can't be looked at ({exc})"
+    return f"no Delta table at {table}: {seen}. Check the path, or create the table."

@@ -1,0 +1,230 @@
+"""From the files of a log to the state of a version.
+
+The small actions (protocol, metadata, transactions, domains) are read at once, because every
+user needs them; the file actions when asked for (`file_state.py`).
+
+A checkpoint that can't be read is survived: the log is searched again without it, for an older
+checkpoint or for the commits from version 0. What comes out is the same version of the same
+table, or the error about the checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.checkpoint_reader import CheckpointReader, SmallActions
+from lakelog.core.commit_file import Commit, read_commit
+from lakelog.core.errors import (
+    CorruptCheckpointError,
+    CorruptLogError,
+    LogGapError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lakelog.core.file_state import FileState
+from lakelog.core.log_segment import CheckpointFiles, LogSegment, find_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["State", "advance", "load_state", "read_commits"]
+
+_log = logging.getLogger(__name__)
+
+# Commits are small, and reading one from an object store is waiting.
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that the log says about one version."""
+
+    version: int
+    timestamp: int | None
+    """Milliseconds since the epoch, by the storage; `None` where no listing told."""
+    protocol: Protocol
+    metadata: Metadata
+    transactions: Mapping[str, SetTransaction]
+    domains: Mapping[str, DomainMetadata]
+    """Those that are not removed."""
+    info: CommitInfo | None
+    """The `commitInfo` of the version, if its commit was read and has one."""
+    files: FileState
+    segment: LogSegment
+    """What was found when the table was opened; `version` may be later than it."""
+
+
+def load_state(
+    store: LogStore,
+    table: str,
+    version: int | None = None,
+    *,
+    rejected: Sequence[CheckpointFiles] = (),
+) -> State:
+    """Load a version; the newest if `None`.
+
+    Raises:
+        TableNotFoundError: no log, or nothing in it.
+        VersionNotFoundError: no such version, or it can't be rebuilt any more.
+        CorruptLogError: a commit is damaged or missing, or a checkpoint is and nothing stands
+            in for it.
+    """
+    rejects = list(rejected)
+    first: CorruptCheckpointError | None = None
+    while True:
+        try:
+            segment = find_segment(store, table, version, rejected=rejects)
+            return _load(store, segment, rejects)
+        except CorruptCheckpointError as exc:
+            first = first or exc
+            assert segment.checkpoint is not None  # only a checkpoint is corrupt in this way
+            rejects.append(segment.checkpoint)
+            version = segment.version
+            _log.warning("falling back to an older checkpoint: %s", exc)
+        except (LogGapError, VersionNotFoundError, UnsupportedFeatureError):
+            if first is None:
+                raise
+            raise first from None
+
+
+def _load(store: LogStore, segment: LogSegment, rejected: Sequence[CheckpointFiles]) -> State:
+    small, files = SmallActions(), FileState(segment.table)
+    if segment.checkpoint is not None:
+        reader = CheckpointReader(store, segment)
+        small = reader.small_actions()
+        files = _checkpoint_files(store, segment, reader, rejected)
+    paths = {segment.version - i: c.path for i, c in enumerate(reversed(segment.commits))}
+    commits = read_commits(store, segment.table, paths)
+    for commit in commits:
+        _fold(small, commit)
+    if small.protocol is None or small.metadata is None:
+        lacking = "protocol" if small.protocol is None else "metaData"
+        raise CorruptLogError(
+            f"the log of {segment.table} has no {lacking} action up to version "
+            f"{segment.version}: it is no Delta table, or its first commit was damaged",
+            table=segment.table,
+            path=segment.last_file.path,
+            version=segment.version,
+        )
+    return State(
+        version=segment.version,
+        timestamp=segment.timestamp,
+        protocol=small.protocol,
+        metadata=small.metadata,
+        transactions=small.transactions,
+        domains={k: d for k, d in small.domains.items() if not d.removed},
+        info=commits[-1].info if commits else None,
+        files=files.after(commits),
+        segment=segment,
+    )
+
+
+def _checkpoint_files(
+    store: LogStore,
+    segment: LogSegment,
+    reader: CheckpointReader,
+    rejected: Sequence[CheckpointFiles],
+) -> FileState:
+    """The files of the checkpoint, with a way out if reading them fails later on."""
+
+    def guarded(read: Callable[[], pa.Table], kind: str) -> pa.Table:
+        try:
+            return read()
+        except CorruptCheckpointError as exc:
+            _log.warning("falling back to an older checkpoint: %s", exc)
+            try:
+                other = load_state(
+                    store,
+                    segment.table,
+                    reader.checkpoint.version,
+                    rejected=[*rejected, reader.checkpoint],
+                )
+            except (LogGapError, VersionNotFoundError, UnsupportedFeatureError):
+                raise exc from None
+            rows: Any = getattr(other.files, kind)
+            return rows
+
+    return FileState(
+        segment.table,
+        live=lambda: guarded(reader.files, "live"),
+        tombstones=lambda: guarded(reader.tombstones, "tombstones"),
+    )
+
+
+def read_commits(store: LogStore, table: str, paths: Mapping[int, str]) -> list[Commit]:
+    """Read commits, several at a time; they come back ascending by version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        paths: version -> path.
+
+    Raises:
+        CorruptCommitError: one is torn, empty or no JSON.
+        LogGapError: one is gone since it was listed.
+    """
+
+    def read(version: int) -> Commit:
+        try:
+            return read_commit(store, table, version, paths[version])
+        except FileNotFoundError as exc:
+            raise LogGapError(
+                f"the commit {paths[version]} was there a moment ago and is gone: log cleanup, "
+                "or somebody deletes the table. Open the table again.",
+                table=table,
+                path=paths[version],
+                version=version,
+                missing=[version],
+            ) from exc
+
+    versions = sorted(paths)
+    if len(versions) < 3:
+        return [read(version) for version in versions]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_THREADS, len(versions)), "lakelog-commits") as pool:
+        return list(pool.map(read, versions))
+
+
+def advance(state: State, commits: Sequence[Commit], timestamp: int | None = None) -> State:
+    """The state after these commits, which follow it without a gap.
+
+    Args:
+        state: where to start; it stays as it is.
+        commits: ascending.
+        timestamp: of the last commit, if known.
+    """
+    if not commits:
+        return state
+    small = SmallActions(
+        state.protocol, state.metadata, dict(state.transactions), dict(state.domains)
+    )
+    for commit in commits:
+        _fold(small, commit)
+    assert small.protocol is not None
+    assert small.metadata is not None
+    return replace(
+        state,
+        version=commits[-1].version,
+        timestamp=timestamp,
+        protocol=small.protocol,
+        metadata=small.metadata,
+        transactions=small.transactions,
+        domains={k: d for k, d in small.domains.items() if not d.removed},
+        info=commits[-1].info,
+        files=state.files.after(commits),
+    )
+
+
+def _fold(small: SmallActions, commit: Commit) -> None:
+    small.protocol = commit.protocol or small.protocol
+    small.metadata = commit.metadata or small.metadata
+    small.transactions.update(commit.transactions)
+    small.domains.update(commit.domains)

@@ -1,0 +1,251 @@
+"""A table as it was at one version."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lakelog.core.errors import CorruptLogError
+from lakelog.core.file_table import to_add_files
+from lakelog.core.log_segment import list_log
+from lakelog.core.paths import commit_path
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
+    from lakelog.core.clock import Clock
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.expressions import Expression
+    from lakelog.core.replay import State
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["Filter", "Snapshot"]
+
+Filter: TypeAlias = (
+    "str | Expression | Sequence[tuple[Any, ...]] | Sequence[Sequence[tuple[Any, ...]]] | None"
+)
+"""SQL text, an `Expression`, or tuples as pyarrow takes them: `[("month", "=", 1)]`."""
+
+
+class Snapshot:
+    """One version of a table. It never changes; everything costly is read when asked for.
+
+    The files are columns (`file_table`); action objects are made only by `files`.
+    """
+
+    def __init__(
+        self, table: str, store: LogStore, conf: DeltaConf, clock: Clock, state: State
+    ) -> None:
+        """Wrap a state; `DeltaLog` is the way to get a snapshot."""
+        self._table = table
+        self._store = store
+        self._conf = conf
+        self._clock = clock
+        self._state = state
+
+    @property
+    def table(self) -> str:
+        """The table's URI."""
+        return self._table
+
+    @property
+    def store(self) -> LogStore:
+        """The store of the table's log, whose file system also has the data."""
+        return self._store
+
+    @property
+    def conf(self) -> DeltaConf:
+        """The conf that the table was opened with."""
+        return self._conf
+
+    @property
+    def state(self) -> State:
+        """What the log says, unwrapped; for the other modules of the core."""
+        return self._state
+
+    @property
+    def version(self) -> int:
+        """The version; the first is 0."""
+        return self._state.version
+
+    @cached_property
+    def timestamp(self) -> int:
+        """When the version was committed: milliseconds since the epoch.
+
+        The in-commit timestamp where the table has them, else the storage's modification time
+        of the commit file.
+
+        Raises:
+            LogGapError: the commit is gone.
+        """
+        info = self._state.info
+        if self.properties.in_commit_timestamps and info and info.in_commit_timestamp is not None:
+            return info.in_commit_timestamp
+        if self._state.timestamp is not None:
+            return self._state.timestamp
+        found = list_log(self._store, self._table, self.version, self.version)
+        return found.commits[self.version].modification_time
+
+    @property
+    def metadata(self) -> Metadata:
+        """Schema, partitioning and properties, as in the log."""
+        return self._state.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """What a client must know to read, and to write, the table."""
+        return self._state.protocol
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns, partition columns among them.
+
+        Raises:
+            CorruptLogError: the metadata's schema is no schema.
+        """
+        try:
+            return StructType.from_json(self.metadata.schema_string)
+        except (ValueError, KeyError, TypeError) as exc:
+            raise CorruptLogError(
+                f"the schema of {self._table} at version {self.version} can't be read: {exc}",
+                table=self._table,
+                path=commit_path(self._table, self.version),
+                version=self.version,
+            ) from exc
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table's properties as values."""
+        return TableProperties(self.metadata.configuration)
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """The names of the partition columns, in order."""
+        return list(self.metadata.partition_columns)
+
+    @cached_property
+    def partition_schema(self) -> StructType:
+        """The partition columns with their types, in partition order."""
+        found = []
+        for name in self.metadata.partition_columns:
+            field = self.schema.get(name)
+            if field is None:
+                raise CorruptLogError(
+                    f"{self._table} is partitioned by {name!r}, which its schema does not have",
+                    table=self._table,
+                    path=commit_path(self._table, self.version),
+                    version=self.version,
+                )
+            found.append(field)
+        return StructType(tuple(found))
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """Application -> the last version that it recorded (`txnVersion`)."""
+        keep = self.properties.set_transaction_retention_ms
+        oldest = None if keep is None else self._clock.now_ms() - keep
+        return {
+            app: txn.version
+            for app, txn in self._state.transactions.items()
+            # Once a retention is set, a record without a time counts as expired.
+            if oldest is None or (txn.last_updated is not None and txn.last_updated > oldest)
+        }
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """Domain -> its metadata; removed domains are not listed."""
+        return self._state.domains
+
+    @property
+    def commit_info(self) -> CommitInfo | None:
+        """The provenance of this version, where its commit was read and says it."""
+        return self._state.info
+
+    @property
+    def file_table(self) -> pa.Table:
+        """The live files as columns: `lakelog.core.file_table.FILE_SCHEMA`."""
+        return self._state.files.live
+
+    @property
+    def tombstones(self) -> pa.Table:
+        """Files that were removed and are still on record: `TOMBSTONE_SCHEMA`."""
+        return self._state.files.tombstones
+
+    @property
+    def num_files(self) -> int:
+        """How many files are live."""
+        return int(self.file_table.num_rows)
+
+    @cached_property
+    def size_in_bytes(self) -> int:
+        """Bytes of all live files."""
+        import pyarrow.compute as pc
+
+        return int(pc.sum(self.file_table["size"]).as_py() or 0)
+
+    def files(self, filter: Filter = None) -> list[AddFile]:  # noqa: A002  # the public name
+        """The live files that may hold rows for which the filter is true.
+
+        Args:
+            filter: SQL text, an `Expression` or pyarrow's tuples; `None` for all files.
+
+        Raises:
+            InvalidPredicateError: the filter can't be parsed or names an unknown column.
+        """
+        return to_add_files(self.file_table_for(filter))
+
+    def file_table_for(self, filter: Filter = None) -> pa.Table:  # noqa: A002  # the public name
+        """The rows of `file_table` that `files` makes actions of.
+
+        Raises:
+            InvalidPredicateError: the filter can't be parsed or names an unknown column.
+        """
+        if filter is None:
+            return self.file_table
+        from lakelog.core.expressions import normalize_filter
+        from lakelog.core.pruning import keep_files
+
+        expression = normalize_filter(filter, self.schema)
+        table = self.file_table
+        if expression is None:
+            return table
+        return table.filter(keep_files(table, expression, self.schema, self.partition_columns))
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,  # noqa: A002  # the public name
+    ) -> pa.Table:
+        """Read the rows.
+
+        Args:
+            columns: which, in this order; all if `None`.
+            filter: only rows for which it is true.
+
+        Raises:
+            InvalidPredicateError: the filter can't be evaluated here.
+            DeltaAnalysisError: a column does not exist.
+            DataFileMissingError: the log lists a file that the storage does not have.
+        """
+        from lakelog.core.scan import Scan
+
+        return Scan(self, columns, filter).to_arrow()
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,  # noqa: A002  # the public name
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows piece by piece, in memory for few files at a time; see `to_arrow`."""
+        from lakelog.core.scan import Scan
+
+        return Scan(self, columns, filter).to_batches()
+
+    def __repr__(self) -> str:
+        """`Snapshot(/lake/flights, version 7)`."""
+        return f"Snapshot({self._table}, version {self.version})"
