@@ -210,7 +210,8 @@ class Scan:
         stray = sf.raise_error(
             sf.concat(sf.lit("lakelog: no partition values for "), sf.col("__lakelog_path"))
         ).cast("string")
-        texts = [sf.when(sf.col("__lakelog_file").isNull(), stray).otherwise(sf.col(n)) for n in names]
+        known_file = sf.col("__lakelog_file").isNotNull()
+        texts = [sf.when(known_file, sf.col(n)).otherwise(stray) for n in names]
         return self._shaped(df.join(right, on, "left"), texts)
 
     def _shaped(self, df: DataFrame, texts: Iterable[Column]) -> DataFrame:
