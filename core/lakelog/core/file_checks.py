@@ -1,0 +1,165 @@
+"""Checks on the file actions of one commit, against each other and against the table."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import orjson
+
+from lakelog.core.actions import AddFile, RemoveFile
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.protocol import supported_features
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from lakelog.core.actions import Action, Metadata, Protocol
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["check_files"]
+
+logger = logging.getLogger("lakelog")
+_MAX_WARNINGS = 2
+
+
+def check_files(
+    actions: Sequence[Action], metadata: Metadata, protocol: Protocol, conf: DeltaConf, table: str
+) -> None:
+    """Run every check on file actions.
+
+    Raises:
+        DeltaAnalysisError: duplicate paths, partition values that do not fit the table, or,
+            where the conf asks for it, mixed `dataChange`, empty files, null partition values.
+        UnsupportedFeatureError: a deletion vector in a table that has none.
+    """
+    if conf.get_bool("duplicateActionCheck.enabled", True):
+        _check_duplicates(actions, table)
+    _check_data_change(actions, conf, table)
+    adds = [action for action in actions if isinstance(action, AddFile)]
+    if not adds:
+        return
+    if conf.get_bool("commitValidation.enabled", True):
+        _check_partition_keys(adds, metadata, table)
+    _check_contents(adds, metadata, conf, table)
+    _check_deletion_vectors(adds, protocol, table)
+
+
+def _check_duplicates(actions: Iterable[Action], table: str) -> None:
+    adds: dict[str, str | None] = {}
+    removes: dict[str, str | None] = {}
+    for action in actions:
+        if not isinstance(action, AddFile | RemoveFile):
+            continue
+        mine, other = (adds, removes) if isinstance(action, AddFile) else (removes, adds)
+        vector = action.deletion_vector.unique_id if action.deletion_vector else None
+        twice = action.path in mine
+        # Replacing a file by itself with another deletion vector is how rows are deleted.
+        undone = action.path in other and other[action.path] == vector
+        if twice or undone:
+            first = type(action).__name__ if twice else _other_name(action)
+            raise DeltaAnalysisError(
+                f"[DELTA_DUPLICATE_ACTIONS_FOUND] {table}: file operation "
+                f"'{type(action).__name__}' for path {action.path} was specified several times. "
+                f"It conflicts with '{first}'. It is not valid for multiple file operations with "
+                "the same path to exist in a single commit.",
+                table=table,
+                path=action.path,
+            )
+        mine[action.path] = vector
+
+
+def _other_name(action: AddFile | RemoveFile) -> str:
+    return "RemoveFile" if isinstance(action, AddFile) else "AddFile"
+
+
+def _check_data_change(actions: Iterable[Action], conf: DeltaConf, table: str) -> None:
+    mode = conf.get_str("commitValidation.consistentDataChange.mode", "log")
+    if mode not in ("off", "log", "fatal"):
+        raise DeltaAnalysisError(
+            "the conf spark.databricks.delta.commitValidation.consistentDataChange.mode must be "
+            f"off, log or fatal, but it is {mode!r}",
+            value=mode,
+        )
+    if mode == "off":
+        return
+    seen = {action.data_change for action in actions if isinstance(action, AddFile | RemoveFile)}
+    if len(seen) < 2:
+        return
+    text = f"a commit to {table} mixes file actions with dataChange true and false"
+    if mode == "fatal":
+        raise DeltaAnalysisError(text, table=table)
+    logger.warning("%s", text)
+
+
+def _check_partition_keys(adds: Iterable[AddFile], metadata: Metadata, table: str) -> None:
+    expected = set(metadata.partition_columns)
+    for add in adds:
+        if add.partition_values.keys() != expected:
+            raise DeltaAnalysisError(
+                "[DELTA_INVALID_PARTITIONING_SCHEMA] The AddFile contains partitioning schema "
+                f"different from the table's partitioning schema: {table}, file {add.path}. "
+                f"Expected: {sorted(expected)}. Actual: {sorted(add.partition_values)}.",
+                table=table,
+                path=add.path,
+            )
+
+
+def _check_contents(
+    adds: Sequence[AddFile], metadata: Metadata, conf: DeltaConf, table: str
+) -> None:
+    """Files of no bytes, and nulls where the partition column takes none: told or refused."""
+    for number, (add, text, key) in enumerate(_doubtful(adds, metadata)):
+        if conf.get_bool(key, False):
+            raise DeltaAnalysisError(f"{table}: {text}", table=table, path=add.path)
+        if number < _MAX_WARNINGS:
+            logger.warning("%s: %s", table, text)
+
+
+def _doubtful(adds: Sequence[AddFile], metadata: Metadata) -> Iterator[tuple[AddFile, str, str]]:
+    required: list[str] | None = None
+    for add in adds:
+        if add.size == 0:
+            yield add, f"the file {add.path} has no bytes", "emptyFileCheck.throwEnabled"
+        elif None in add.partition_values.values():
+            if required is None:
+                required = _required_partition_columns(metadata)
+            for name in required:
+                if add.partition_values.get(name) is None:
+                    text = f"the file {add.path} has a null for the NOT NULL column {name}"
+                    yield add, text, "nullPartitionCheck.throwEnabled"
+
+
+def _required_partition_columns(metadata: Metadata) -> list[str]:
+    schema = StructType.from_json(metadata.schema_string)
+    return [f.name for f in schema if not f.nullable and f.name in metadata.partition_columns]
+
+
+def _check_deletion_vectors(adds: Iterable[AddFile], protocol: Protocol, table: str) -> None:
+    for add in adds:
+        if add.deletion_vector is None:
+            continue
+        if "deletionVectors" not in supported_features(protocol):
+            raise UnsupportedFeatureError(
+                f"[DELTA_ADDING_DELETION_VECTORS_DISALLOWED] {table}: the file {add.path} has a "
+                "deletion vector, but the table's protocol lacks the feature deletionVectors",
+                table=table,
+                features=["deletionVectors"],
+                access="write",
+            )
+        if add.num_records is None:
+            raise DeltaAnalysisError(
+                f"[DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS] {table}: the file {add.path} has a "
+                "deletion vector, but its statistics do not say how many rows it holds",
+                table=table,
+                path=add.path,
+            )
+        if orjson.loads(add.stats or "{}").get("tightBounds") is not False:
+            raise DeltaAnalysisError(
+                "[DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED] "
+                f"{table}: the file {add.path} has a deletion vector, so its statistics must say "
+                "tightBounds=false",
+                table=table,
+                path=add.path,
+            )

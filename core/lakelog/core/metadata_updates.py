@@ -1,0 +1,68 @@
+"""What a change of metadata brings with it: checks, defaults, and the protocol that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.properties import validate_properties
+from lakelog.core.protocol import (
+    protocol_for_new_table,
+    strip_protocol_properties,
+    upgraded_for,
+)
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import Metadata, Protocol
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["changed_metadata", "new_table_metadata"]
+
+
+def new_table_metadata(
+    metadata: Metadata, conf: DeltaConf, now_ms: int
+) -> tuple[Metadata, Protocol]:
+    """The metadata and the protocol that a new table gets.
+
+    Args:
+        metadata: as the creator wants it, `delta.feature.*` and the like included.
+        conf: may give defaults for properties and protocol.
+        now_ms: the time of creation, epoch ms, where `metadata` has none.
+
+    Raises:
+        DeltaAnalysisError: a bad schema, partitioning or property.
+    """
+    _check(metadata)
+    created = now_ms if metadata.created_time is None else metadata.created_time
+    protocol, final = protocol_for_new_table(replace(metadata, created_time=created), conf)
+    return final, protocol
+
+
+def changed_metadata(
+    old: Metadata, new: Metadata, protocol: Protocol, conf: DeltaConf
+) -> tuple[Metadata, Protocol | None]:
+    """The metadata of an existing table after a change, and the protocol if that changes too.
+
+    Properties that stay as they are pass unchecked: another client may have set them.
+
+    Raises:
+        DeltaAnalysisError: a bad schema, partitioning or property.
+    """
+    _check(new)
+    kept = {k: v for k, v in new.configuration.items() if old.configuration.get(k) == v}
+    given = {k: v for k, v in new.configuration.items() if k not in kept}
+    changed = replace(new, configuration={**kept, **validate_properties(given, conf)})
+    upgraded = upgraded_for(protocol, changed)
+    return strip_protocol_properties(changed), upgraded
+
+
+def _check(metadata: Metadata) -> None:
+    from lakelog.core.schema_rules import check_schema
+
+    try:
+        schema = StructType.from_json(metadata.schema_string)
+    except ValueError as exc:
+        raise DeltaAnalysisError(f"the schema can't be read: {exc}") from exc
+    check_schema(schema, metadata.partition_columns)

@@ -1,0 +1,145 @@
+"""What a transaction read: the part of its state that conflicts are judged by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.expressions import Expression
+    from lakelog.core.schema import StructType
+
+__all__ = ["ReadSet", "files_in_partitions", "partition_key", "partition_keys"]
+
+
+class ReadSet:
+    """The predicates, files and applications that a transaction looked at.
+
+    Files are kept as the columns that they came in: only a conflict makes somebody look for a
+    path among them.
+    """
+
+    def __init__(self) -> None:
+        self.whole_table = False
+        self.app_ids: set[str] = set()
+        self.predicates: list[Expression | None] = []
+        """One entry a read; `None` is a read without predicate."""
+        self.partitions: set[tuple[Any, ...]] = set()
+        """Keys of the partitions that a dynamic overwrite replaces."""
+        self._tables: list[pa.Table] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the table's contents was read; a commit then is a blind append."""
+        return not (self.whole_table or self.predicates or self.partitions or self._tables)
+
+    def add_predicate(self, predicate: Expression | None) -> None:
+        """Record that every row that matches was read, whether there was one or not."""
+        if predicate not in self.predicates:
+            self.predicates.append(predicate)
+
+    def add_files(self, files: pa.Table) -> None:
+        """Record the files of a file table as read."""
+        if files.num_rows:
+            self._tables.append(files.select(["path", "partition_values"]))
+
+    def add_partitions(self, keys: Iterable[tuple[Any, ...]]) -> None:
+        """Record partitions, by `partition_key`, as replaced whole."""
+        self.partitions.update(keys)
+
+    def find_file(self, paths: Sequence[str]) -> tuple[str, dict[str, str | None]] | None:
+        """The first of the read files whose path, as the log spells it, is among `paths`.
+
+        Returns:
+            The path and its partition values, or None.
+        """
+        if not paths or not self._tables:
+            return None
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = pa.array(paths, pa.string())
+        for table in self._tables:
+            hits = table.filter(pc.is_in(table["path"], value_set=wanted))
+            if hits.num_rows:
+                values = hits["partition_values"][0].as_py() or []
+                return hits["path"][0].as_py(), dict(values)
+        return None
+
+
+def partition_key(
+    values: Mapping[str, str | None], partition_schema: StructType
+) -> tuple[Any, ...]:
+    """What two spellings of one partition have in common: the typed values, in schema order.
+
+    A value that does not parse stands for itself.
+    """
+    from lakelog.core.partitions import parse_value
+
+    key: list[Any] = []
+    for each in partition_schema:
+        text = values.get(each.name)
+        try:
+            key.append(parse_value(text, each.data_type))
+        except (ValueError, ArithmeticError):
+            key.append(("unparsed", text))
+    return tuple(key)
+
+
+def partition_keys(adds: Iterable[AddFile], partition_schema: StructType) -> set[tuple[Any, ...]]:
+    """The keys of the partitions that files lie in."""
+    return {partition_key(add.partition_values, partition_schema) for add in adds}
+
+
+def files_in_partitions(
+    files: pa.Table, keys: set[tuple[Any, ...]], partition_schema: StructType
+) -> pa.Table:
+    """The rows of a file table that lie in the partitions of these keys."""
+    if not keys:
+        return files.slice(0, 0)
+    if not len(partition_schema):
+        return files
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = partition_schema.names
+    spelled = _spelled_partitions(files, names)
+    hits = [
+        text.as_py()
+        for text in pc.unique(spelled)
+        if partition_key(_unspelled(text.as_py(), names), partition_schema) in keys
+    ]
+    return files.filter(pc.is_in(spelled, value_set=pa.array(hits, pa.string())))
+
+
+def _spelled_partitions(files: pa.Table, names: Sequence[str]) -> Any:
+    r"""One text a file that spells all its partition values, so that equal ones can be grouped.
+
+    Values are joined by `\x01`; within them `\` is doubled and `\x01` becomes `\1`, and a null
+    is `\0`: no two lists of values share a text.
+    """
+    import pyarrow.compute as pc
+
+    columns = []
+    for name in names:
+        values = pc.map_lookup(files["partition_values"], name, "first")
+        values = pc.replace_substring(values, "\\", "\\\\")
+        values = pc.replace_substring(values, "\x01", "\\1")
+        columns.append(pc.fill_null(values, "\\0"))
+    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "\x01")
+
+
+def _unspelled(text: str, names: Sequence[str]) -> dict[str, str | None]:
+    values = text.split("\x01")
+    return {
+        name: None if value == "\\0" else _unescape(value)
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def _unescape(value: str) -> str:
+    return "\\".join(part.replace("\\1", "\x01") for part in value.split("\\\\"))

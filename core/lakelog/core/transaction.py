@@ -1,0 +1,391 @@
+"""The optimistic transaction: read, write data files, check, commit."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
+from lakelog.core.backoff import RetryLimits
+from lakelog.core.commit_lock import LockChoice, choose_lock, held
+from lakelog.core.commit_loop import CommitLoop
+from lakelog.core.conf import DeltaConf
+from lakelog.core.conflicts import PendingCommit
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.file_table import FILE_SCHEMA, to_add_files
+from lakelog.core.hooks import CommittedTransaction, checkpoint_hook, hand_over, run_hooks
+from lakelog.core.isolation import IsolationLevel
+from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
+from lakelog.core.paths import log_path
+from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
+from lakelog.core.properties import TableProperties
+from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
+from lakelog.core.schema import StructField, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.events import CommitStats
+    from lakelog.core.expressions import Filter
+    from lakelog.core.hooks import PostCommitHook
+    from lakelog.core.operations import Operation
+    from lakelog.core.snapshot import Snapshot
+
+__all__ = ["OptimisticTransaction"]
+
+
+class OptimisticTransaction:
+    """One attempt to change a table, made against the snapshot that it was started with.
+
+    It records what is read through it; at `commit` every commit that others made meanwhile is
+    checked against that record, and only what can't matter is ignored. It commits once.
+
+        txn = DeltaLog.for_table("/lake/flights").start_transaction()
+        doomed = txn.filter_files("date = '2024-01-01'")
+        version = txn.commit([f.remove(now) for f in doomed], Operation(name="DELETE"))
+
+    Not safe for use by several threads.
+    """
+
+    def __init__(self, delta_log: DeltaLog, snapshot: Snapshot | None) -> None:
+        """Start; `DeltaLog.start_transaction` is the way to call this.
+
+        Args:
+            delta_log: the table.
+            snapshot: its newest state; None where no table exists yet.
+        """
+        self._log = delta_log
+        self._snapshot = snapshot
+        self._conf = DeltaConf.of(delta_log.conf)
+        self._read_at_ms = delta_log.clock.now_ms()
+        self._reads = ReadSet()
+        self._new_metadata: Metadata | None = None
+        self._new_protocol: Protocol | None = None
+        self._has_written = False
+        self._committed = False
+        self._hooks: list[PostCommitHook] = [hand_over, checkpoint_hook]
+        self.txn_id = str(uuid.uuid4())
+        self.attempts: list[CommitStats] = []
+        """One record for each attempt that `commit` made."""
+
+    @property
+    def delta_log(self) -> DeltaLog:
+        """The table that it changes."""
+        return self._log
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The state that it reads; None where the table does not exist yet."""
+        return self._snapshot
+
+    @property
+    def read_version(self) -> int:
+        """The version that it reads; -1 where the table does not exist yet."""
+        return -1 if self._snapshot is None else self._snapshot.version
+
+    @cached_property
+    def _blank(self) -> Metadata:
+        """What stands in for the metadata of a table that does not exist."""
+        return Metadata(id=str(uuid.uuid4()), schema_string=StructType().to_json())
+
+    @property
+    def metadata(self) -> Metadata:
+        """As it will be after the commit; empty for a new table without `update_metadata`."""
+        if self._new_metadata is not None:
+            return self._new_metadata
+        return self._blank if self._snapshot is None else self._snapshot.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """As it will be after the commit."""
+        if self._new_protocol is not None:
+            return self._new_protocol
+        if self._snapshot is None:
+            return Protocol(min_reader_version=1, min_writer_version=2)
+        return self._snapshot.protocol
+
+    @cached_property
+    def lock_choice(self) -> LockChoice:
+        """The lock that `commit` takes, and why.
+
+        Raises:
+            UnsafeLogStoreError: the store excludes nobody.
+        """
+        store = self._log.store
+        return choose_lock(
+            store.capabilities,
+            store.is_partial_write_visible(log_path(self._log.table)),
+            self._conf,
+            store=type(store).__name__,
+        )
+
+    # Reading -------------------------------------------------------------------------------
+
+    def filter_files(self, filter: Filter = None) -> list[AddFile]:  # noqa: A002  # Delta's name
+        """The live files that may hold rows matching a filter; recorded as read.
+
+        Args:
+            filter: SQL text, an `Expression`, pyarrow-style tuples, or None for all files.
+
+        Returns:
+            With `data_change=False`: a caller that commits them again says what they are.
+        """
+        return to_add_files(self.filter_file_table(filter))
+
+    def filter_file_table(self, filter: Filter = None) -> pa.Table:  # noqa: A002  # as above
+        """The same as `filter_files`, as rows of `FILE_SCHEMA`, for a great many files."""
+        if self._snapshot is None:
+            self._reads.add_predicate(None)
+            return FILE_SCHEMA.empty_table()
+        from lakelog.core.expressions import normalize_filter
+
+        predicate = normalize_filter(filter, self._snapshot.schema)
+        files = self._snapshot.file_table_for(predicate)
+        self._reads.add_predicate(predicate)
+        self._reads.add_files(files)
+        return files
+
+    def files_in_same_partitions(self, adds: Iterable[AddFile]) -> list[AddFile]:
+        """The live files of the partitions that new files lie in (dynamic overwrite).
+
+        Those partitions count as read, so that a concurrent append to one of them conflicts. The
+        files themselves do not: the caller removes them, which conflicts with other removes.
+        """
+        if self._snapshot is None:
+            return []
+        schema = self._snapshot.partition_schema
+        keys = partition_keys(adds, schema)
+        self._reads.add_partitions(keys)
+        return to_add_files(files_in_partitions(self._snapshot.file_table, keys, schema))
+
+    def read_whole_table(self) -> None:
+        """Record that everything was read: any concurrent append or delete conflicts."""
+        self._reads.whole_table = True
+        self._reads.add_predicate(None)
+
+    def txn_version(self, app_id: str) -> int:
+        """The version that an application recorded last, or -1; recorded as read.
+
+        A concurrent commit of the same application then conflicts.
+        """
+        self._reads.app_ids.add(app_id)
+        return -1 if self._snapshot is None else self._snapshot.transactions.get(app_id, -1)
+
+    # Changing ------------------------------------------------------------------------------
+
+    def update_metadata(self, metadata: Metadata) -> None:
+        """Set schema, partitioning and properties as of this commit.
+
+        Raises:
+            DeltaAnalysisError: a second change, a change after `mark_written`, or a bad schema,
+                partitioning or property.
+        """
+        if self._snapshot is None:
+            self.update_metadata_for_new_table(metadata)
+            return
+        self._check_may_update()
+        final, protocol = changed_metadata(
+            self._snapshot.metadata, metadata, self._snapshot.protocol, self._conf
+        )
+        self._new_metadata = final
+        self._new_protocol = protocol
+
+    def update_metadata_for_new_table(self, metadata: Metadata) -> None:
+        """Set the metadata as for a new table: defaults of the session, a protocol of its own.
+
+        For an existing table this replaces schema and properties; its protocol only grows.
+
+        Raises:
+            DeltaAnalysisError: as `update_metadata`.
+        """
+        self._check_may_update()
+        now = self._log.clock.now_ms()
+        final, protocol = new_table_metadata(metadata, self._conf, now)
+        self._new_metadata = final
+        if self._snapshot is None:
+            self._new_protocol = protocol
+            return
+        self._new_metadata = replace(final, id=self._snapshot.metadata.id)
+        _, self._new_protocol = changed_metadata(
+            self._snapshot.metadata, final, self._snapshot.protocol, self._conf
+        )
+
+    def _check_may_update(self) -> None:
+        if self._new_metadata is not None:
+            raise DeltaAnalysisError(
+                "Cannot change the metadata more than once in a transaction.",
+                table=self._log.table,
+            )
+        if self._has_written:
+            raise DeltaAnalysisError(
+                "Cannot update the metadata in a transaction that has already written data.",
+                table=self._log.table,
+            )
+
+    @property
+    def has_written(self) -> bool:
+        """Whether data files were written for this transaction; blocks metadata changes."""
+        return self._has_written
+
+    def mark_written(self) -> None:
+        """Say that data files were written, for the metadata as it is now."""
+        self._has_written = True
+
+    def assert_removable(self) -> None:
+        """Check that rows may be removed, before work is spent on it.
+
+        Raises:
+            AppendOnlyError: `delta.appendOnly` is set.
+        """
+        if self._snapshot is None:
+            return
+        if TableProperties(self._snapshot.metadata.configuration).append_only:
+            raise append_only_error(self._log.table)
+
+    def register_post_commit_hook(self, hook: PostCommitHook) -> None:
+        """Add what runs after the commit, in order of registration; the same one only once."""
+        if hook not in self._hooks:
+            self._hooks.append(hook)
+
+    # Committing ----------------------------------------------------------------------------
+
+    def commit(self, actions: Sequence[Action], operation: Operation) -> int:
+        """Commit, exactly once, or not at all.
+
+        Args:
+            actions: in any order; a `Metadata` among them is the same as `update_metadata`.
+            operation: what history shows.
+
+        Returns:
+            The version that holds the commit. Hooks that fail do not make it fail.
+
+        Raises:
+            DeltaConcurrentModificationException: another writer was faster with something that
+                must not be ignored; read again, run again.
+            MaxCommitAttemptsExceededError: no version was won in the budget.
+            CommitOutcomeUnknownError: the storage never said. The commit may be there: delete no
+                data file.
+            DeltaAnalysisError: the actions are not a valid commit. Nothing was tried.
+            UnsafeLogStoreError: the store excludes nobody. Nothing was tried.
+            OSError: the storage refused. Nothing was committed.
+        """
+        return self._run(self._prepare(actions, operation))
+
+    def commit_if_needed(self, actions: Sequence[Action], operation: Operation) -> int | None:
+        """The same as `commit`, but a commit that would say nothing is not made.
+
+        Returns:
+            The version, or None where there was nothing to commit.
+        """
+        prepared = self._prepare(actions, operation)
+        skips = prepared.isolation is not IsolationLevel.WRITE_SERIALIZABLE
+        if (
+            not prepared.actions
+            and skips
+            and self._conf.get_bool("skipRecordingEmptyCommits", True)
+        ):
+            self._committed = True
+            return None
+        return self._run(prepared)
+
+    def _prepare(self, actions: Sequence[Action], operation: Operation) -> PreparedCommit:
+        if self._committed:
+            raise DeltaAnalysisError(
+                "Transaction already committed.", table=self._log.table, txn_id=self.txn_id
+            )
+        protocol = self._take_heads(actions)
+        snapshot = self._snapshot
+        return prepare_commit(
+            CommitRequest(
+                table=self._log.table,
+                conf=self._conf,
+                txn_id=self.txn_id,
+                read_version=self.read_version,
+                now_ms=self._log.clock.now_ms(),
+                old_metadata=snapshot.metadata if snapshot else None,
+                old_protocol=snapshot.protocol if snapshot else None,
+                metadata=self._new_metadata,
+                protocol=protocol or self._new_protocol,
+                actions=actions,
+                operation=operation,
+                read_nothing=self._reads.is_empty,
+            )
+        )
+
+    def _take_heads(self, actions: Sequence[Action]) -> Protocol | None:
+        """Apply a Metadata among the actions; give the Protocol among them."""
+        metadata = [action for action in actions if isinstance(action, Metadata)]
+        protocols = [action for action in actions if isinstance(action, Protocol)]
+        if len(protocols) > 1:
+            raise DeltaAnalysisError(
+                "Cannot change the protocol more than once in a transaction.",
+                table=self._log.table,
+            )
+        for each in metadata:
+            # Data that is in the same list was written for it.
+            written, self._has_written = self._has_written, False
+            self.update_metadata(each)
+            self._has_written = written
+        return protocols[0] if protocols else None
+
+    def _pending(self, prepared: PreparedCommit) -> PendingCommit:
+        return PendingCommit(
+            table=self._log.table,
+            read_version=self.read_version,
+            partition_schema=(
+                self._snapshot.partition_schema
+                if self._snapshot
+                else _partition_schema(prepared.metadata)
+            ),
+            metadata=prepared.metadata,
+            protocol=prepared.protocol,
+            reads=self._reads,
+            isolation=prepared.isolation,
+            is_blind_append=prepared.is_blind_append,
+            changes_metadata=any(isinstance(a, Metadata) for a in prepared.actions),
+            changes_protocol=any(isinstance(a, Protocol) for a in prepared.actions),
+            removed_paths={
+                a.path: a.partition_values for a in prepared.actions if isinstance(a, RemoveFile)
+            },
+            domains=frozenset(a.domain for a in prepared.actions if isinstance(a, DomainMetadata)),
+        )
+
+    def _run(self, prepared: PreparedCommit) -> int:
+        log = self._log
+        loop = CommitLoop(
+            log.store,
+            log.clock,
+            self._conf,
+            pending=self._pending(prepared),
+            commit_info=prepared.commit_info,
+            actions=prepared.actions,
+            lock=self.lock_choice,
+            read_at_ms=self._read_at_ms,
+            attempts=self.attempts,
+        )
+        with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):
+            version = loop.run()
+        self._committed = True
+        committed = CommittedTransaction(
+            delta_log=log,
+            version=version,
+            read_version=self.read_version,
+            actions=prepared.actions,
+            commit_info=prepared.commit_info,
+            metadata=loop.pending.metadata,
+            protocol=loop.pending.protocol,
+        )
+        run_hooks(self._hooks, committed)
+        return version
+
+
+def _partition_schema(metadata: Metadata) -> StructType:
+    schema = StructType.from_json(metadata.schema_string)
+    columns = (schema.get(name) for name in metadata.partition_columns)
+    return StructType(tuple(column for column in columns if isinstance(column, StructField)))
