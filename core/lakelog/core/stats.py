@@ -1,0 +1,271 @@
+"""Statistics of a data file, from its Parquet footer (PROTOCOL.md, "Per-file Statistics").
+
+The footer's bounds are taken only where they bound what Spark compares by. Two writers stand
+behind it, and they differ:
+
+- pyarrow leaves NaN out of its bounds, parquet-mr (Spark) puts it in. Spark orders NaN above all
+  numbers, so the bounds of a column with NaN are worthless, and those of another writer are
+  taken only from a caller who has looked for NaN;
+- INT96 timestamps (Spark's default) have no usable bounds;
+- bounds of zero come with either sign: a minimum becomes -0.0, a maximum 0.0;
+- a file that Spark wrote in its legacy calendar has other days before 1582: no bounds for them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from lakelog.core.arrow_leaves import Leaf, leaves
+from lakelog.core.conf import DeltaConf
+from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+from lakelog.core.string_bounds import truncate_max, truncate_min
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from lakelog.core.properties import TableProperties
+    from lakelog.core.schema import DataType
+
+__all__ = ["StatsConfig", "indexed_leaves", "stats_from_footer"]
+
+_Path = tuple[str, ...]
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_FLOATS = frozenset({"float", "double"})
+_TIMES = frozenset({"timestamp", "timestamp_ntz"})
+_PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+_LEGACY = (b"org.apache.spark.legacyDateTime",)
+_PREFIX_KEY = "spark.databricks.io.skipping.stringPrefixLength"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsConfig:
+    """Which columns get statistics."""
+
+    num_indexed_cols: int = 32
+    """Leaf columns from the front of the schema; -1 for all, 0 for none."""
+    columns: Sequence[_Path] | None = None
+    """Exactly these, where given; a struct stands for its leaves."""
+    string_prefix_length: int = 32
+    """UTF-16 units that bounds of strings keep."""
+
+    @classmethod
+    def of(
+        cls, properties: TableProperties, conf: Mapping[str, str] | None = None
+    ) -> StatsConfig | None:
+        """What the table and the session say; `None` where the session wants no statistics."""
+        settings = DeltaConf.of(conf)
+        if not settings.get_bool("stats.collect", True):
+            return None
+        length = properties.string_prefix_length
+        return cls(
+            num_indexed_cols=properties.num_indexed_cols,
+            columns=properties.stats_columns,
+            string_prefix_length=(settings.get_int(_PREFIX_KEY, 32) if length is None else length),
+        )
+
+
+def indexed_leaves(
+    schema: StructType, partition_columns: Collection[str], config: StatsConfig
+) -> list[tuple[_Path, DataType]]:
+    """The columns with statistics, in schema order. Arrays and maps count as leaves."""
+    partitions = {name.lower() for name in partition_columns}
+    data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
+    found = list(_leaf_types(data))
+    if config.columns is None:
+        count = config.num_indexed_cols
+        return found if count < 0 else found[:count]
+    wanted = [tuple(part.lower() for part in path) for path in config.columns]
+    return [
+        (path, kind)
+        for path, kind in found
+        if any(tuple(p.lower() for p in path)[: len(w)] == w for w in wanted)
+    ]
+
+
+def _leaf_types(struct: StructType, above: _Path = ()) -> Iterator[tuple[_Path, DataType]]:
+    for each in struct:
+        path = (*above, each.name)
+        if isinstance(each.data_type, StructType):
+            yield from _leaf_types(each.data_type, path)
+        else:
+            yield path, each.data_type
+
+
+def stats_from_footer(
+    metadata: Any,
+    schema: StructType,
+    *,
+    partition_columns: Collection[str] = (),
+    indexed: StatsConfig | None = None,
+    nan_columns: Mapping[_Path, int | None] | None = None,
+) -> str:
+    """The text of `add.stats`.
+
+    Args:
+        metadata: the file's `pyarrow.parquet.FileMetaData`.
+        schema: the table's schema; a column that the file lacks is null in every row.
+        partition_columns: columns that get no statistics.
+        indexed: which columns get some; default: Delta's.
+        nan_columns: columns that hold a NaN -> how many nulls they hold. `None` means that
+            nobody has looked: then bounds of floating point are taken from parquet-mr alone,
+            whose own bounds show a NaN.
+    """
+    config = indexed or StatsConfig()
+    file = _Footer(metadata, nan_columns)
+    rows: int = metadata.num_rows
+    stats: dict[str, Any] = {"numRecords": rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    for path, kind in indexed_leaves(schema, partition_columns, config):
+        if not isinstance(kind, PrimitiveType | DecimalType) or str(kind) in ("variant", "void"):
+            continue
+        column = file.find(path)
+        if column is None:
+            _put(stats["nullCount"], path, rows)
+            continue
+        nulls, low, high = file.merged(*column)
+        _put(stats["nullCount"], path, nulls)
+        if low is None or high is None:
+            continue
+        _put(stats["minValues"], path, _bound(low, kind, column[1], config, is_max=False))
+        _put(stats["maxValues"], path, _bound(high, kind, column[1], config, is_max=True))
+    return orjson.dumps(stats).decode()
+
+
+def _put(tree: dict[str, Any], path: _Path, value: Any) -> None:
+    if value is None:
+        return
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = value
+
+
+class _Footer:
+    """A footer by column paths; by exact spelling first, else ignoring case."""
+
+    def __init__(self, metadata: Any, nan_columns: Mapping[_Path, int | None] | None) -> None:
+        self._groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        self._columns: dict[_Path, tuple[int, Leaf]] = {}
+        for index, leaf in enumerate(leaves(metadata.schema.to_arrow_schema())):
+            self._columns.setdefault(_lower(leaf.path), (index, leaf))
+            self._columns[leaf.path] = (index, leaf)
+        self._nans = nan_columns
+        self._shows_nan = (metadata.created_by or "").startswith("parquet-mr")
+        self._legacy = any(key in (metadata.metadata or {}) for key in _LEGACY)
+
+    def find(self, path: _Path) -> tuple[int, Leaf] | None:
+        return self._columns.get(path) or self._columns.get(_lower(path))
+
+    def merged(self, index: int, leaf: Leaf) -> tuple[int | None, Any, Any]:
+        """Null count, minimum and maximum over all row groups, raw; `None` where unknown."""
+        nulls: int | None = 0
+        low = high = None
+        usable = self._usable(leaf)
+        for group in self._groups:
+            column = group.column(index)
+            count, bounds = _chunk_stats(column)
+            nulls = None if nulls is None or count is None else nulls + count
+            if count == group.num_rows:
+                continue
+            if bounds is None:
+                usable = False
+                continue
+            low = bounds[0] if low is None else min(low, bounds[0], key=_order(leaf))
+            high = bounds[1] if high is None else max(high, bounds[1], key=_order(leaf))
+        if nulls is None and self._nans is not None:
+            nulls = self._nans.get(leaf.path)
+        return nulls, low if usable else None, high if usable else None
+
+    def _usable(self, leaf: Leaf) -> bool:
+        kind = leaf.type
+        if pa.types.is_floating(kind):
+            return self._shows_nan if self._nans is None else leaf.path not in self._nans
+        if pa.types.is_temporal(kind):
+            return not self._legacy
+        return not pa.types.is_unsigned_integer(kind)
+
+
+def _lower(path: _Path) -> _Path:
+    return tuple(part.lower() for part in path)
+
+
+def _chunk_stats(column: Any) -> tuple[int | None, tuple[Any, Any] | None]:
+    """Null count and raw bounds of one column in one row group."""
+    stats = column.statistics
+    if stats is None:
+        return None, None
+    count = stats.null_count if stats.has_null_count else None
+    if not stats.has_min_max or column.physical_type == "INT96":
+        return count, None
+    low, high = stats.min_raw, stats.max_raw
+    is_nan = low != low or high != high
+    return count, None if is_nan else (low, high)
+
+
+def _order(leaf: Leaf) -> Callable[[Any], Any]:
+    """How raw values compare: strings as bytes, decimals as the number that the bytes spell."""
+    if not pa.types.is_decimal(leaf.type):
+        return lambda raw: raw
+    return lambda raw: int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+
+
+def _bound(raw: Any, kind: DataType, leaf: Leaf, config: StatsConfig, *, is_max: bool) -> Any:
+    """A raw bound as a JSON value; `None` where there is none that surely bounds the column."""
+    raw = _order(leaf)(raw)
+    if isinstance(kind, DecimalType):
+        return _decimal(raw, leaf) if isinstance(raw, int) else None
+    name = kind.name if isinstance(kind, PrimitiveType) else ""
+    if name in _INTEGERS and isinstance(raw, int) and pa.types.is_integer(leaf.type):
+        return raw
+    if name in _FLOATS and isinstance(raw, float):
+        if raw == 0:
+            return 0.0 if is_max else -0.0
+        return raw if math.isfinite(raw) else None
+    if name == "string" and isinstance(raw, bytes):
+        return _string(raw, config.string_prefix_length, is_max=is_max)
+    if name == "date" and isinstance(raw, int) and pa.types.is_date32(leaf.type):
+        return _date(raw)
+    if name in _TIMES and isinstance(raw, int) and pa.types.is_timestamp(leaf.type):
+        return _timestamp(raw, leaf.type.unit, zoned=name == "timestamp")
+    return None
+
+
+def _decimal(unscaled: int, leaf: Leaf) -> Any:
+    scale = leaf.type.scale if pa.types.is_decimal(leaf.type) else 0
+    digits = tuple(int(d) for d in str(abs(unscaled)))
+    number = Decimal((int(unscaled < 0), digits, -scale))
+    # As a float the bound would move.
+    return orjson.Fragment(format(number, "f"))
+
+
+def _string(raw: bytes, length: int, *, is_max: bool) -> str | None:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return truncate_max(text, length) if is_max else truncate_min(text, length)
+
+
+def _date(days: int) -> str | None:
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return None
+
+
+def _timestamp(value: int, unit: str, *, zoned: bool) -> str | None:
+    """Cut to milliseconds, downwards; readers of a maximum know that."""
+    per = _PER_MILLISECOND.get(unit)
+    if per is None:
+        return None
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value // per)
+    except OverflowError:
+        return None
+    text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text + "Z" if zoned else text
