@@ -1,0 +1,256 @@
+"""Rows become data files, and data files become `add` actions.
+
+`write_plan` says how a table's files are to be written; the plan is carried out here (Arrow data,
+no Spark) or on executors (`executor_writer`), and `add_files` turns the results into actions
+either way. `add_files_at` does the same for files that somebody else wrote, by their footers.
+
+Nothing here commits: a file is part of the table when a commit says so, and until then it is an
+orphan that `VACUUM` may delete.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.actions import AddFile
+from lakelog.core.arrow_mapping import to_arrow_schema
+from lakelog.core.errors import DataFileMissingError
+from lakelog.core.executor_writer import PartitionedWriter, WritePlan
+from lakelog.core.paths import encode_path
+from lakelog.core.schema import PrimitiveType, StructType
+from lakelog.core.stats import StatsConfig, stats_from_footer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from pyarrow.fs import FileSystem
+
+    from lakelog.logstores import LogStore
+
+__all__ = ["DataFileWriter", "add_files", "add_files_at", "write_plan", "write_table"]
+
+_FOOTER_THREADS = 16
+
+
+def write_plan(
+    store: LogStore,
+    table: str,
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    **options: Any,
+) -> WritePlan:
+    """How files of a table are written.
+
+    Args:
+        store: gives the file system that data files lie on.
+        table: the table's URI.
+        schema: the table's schema; columns of type `void` are left out of files.
+        partition_columns: as the table's metadata has them.
+        options: other fields of `WritePlan`, as `compression="zstd"`.
+
+    Raises:
+        DeltaAnalysisError: a type that Arrow can't write.
+    """
+    stored = StructType(tuple(f for f in schema if f.data_type != PrimitiveType("void")))
+    return WritePlan(
+        root=store.filesystem_path(table),
+        schema=to_arrow_schema(stored),
+        partition_columns=tuple(partition_columns),
+        filesystem=store.filesystem,
+        **options,
+    )
+
+
+def add_files(
+    results: Iterable[Sequence[Any]],
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    *,
+    stats: StatsConfig | None = None,
+    data_change: bool = True,
+) -> list[AddFile]:
+    """The actions of what `executor_writer` reported.
+
+    Args:
+        results: tuples in the order of `RESULT_SCHEMA`, such as the rows that Spark collected.
+        schema: the table's schema.
+        partition_columns: as the table's metadata has them.
+        stats: which columns get statistics; `None` for no statistics at all.
+        data_change: what the actions say of themselves.
+    """
+    found = []
+    for path, size, _, values, footer, nans, modified in results:
+        nan_columns = {tuple(parts): nulls for parts, nulls in json.loads(nans)}
+        found.append(
+            AddFile(
+                path=encode_path(path),
+                partition_values=json.loads(values),
+                size=size,
+                modification_time=modified,
+                data_change=data_change,
+                stats=stats_from_footer(
+                    _read_footer(io.BytesIO(footer)),
+                    schema,
+                    partition_columns=partition_columns,
+                    indexed=stats,
+                    nan_columns=nan_columns,
+                )
+                if stats
+                else None,
+            )
+        )
+    return found
+
+
+def _read_footer(source: Any) -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.ParquetFile(source).metadata
+
+
+def add_files_at(
+    filesystem: FileSystem,
+    root: str,
+    files: Sequence[tuple[str, Mapping[str, str | None]]],
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    *,
+    stats: StatsConfig | None = None,
+    data_change: bool = True,
+) -> list[AddFile]:
+    """The actions of Parquet files that lie under a table already; files without rows are left out.
+
+    Sizes and footers are read by several threads at once, which is what counts on an object
+    store.
+
+    Args:
+        filesystem: where the files lie.
+        root: the table's folder, as the file system spells it.
+        files: path relative to `root`, not percent-encoded, and serialised partition values.
+        schema: the table's schema.
+        partition_columns: as the table's metadata has them.
+        stats: which columns get statistics; `None` for no statistics at all.
+        data_change: what the actions say of themselves.
+
+    Raises:
+        DataFileMissingError: one of the files does not exist.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    def action(file: tuple[str, Mapping[str, str | None]]) -> AddFile | None:
+        path, values = file
+        info = filesystem.get_file_info(f"{root}/{path}")
+        if not info.is_file:
+            raise DataFileMissingError(
+                f"{root}/{path} was written but is not there", path=f"{root}/{path}"
+            )
+        with filesystem.open_input_file(info.path) as source:
+            footer = _read_footer(source)
+        if footer.num_rows == 0:
+            return None
+        return AddFile(
+            path=encode_path(path),
+            partition_values=dict(values),
+            size=info.size,
+            modification_time=(info.mtime_ns or 0) // 1_000_000,
+            data_change=data_change,
+            stats=stats_from_footer(
+                footer, schema, partition_columns=partition_columns, indexed=stats
+            )
+            if stats
+            else None,
+        )
+
+    with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
+        return [each for each in pool.map(action, files) if each is not None]
+
+
+class DataFileWriter:
+    """Writes Arrow data to files of a table; the actions come when it is closed.
+
+    As a context manager it deletes what it wrote when the block fails.
+    """
+
+    def __init__(
+        self,
+        plan: WritePlan,
+        schema: StructType,
+        *,
+        stats: StatsConfig | None = None,
+        data_change: bool = True,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            plan: from `write_plan`.
+            schema: the table's schema, for the statistics.
+            stats: which columns get statistics; `None` for no statistics at all.
+            data_change: what the actions say of themselves.
+        """
+        self._plan = plan
+        self._schema = schema
+        self._stats = stats
+        self._data_change = data_change
+        self._writer = PartitionedWriter(plan)
+        self._actions: list[AddFile] | None = None
+
+    def write(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Take rows; columns are found by name and cast to the table's types.
+
+        Raises:
+            KeyError: a column is missing.
+            pyarrow.ArrowInvalid: a value does not fit its type, or a null is in a required column.
+        """
+        for batch in data.to_batches() if isinstance(data, pa.Table) else (data,):
+            self._writer.write(batch)
+
+    def close(self) -> list[AddFile]:
+        """End the files; closing again gives the same actions."""
+        if self._actions is None:
+            self._actions = add_files(
+                self._writer.close(),
+                self._schema,
+                self._plan.partition_columns,
+                stats=self._stats,
+                data_change=self._data_change,
+            )
+        return self._actions
+
+    def abort(self) -> None:
+        """Delete what was written. Never call it after a commit that may have landed."""
+        self._writer.abort()
+
+    def __enter__(self) -> DataFileWriter:
+        """Nothing to do."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close, or abort where the block failed before it closed."""
+        if kind is None:
+            self.close()
+        elif self._actions is None:
+            self.abort()
+
+
+def write_table(
+    data: pa.Table,
+    plan: WritePlan,
+    schema: StructType,
+    *,
+    stats: StatsConfig | None = None,
+    data_change: bool = True,
+) -> list[AddFile]:
+    """Write one Arrow table; see `DataFileWriter`. On any failure no file is left."""
+    with DataFileWriter(plan, schema, stats=stats, data_change=data_change) as writer:
+        writer.write(data)
+        return writer.close()
