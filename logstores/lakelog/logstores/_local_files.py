@@ -99,6 +99,18 @@ class Folder:
             return False
         return True
 
+    def sync(self) -> None:
+        """Bring the names in it to the disk.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        try:
+            sync(self.fd)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_SYNC:
+                raise named(error, self.path) from error
+
     def keep(self, target: str) -> None:
         """Step 4, after `target` got its name.
 
@@ -107,10 +119,8 @@ class Folder:
                 can't be taken back, yet a crash may.
         """
         try:
-            sync(self.fd)
+            self.sync()
         except OSError as error:
-            if error.errno in _NO_FOLDER_SYNC:
-                return
             evidence = f"the file is in its folder, but flushing the folder failed ({error})"
             raise CommitOutcomeUnknownError(target, evidence) from error
 
@@ -308,10 +318,8 @@ def make_folders(path: str) -> None:
     make_folders(parent)
     try:
         os.mkdir(path)
-    except FileExistsError:
+    except FileExistsError:  # another writer was first, and may not have flushed it yet
         if not os.path.isdir(path):
             raise
-        return  # another writer was first, and flushes it
-    with Folder(parent) as folder, suppress(CommitOutcomeUnknownError):
-        # What a lost folder takes with it are files whose own flush fails or finds it gone.
-        folder.keep(path)
+    with Folder(parent) as folder:
+        folder.sync()

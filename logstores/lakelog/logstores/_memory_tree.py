@@ -32,7 +32,8 @@ class Node:
 class Tree:
     """Folders and files under one root. A key is a path without leading or trailing slash."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._lock = threading.Lock()
         self._folders: dict[str, dict[str, Node]] = {"": {}}
 
@@ -52,9 +53,9 @@ class Tree:
         """
         node = self.get(key)
         if node is None:
-            raise _error(errno.ENOENT, key)
+            raise self._error(errno.ENOENT, key)
         if node.data is None:
-            raise _error(errno.EISDIR, key)
+            raise self._error(errno.EISDIR, key)
         return node.data
 
     def put(self, key: str, data: bytes, *, overwrite: bool) -> None:
@@ -70,9 +71,9 @@ class Tree:
             folder = self._folder(parent)
             there = folder.get(name)
             if there is not None and not overwrite:
-                raise _error(errno.EEXIST, key)
+                raise self._error(errno.EEXIST, key)
             if not name or (there is not None and there.is_directory):
-                raise _error(errno.EISDIR, key)
+                raise self._error(errno.EISDIR, key)
             folder[name] = Node(data, _now())
 
     def children(self, key: str) -> list[tuple[str, Node]]:
@@ -96,7 +97,7 @@ class Tree:
                 folder = self._folders[parent]
                 node = folder.setdefault(name, Node(None, _now()))
                 if not node.is_directory:
-                    raise _error(errno.ENOTDIR, key)
+                    raise self._error(errno.ENOTDIR, key)
                 parent = f"{parent}/{name}" if parent else name
                 self._folders.setdefault(parent, {})
 
@@ -109,7 +110,7 @@ class Tree:
         parent, name = _split(key)
         with self._lock:
             if self._folder(parent).pop(name, None) is None:
-                raise _error(errno.ENOENT, key)
+                raise self._error(errno.ENOENT, key)
             for folder in [f for f in self._folders if f == key or f.startswith(key + "/")]:
                 del self._folders[folder]
 
@@ -125,10 +126,10 @@ class Tree:
         with self._lock:
             node = self._folder(from_parent).get(from_name)
             if node is None:
-                raise _error(errno.ENOENT, source)
+                raise self._error(errno.ENOENT, source)
             there = self._folder(to_parent).get(to_name)
             if there is not None and there.is_directory:
-                raise _error(errno.EEXIST, target)
+                raise self._error(errno.EEXIST, target)
             self._folders[to_parent][to_name] = node
             if source != target:
                 del self._folders[from_parent][from_name]
@@ -139,7 +140,11 @@ class Tree:
         try:
             return self._folders[key]
         except KeyError:
-            raise _error(errno.ENOENT, key) from None
+            raise self._error(errno.ENOENT, key) from None
+
+    def _error(self, code: int, key: str) -> OSError:
+        prefix = f"memory://{self._name}/" if self._name else "memory:/"
+        return OSError(code, os.strerror(code), prefix + key)
 
 
 _trees: dict[str, Tree] = {}
@@ -149,7 +154,7 @@ _trees_lock = threading.Lock()
 def tree(name: str) -> Tree:
     """The tree of that name; made at first use."""
     with _trees_lock:
-        return _trees.setdefault(name, Tree())
+        return _trees.setdefault(name, Tree(name))
 
 
 def forget_tree(name: str) -> None:
@@ -176,7 +181,3 @@ def _split(key: str) -> tuple[str, str]:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _error(code: int, key: str) -> OSError:
-    return OSError(code, os.strerror(code), f"memory:/{key}")

@@ -81,7 +81,7 @@ class RaceChecks(Checks):
             return
         expect_equal(sorted(claimed), list(range(total)), "the versions that writers won")
         wanted = [f"{version:020d}.json" for version in range(total)]
-        expect_equal(names(store, folder + "/"), wanted, "the names of the log")
+        expect_equal(names(store, folder + "/0"), wanted, "the names of the log")
         found = {tuple(read_all(store, f"{folder}/{name}")) for name in wanted}
         expect_equal(len(found), total, "the number of different entries in the log")
 
@@ -185,7 +185,8 @@ def _judge(store: LogStore, path: str, outcomes: list[str]) -> None:
 
 def _append(store: LogStore, folder: str, text: str, most: int) -> int:
     """Append one entry to a log; each lost race means that another one advanced."""
-    version = len(names(store, folder + "/"))
+    # From "0": a store may keep its drafts, hidden, beside the log.
+    version = len(names(store, folder + "/0"))
     for _ in range(most + 1):
         try:
             store.write(f"{folder}/{version:020d}.json", [text])

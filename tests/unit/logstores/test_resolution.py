@@ -1,0 +1,318 @@
+"""Which store a URI gets, and what is said when the conf is wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelog.logstores import (
+    InconsistentLogStoreConfError,
+    InvalidLogStoreConfError,
+    LocalLogStore,
+    LogStoreClassError,
+    LogStoreConfError,
+    MemoryLogStore,
+    MissingExtraError,
+    UnknownLogStoreKeyError,
+    log_store_for,
+    resolve,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLASS = "spark.delta.logStore.class"
+MEMORY = "lakelog.logstores.MemoryLogStore"
+LOCAL = "lakelog.logstores.LocalLogStore"
+
+MODULE = """
+from lakelog.logstores import LogStoreError, MissingExtraError, LocalLogStore, MemoryLogStore
+
+class MyStore(LocalLogStore):
+    '''A third party's store.'''
+
+class NeedsKey(MemoryLogStore):
+    def __init__(self, conf=None):
+        super().__init__(conf)
+        self.key = self.conf["my.key"]
+
+class NeedsExtra(MemoryLogStore):
+    def __init__(self, conf=None):
+        raise MissingExtraError("mine", "MyStore")
+
+class Unfinished(MemoryLogStore.__bases__[0]):
+    def read(self, path):
+        return iter(())
+
+class NoStore:
+    pass
+
+def a_function(conf):
+    return MyStore(conf)
+"""
+
+
+@pytest.fixture
+def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An installed module with stores, good and bad."""
+    package = tmp_path / f"third_party_{tmp_path.name}".replace("-", "_")
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "stores.py").write_text(MODULE)
+    (package / "needs_sdk.py").write_text("import an_sdk_that_is_not_installed\n")
+    (package / "broken.py").write_text("raise RuntimeError('no licence')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return package.name
+
+
+@pytest.fixture
+def entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints(
+        [
+            EntryPoint("mine", "lakelog.logstores:MemoryLogStore", "lakelog.logstores"),
+            EntryPoint("other", "lakelog.logstores.local:LocalLogStore", "lakelog.logstores"),
+        ]
+    )
+
+    def select(**params: Any) -> EntryPoints:
+        return points.select(**params)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", select)
+
+
+# Defaults
+
+
+@pytest.mark.parametrize("uri", ["/lake/t", "file:/lake/t", "file:///lake/t", "FILE:///lake/t"])
+def test_local_paths_get_the_local_store(uri: str) -> None:
+    assert type(log_store_for(uri)) is LocalLogStore
+    assert type(log_store_for(uri, {"spark.app.name": "x"})) is LocalLogStore
+
+
+def test_the_scheme_memory_gets_the_memory_store() -> None:
+    assert type(log_store_for("memory://x/t")) is MemoryLogStore
+
+
+@pytest.mark.parametrize("uri", ["s3://b/t", "s3a://b/t", "S3N://b/t", "gs://b/t", "hdfs:///t"])
+def test_a_scheme_without_a_store_is_refused_with_the_key_that_names_one(uri: str) -> None:
+    scheme = uri.partition(":")[0].lower()
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for(uri)
+    assert f"no built-in store for the scheme '{scheme}'" in str(caught.value)
+    assert f"spark.delta.logStore.{scheme}.impl" in str(caught.value)
+
+
+def test_the_store_is_made_with_the_whole_conf() -> None:
+    conf = {"spark.app.name": "x", "spark.hadoop.fs.s3a.endpoint": "y"}
+    assert dict(log_store_for("/t", conf).conf) == conf
+
+
+# Precedence
+
+
+@pytest.mark.parametrize("prefix", ["spark.", ""])
+def test_a_global_class_is_for_every_scheme(prefix: str) -> None:
+    conf = {f"{prefix}delta.logStore.class": MEMORY}
+    for uri in ("memory://x/t", "/t", "s3a://b/t", "anything://t"):
+        assert type(log_store_for(uri, conf)) is MemoryLogStore
+
+
+@pytest.mark.parametrize("prefix", ["spark.", ""])
+def test_a_class_for_a_scheme_is_for_that_scheme_alone(prefix: str) -> None:
+    conf = {f"{prefix}delta.logStore.s3a.impl": MEMORY}
+    assert type(log_store_for("S3A://b/t", conf)) is MemoryLogStore
+    assert type(log_store_for("/t", conf)) is LocalLogStore
+    with pytest.raises(LogStoreClassError, match="scheme 's3'"):
+        log_store_for("s3://b/t", conf)
+
+
+@pytest.mark.parametrize("uri", ["/t", "file:///t"])
+def test_the_class_for_file_is_for_plain_paths_too(uri: str) -> None:
+    assert resolve(uri, {"spark.delta.logStore.file.impl": MEMORY}).cls_path == MEMORY
+
+
+def test_a_resolution_says_which_key_decided_and_imports_nothing() -> None:
+    found = resolve("s3a://b/t", {"delta.logStore.s3a.impl": "no.such.module:Store"})
+    assert found.cls_path == "no.such.module.Store"
+    assert found.key == "delta.logStore.s3a.impl"
+    assert found.value == "no.such.module:Store"
+    assert resolve("/t").key is None
+    assert "default" in resolve("/t").reason
+
+
+# Keys that contradict
+
+
+@pytest.mark.parametrize("one", [CLASS, "delta.logStore.class"])
+@pytest.mark.parametrize("other", ["spark.delta.logStore.gs.impl", "delta.logStore.gs.impl"])
+@pytest.mark.parametrize("uri", ["/t", "gs://b/t"])
+def test_a_global_class_beside_one_for_any_scheme_is_refused(
+    one: str, other: str, uri: str
+) -> None:
+    with pytest.raises(InvalidLogStoreConfError) as caught:
+        resolve(uri, {one: MEMORY, other: MEMORY})
+    assert one in str(caught.value)
+    assert other in str(caught.value)
+    assert "DELTA_INVALID_LOGSTORE_CONF" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["delta.logStore.class", "delta.logStore.s3.impl"])
+def test_two_spellings_with_two_values_are_refused_and_with_one_are_not(key: str) -> None:
+    assert resolve("s3://b/t", {key: MEMORY, f"spark.{key}": MEMORY}).cls_path == MEMORY
+    with pytest.raises(InconsistentLogStoreConfError) as caught:
+        resolve("s3://b/t", {f"spark.{key}": MEMORY, key: LOCAL})
+    assert f"{key} = {LOCAL}, spark.{key} = {MEMORY}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("spark.delta.logStore.clas", CLASS),
+        ("spark.delta.logStore.Class", CLASS),
+        ("delta.logStore.klass", "delta.logStore.class"),
+        ("spark.delta.logstore.class", CLASS),
+        ("spark.delta.logStores.class", CLASS),
+        ("spark.delta.logStore.s3a.imp", "spark.delta.logStore.s3a.impl"),
+        ("spark.delta.logStore.S3A.impl", "spark.delta.logStore.s3a.impl"),
+        ("spark.delta.logStore.s3a.class", "spark.delta.logStore.s3a.impl"),
+        ("spark.delta.logStore.s3a", "spark.delta.logStore.s3a.impl"),
+        ("spark.delta.logStore", "spark.delta.logStore.<scheme>.impl"),
+    ],
+)
+def test_a_key_that_nobody_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
+    with pytest.raises(UnknownLogStoreKeyError) as caught:
+        resolve("/t", {key: MEMORY})
+    assert f"nobody reads the key {key}; did you mean {nearest}?" in str(caught.value)
+
+
+def test_keys_of_others_are_left_alone() -> None:
+    conf = {
+        "spark.databricks.delta.commitLock.enabled": "true",
+        "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "t",
+        "spark.hadoop.delta.enableFastS3AListFrom": "true",
+        "my.delta.logStore.clas": "x",
+    }
+    assert resolve("/t", conf).cls_path == LOCAL
+
+
+# Names that Delta users have
+
+
+@pytest.mark.parametrize("package", ["io.delta.storage", "org.apache.spark.sql.delta.storage"])
+@pytest.mark.parametrize("name", ["LocalLogStore", "HDFSLogStore", "DelegatingLogStore"])
+def test_java_stores_for_local_paths_become_ours(package: str, name: str) -> None:
+    assert type(log_store_for("/t", {CLASS: f"{package}.{name}"})) is LocalLogStore
+
+
+def test_the_delegating_store_follows_the_scheme() -> None:
+    conf = {CLASS: "io.delta.storage.DelegatingLogStore"}
+    assert type(log_store_for("memory://x/t", conf)) is MemoryLogStore
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "S3SingleDriverLogStore",
+        "S3DynamoDBLogStore",
+        "AzureLogStore",
+        "GCSLogStore",
+        "HDFSLogStore",
+        "IBMCOSLogStore",
+        "OracleCloudLogStore",
+    ],
+)
+def test_java_stores_that_have_no_counterpart_yet_are_refused_by_name(name: str) -> None:
+    key = "spark.delta.logStore.s3a.impl"
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for("s3a://b/t", {key: f"io.delta.storage.{name}"})
+    assert f"{key} = io.delta.storage.{name}: this version has no built-in" in str(caught.value)
+
+
+# Names of classes
+
+
+@pytest.mark.parametrize("separator", [".", ":"])
+def test_a_third_party_store_is_used_by_conf_alone(
+    separator: str, third_party: str, tmp_path: Path
+) -> None:
+    conf = {CLASS: f"{third_party}.stores{separator}MyStore", "my.key": "v"}
+    store = log_store_for(str(tmp_path), conf)
+    assert type(store).__name__ == "MyStore"
+    assert store.conf["my.key"] == "v"
+    store.write(f"{tmp_path}/0.json", ["x"])
+    assert list(store.read(f"{tmp_path}/0.json")) == ["x"]
+
+
+@pytest.mark.usefixtures("entry_points")
+def test_an_entry_point_is_used_by_name() -> None:
+    found = resolve("/t", {CLASS: "mine"})
+    assert found.cls_path == MEMORY
+    assert "entry point" in found.reason
+    assert type(log_store_for("/t", {CLASS: "mine"})) is MemoryLogStore
+
+
+@pytest.mark.usefixtures("entry_points")
+def test_an_unknown_entry_point_is_refused_with_those_installed() -> None:
+    with pytest.raises(LogStoreClassError, match="did you mean mine") as caught:
+        resolve("/t", {CLASS: "mined"})
+    assert "installed: mine, other" in str(caught.value)
+
+
+def test_a_bare_class_name_of_ours_is_answered_with_its_path() -> None:
+    with pytest.raises(LogStoreClassError, match=f"did you mean {MEMORY}"):
+        resolve("/t", {CLASS: "MemoryLogStore"})
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("", "is empty"),
+        ("no_such_package.Store", "there is no module 'no_such_package'"),
+        ("com.acme.Store", "a Java class can't be loaded here"),
+        ("{pkg}.none.MyStore", "there is no module '{pkg}.none'"),
+        ("{pkg}.stores.MyStor", "has no MyStor; did you mean MyStore?"),
+        ("{pkg}.stores.NoStore", "no subclass of lakelog.logstores.LogStore"),
+        ("{pkg}.stores.a_function", "no subclass of lakelog.logstores.LogStore"),
+        ("{pkg}.stores.Unfinished", "does not define capabilities, filesystem, filesystem_path"),
+        ("{pkg}.stores.NeedsKey", "NeedsKey(conf) failed: KeyError: 'my.key'"),
+        ("{pkg}.needs_sdk.Store", "No module named 'an_sdk_that_is_not_installed'"),
+        ("{pkg}.broken.Store", "RuntimeError: no licence"),
+    ],
+)
+def test_a_class_that_cannot_be_had_is_refused_with_key_value_and_reason(
+    value: str, reason: str, third_party: str
+) -> None:
+    value, reason = value.format(pkg=third_party), reason.format(pkg=third_party)
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for("/t", {CLASS: value})
+    assert str(caught.value).startswith(f"{CLASS} ")
+    assert value in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_missing_dependency_of_a_class_is_not_reported_as_a_missing_class(
+    third_party: str,
+) -> None:
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for("/t", {CLASS: f"{third_party}.needs_sdk.Store"})
+    assert "there is no module" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+def test_a_missing_extra_passes_with_its_remedy(third_party: str) -> None:
+    with pytest.raises(MissingExtraError, match="pip install"):
+        log_store_for("/t", {CLASS: f"{third_party}.stores.NeedsExtra"})
+
+
+def test_every_conf_error_is_a_value_error() -> None:
+    assert issubclass(LogStoreConfError, ValueError)
+    for kind in (
+        InvalidLogStoreConfError,
+        InconsistentLogStoreConfError,
+        UnknownLogStoreKeyError,
+        LogStoreClassError,
+    ):
+        assert issubclass(kind, LogStoreConfError)
