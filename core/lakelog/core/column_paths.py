@@ -15,7 +15,7 @@ from lakelog.core.schema import ArrayType, DataType, MapType, StructField, Struc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["dotted", "map_types", "quoted", "split_path", "walk"]
+__all__ = ["dotted", "map_types", "quoted", "split_path", "sql_path", "walk"]
 
 _PLAIN = re.compile(r"\w+")
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
@@ -31,6 +31,11 @@ def quoted(name: str) -> str:
 def dotted(path: Iterable[str]) -> str:
     """The text of a path: `a.b`, `` `odd name`.c ``."""
     return ".".join(quoted(part) for part in path)
+
+
+def sql_path(path: Iterable[str]) -> str:
+    """The path as SQL, every part in backticks: a plain name may still be a keyword."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 
 def split_path(text: str) -> tuple[str, ...]:

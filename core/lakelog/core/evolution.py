@@ -1,0 +1,200 @@
+"""What data may be written to a table, what the table becomes when its schema may grow."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from lakelog.core.column_paths import dotted
+from lakelog.core.errors import SchemaMismatchError
+from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from lakelog.core.schema_diff import EXTRA, TYPES, Difference, differences, render, same_type
+from lakelog.core.schema_rules import as_nullable, without_void
+from lakelog.core.upcasts import is_upcast, is_widening, shares_int32
+
+__all__ = [
+    "ColumnCast",
+    "Difference",
+    "check_write_compatible",
+    "column_casts",
+    "differences",
+    "merge_schemas",
+    "same_type",
+]
+
+TYPE_CHANGES = "delta.typeChanges"
+"""Field metadata that tells readers which types older files have."""
+_NOT_INHERITED = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__")
+"""Marks on a field that are rules of the table that the data came from, and not of this one."""
+
+
+class ColumnCast(NamedTuple):
+    """A column that a writer casts before it writes."""
+
+    data_name: str
+    """As the data spells it."""
+    table_name: str
+    """As the table spells it, and as it must be written."""
+    source: DataType
+    target: DataType
+
+
+def check_write_compatible(table: StructType, data: StructType) -> None:
+    """Refuse data that does not fit a table as it is.
+
+    Names are matched ignoring case, in any order. The data may lack columns that may be null, and
+    have narrower types where `column_casts` widens them; columns of type void count as missing.
+
+    Raises:
+        SchemaMismatchError: the difference column by column; its field `differences` holds the
+            rows as a list of `Difference`.
+    """
+    found = differences(table, data)
+    if any(each.blocks for each in found):
+        raise _mismatch(table, found, "The data does not fit the table's schema.", _remedy(found))
+
+
+def column_casts(table: StructType, data: StructType) -> list[ColumnCast]:
+    """The columns of the data whose type is not yet the table's, in the data's order.
+
+    That takes in nested fields that are missing, narrower, in another order or in another
+    spelling. Columns that the table does not have, and void ones, are not listed.
+    """
+    casts = []
+    for field in data:
+        ours = table.get(field.name)
+        if ours is None or field.data_type == PrimitiveType("void"):
+            continue
+        if not same_type(ours.data_type, field.data_type):
+            casts.append(ColumnCast(field.name, ours.name, field.data_type, ours.data_type))
+    return casts
+
+
+def merge_schemas(
+    table: StructType, data: StructType, *, allow_type_widening: bool = False
+) -> StructType:
+    """The table's schema, grown by what only the data has (`mergeSchema`).
+
+    The table's fields keep order, spelling, nullability and metadata; new ones, nested ones too,
+    go behind their siblings and may be null. A type becomes the data's where that is wider and
+    both are byte, short or int, which files store alike, or where type widening is allowed; such
+    a change is recorded in the field's metadata as the protocol asks.
+
+    Args:
+        table: the schema as it is.
+        data: the schema of what is to be written; columns of type void are left out.
+        allow_type_widening: whether the table has the feature.
+
+    Raises:
+        SchemaMismatchError: columns whose types have nothing in common.
+    """
+    merger = _Merger(allow_type_widening)
+    merged = merger.struct(table, without_void(data), ())
+    if merger.clashes:
+        raise _mismatch(
+            table,
+            merger.clashes,
+            "The schema of the data can't be merged into the table's.",
+            "Cast these columns of the data to the table's types, or replace the table with "
+            "mode 'overwrite' and the option overwriteSchema=true.",
+        )
+    return merged
+
+
+class _Merger:
+    """One merge; collects every clash, so that one error tells them all."""
+
+    def __init__(self, widening: bool) -> None:
+        self._widening = widening
+        self._changes: list[dict[str, Any]] = []
+        self.clashes: list[Difference] = []
+
+    def struct(self, table: StructType, data: StructType, path: tuple[str, ...]) -> StructType:
+        fields = []
+        for ours in table:
+            theirs = data.get(ours.name)
+            fields.append(ours if theirs is None else self._field(ours, theirs, path))
+        known = {field.name.lower() for field in table}
+        fields += [_new(field) for field in data if field.name.lower() not in known]
+        return StructType(tuple(fields))
+
+    def _field(self, ours: StructField, theirs: StructField, path: tuple[str, ...]) -> StructField:
+        outer, self._changes = self._changes, []
+        merged = self._type(ours.data_type, theirs.data_type, (*path, ours.name), ())
+        metadata = dict(ours.metadata)
+        if self._changes:
+            metadata[TYPE_CHANGES] = [*metadata.get(TYPE_CHANGES, []), *self._changes]
+        self._changes = outer
+        return StructField(ours.name, merged, ours.nullable, metadata)
+
+    def _type(
+        self, ours: DataType, theirs: DataType, path: tuple[str, ...], within: tuple[str, ...]
+    ) -> DataType:
+        """The merged type; `within` is the way from the nearest struct field, for the record."""
+        match ours, theirs:
+            case StructType(), StructType():
+                return self.struct(ours, theirs, path)
+            case ArrayType(), ArrayType():
+                step = "element"
+                element = self._type(
+                    ours.element_type, theirs.element_type, (*path, step), (*within, step)
+                )
+                return ArrayType(element, ours.contains_null)
+            case MapType(), MapType():
+                key = self._type(ours.key_type, theirs.key_type, (*path, "key"), (*within, "key"))
+                value = self._type(
+                    ours.value_type, theirs.value_type, (*path, "value"), (*within, "value")
+                )
+                return MapType(key, value, ours.value_contains_null)
+            case _:
+                return self._atom(ours, theirs, path, within)
+
+    def _atom(
+        self, ours: DataType, theirs: DataType, path: tuple[str, ...], within: tuple[str, ...]
+    ) -> DataType:
+        if ours == theirs or is_upcast(theirs, ours):
+            return ours
+        if self._widening and is_widening(ours, theirs):
+            change = {"fromType": ours.json_value(), "toType": theirs.json_value()}
+            self._changes.append(change | ({"fieldPath": ".".join(within)} if within else {}))
+            return theirs
+        if ours == PrimitiveType("void") or shares_int32(ours, theirs):
+            return theirs
+        self.clashes.append(Difference(dotted(path), str(ours), str(theirs), TYPES))
+        return ours
+
+
+def _new(field: StructField) -> StructField:
+    loose = as_nullable(StructType((field,))).fields[0]
+    metadata = {k: v for k, v in field.metadata.items() if not k.startswith(_NOT_INHERITED)}
+    return StructField(loose.name, loose.data_type, True, metadata)
+
+
+def _remedy(found: list[Difference]) -> str:
+    blocking = [each for each in found if each.blocks]
+    if all(each.problem == EXTRA for each in blocking):
+        first = "To add the new columns to the table, set the option mergeSchema=true."
+    elif any(each.problem == EXTRA for each in blocking):
+        first = (
+            "New columns are added with the option mergeSchema=true; for the others, change the "
+            "data: cast it to the table's types and fill what is NOT NULL."
+        )
+    else:
+        first = (
+            "Change the data: cast it to the table's types and fill what is NOT NULL "
+            "(mergeSchema=true adds columns, it does not change these)."
+        )
+    return (
+        f"{first} To replace the table's schema, write with mode 'overwrite' and the option "
+        "overwriteSchema=true."
+    )
+
+
+def _mismatch(
+    table: StructType, found: list[Difference], what: str, remedy: str
+) -> SchemaMismatchError:
+    touched = {each.path.split(".")[0] for each in found}
+    fitting = sum(dotted([name]).split(".")[0] not in touched for name in table.names)
+    return SchemaMismatchError(
+        f"[DELTA_SCHEMA_MISMATCH] {what}\n\n{render(found, fitting)}\n\n{remedy}",
+        differences=found,
+    )
