@@ -56,7 +56,7 @@ def read_last_checkpoint(store: LogStore, table: str) -> LastCheckpoint | None:
     path = log_path(table, LAST_CHECKPOINT)
     try:
         return _parse("\n".join(store.read(path)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as exc:
         _log.warning("ignoring the checkpoint hint %s: %s", path, exc)

@@ -1,0 +1,136 @@
+"""What a scan has to know of Parquet: old timestamps, and which row groups can be left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from lakelog.core.file_table import files_from_json
+from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lakelog.core.expressions import Expression
+
+__all__ = ["as_utc", "matching_row_groups"]
+
+_TIMESTAMP = PrimitiveType("timestamp")
+
+
+def as_utc(table: pa.Table, schema: StructType) -> pa.Table:
+    """Mark as UTC what the table calls `timestamp` and the file leaves without a zone.
+
+    INT96, which Spark still writes by default, knows no zone; by convention it is UTC.
+    """
+    for index, name in enumerate(table.schema.names):
+        field = schema.get(name)
+        if field is None:
+            continue
+        kind = table.schema.field(index).type
+        target = _zoned(kind, field.data_type)
+        if target != kind:
+            column = table.column(index).cast(target)
+            table = table.set_column(index, pa.field(name, target), column)
+    return table
+
+
+def _zoned(kind: pa.DataType, of: DataType) -> pa.DataType:
+    """The Arrow type with zones where the Delta type wants them."""
+    if of == _TIMESTAMP:
+        return pa.timestamp(kind.unit, "UTC") if _is_naive(kind) else kind
+    match of:
+        case StructType() if pa.types.is_struct(kind):
+            children = []
+            for child in kind:
+                field = of.get(child.name)
+                inner = child.type if field is None else _zoned(child.type, field.data_type)
+                children.append(child.with_type(inner))
+            return pa.struct(children)
+        case ArrayType(element) if pa.types.is_list(kind):
+            return pa.list_(kind.value_field.with_type(_zoned(kind.value_type, element)))
+        case MapType(key, value) if pa.types.is_map(kind):
+            return pa.map_(
+                kind.key_field.with_type(_zoned(kind.key_type, key)),
+                kind.item_field.with_type(_zoned(kind.item_type, value)),
+            )
+    return kind
+
+
+def _is_naive(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is None
+
+
+def matching_row_groups(
+    metadata: Any,
+    expression: Expression,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    partition_values: Mapping[str, str | None],
+) -> list[int]:
+    """The row groups that may hold a row for which the expression is true.
+
+    The same rules as for whole files decide, on statistics from the footer.
+
+    Args:
+        metadata: the file's `pyarrow.parquet.FileMetaData`.
+        expression: the filter.
+        schema: of the table.
+        partition_columns: of the table.
+        partition_values: of the file, as its `add` action has them.
+    """
+    from lakelog.core.pruning import keep_files
+
+    names = {field.name.lower(): field for field in schema}
+    groups = [
+        {
+            "path": str(i),
+            "partitionValues": partition_values,
+            "stats": _stats(metadata.row_group(i), names),
+        }
+        for i in range(metadata.num_row_groups)
+    ]
+    kept = keep_files(files_from_json(groups), expression, schema, partition_columns)
+    return [index for index, keep in enumerate(kept.to_pylist()) if keep]
+
+
+def _stats(group: Any, names: dict[str, StructField]) -> str:
+    """The statistics of a row group, in the form of `add.stats`."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for position in range(group.num_columns):
+        column = group.column(position)
+        field = names.get(column.path_in_schema.lower())
+        found = column.statistics
+        if field is None or found is None or not isinstance(field.data_type, PrimitiveType):
+            continue
+        if found.has_null_count:
+            nulls[field.name] = found.null_count
+        # A footer by Arrow says nothing of NaN, which is greater than everything.
+        if not found.has_min_max or field.data_type.name in ("float", "double", "boolean"):
+            continue
+        zone = "Z" if field.data_type == _TIMESTAMP else ""
+        bounds = _bound(found.min, zone), _bound(found.max, zone)
+        if None not in bounds:
+            low[field.name], high[field.name] = bounds
+    return orjson.dumps(
+        {"numRecords": group.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+    ).decode()
+
+
+def _bound(value: Any, zone: str) -> int | str | None:
+    match value:
+        case bool():
+            return None
+        case datetime():
+            plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return plain.isoformat(timespec="milliseconds") + zone
+        case date():
+            return value.isoformat()
+        case int() | str():
+            return value
+    return None

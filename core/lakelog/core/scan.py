@@ -1,0 +1,247 @@
+"""Reading the rows of a snapshot: data files to Arrow, exactly in the table's types.
+
+Files are read by a few threads, in order, never more than a window ahead of whoever takes the
+batches. What a file lacks is null; what it has in a narrower type is widened; partition columns
+come from the log and not from the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow_types import cast_table, to_arrow_schema
+from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.parquet_rows import as_utc, matching_row_groups
+from lakelog.core.paths import data_path
+from lakelog.core.schema import StructField, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lakelog.core.expressions import Expression
+    from lakelog.core.snapshot import Filter, Snapshot
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["Scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    """Where the storage has it."""
+    partition: dict[str, Any]
+    """Partition column -> scalar."""
+    partition_values: dict[str, str | None]
+    """The same as the log has it."""
+
+
+class Scan:
+    """One read of a snapshot."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,  # noqa: A002  # as in `Snapshot.to_arrow`
+    ) -> None:
+        """Resolve columns and filter against the schema; read nothing.
+
+        Raises:
+            DeltaAnalysisError: a column that does not exist, or one twice.
+            InvalidPredicateError: the filter can't be parsed or names an unknown column.
+        """
+        self._snapshot = snapshot
+        self._partitioned = {each.name for each in snapshot.partition_schema}
+        self._expression: Expression | None = None
+        needed: set[str] = set()
+        if filter is not None:
+            from lakelog.core.expressions import columns as columns_of
+            from lakelog.core.expressions import normalize_filter
+
+            self._expression = normalize_filter(filter, snapshot.schema)
+            if self._expression is not None:
+                needed = {path[0].lower() for path in columns_of(self._expression)}
+        self._output = _chosen(snapshot, columns)
+        shown = {each.name for each in self._output}
+        hidden = [f for f in snapshot.schema if f.name.lower() in needed and f.name not in shown]
+        self._read = StructType((*self._output, *hidden))
+        self._stores: dict[str, LogStore] = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of what comes out."""
+        return to_arrow_schema(self._output)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows.
+
+        Raises:
+            DataFileMissingError: the log lists a file that the storage does not have.
+            InvalidPredicateError: the filter can't be evaluated here.
+        """
+        tables = list(self._tables())
+        if not tables:
+            return self.schema.empty_table()
+        if not len(self._output):
+            return _counted(sum(table.num_rows for table in tables))
+        return pa.concat_tables(tables)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, piece by piece; see `to_arrow`."""
+        for table in self._tables():
+            yield from table.to_batches()
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """A table a file, in the order of the log."""
+        files = self._files()
+        row_filter = None
+        if self._expression is not None:
+            from lakelog.core.evaluate import to_arrow_filter
+
+            row_filter = to_arrow_filter(self._expression, self._snapshot.schema)
+        if len(files) < 2:
+            yield from (self._table(file, row_filter) for file in files)
+            return
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        workers = min(len(files), 2 * (os.cpu_count() or 1), 32)
+        pending: deque[Future[pa.Table]] = deque()
+        with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
+            try:
+                for file in files:
+                    pending.append(pool.submit(self._table, file, row_filter))
+                    if len(pending) > 2 * workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for each in pending:
+                    each.cancel()
+
+    def _files(self) -> list[_File]:
+        from lakelog.core.partitions import typed_partition_table
+
+        rows = self._snapshot.file_table_for(self._expression)
+        if rows["deletion_vector"].null_count < rows.num_rows:
+            raise UnsupportedFeatureError(
+                f"files of {self._snapshot.table} have deletion vectors, which this version of "
+                "lakelog can't read",
+                table=self._snapshot.table,
+                features=["deletionVectors"],
+                access="read",
+            )
+        paths = [data_path(self._snapshot.table, path) for path in rows["path"].to_pylist()]
+        if not self._partitioned:
+            return [_File(path, {}, {}) for path in paths]
+        values = typed_partition_table(rows, self._snapshot.partition_schema)
+        texts = rows["partition_values"].to_pylist()
+        return [
+            _File(path, {name: values[name][i] for name in values.column_names}, dict(text))
+            for i, (path, text) in enumerate(zip(paths, texts, strict=True))
+        ]
+
+    def _table(self, file: _File, row_filter: Any) -> pa.Table:
+        try:
+            table = self._rows(file)
+        except FileNotFoundError as exc:
+            version = self._snapshot.version
+            raise DataFileMissingError(
+                f"the data file {file.path} is missing: version {version} of "
+                f"{self._snapshot.table} lists it. Vacuum may have deleted it, if the version is "
+                "older than the retention, or somebody did by hand. Read a newer version, or "
+                "restore the file.",
+                table=self._snapshot.table,
+                path=file.path,
+                version=version,
+            ) from exc
+        except Exception as exc:
+            exc.add_note(f"while reading {file.path}, a file of {self._snapshot!r}")
+            raise
+        if row_filter is not None:
+            table = table.filter(row_filter)
+        return table.select([each.name for each in self._output])
+
+    def _rows(self, file: _File) -> pa.Table:
+        """The rows of a file that may match, with the columns of `_read`."""
+        import pyarrow.parquet as pq
+
+        store = self._store(file.path)
+        stored = StructType(tuple(f for f in self._read if f.name not in self._partitioned))
+        source = store.filesystem.open_input_file(store.filesystem_path(file.path))
+        with source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
+            spelled = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
+            groups = self._groups(parquet.metadata, file)
+            count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
+            wanted = [spelled[f.name.lower()] for f in stored if f.name.lower() in spelled]
+            data = parquet.read_row_groups(groups, columns=wanted, use_threads=False)
+        rows = cast_table(as_utc(data, stored), stored) if wanted else None
+        columns = []
+        for field, target in zip(self._read, to_arrow_schema(self._read), strict=True):
+            if field.name in self._partitioned:
+                columns.append(pa.repeat(file.partition[field.name], count))
+            elif rows is None:
+                columns.append(pa.nulls(count, target.type))
+            else:
+                columns.append(rows.column(field.name))
+        if not columns:
+            return _counted(count)
+        return pa.Table.from_arrays(columns, schema=to_arrow_schema(self._read))
+
+    def _groups(self, metadata: Any, file: _File) -> list[int]:
+        if self._expression is None or metadata.num_row_groups < 2:
+            return list(range(metadata.num_row_groups))
+        snapshot = self._snapshot
+        return matching_row_groups(
+            metadata,
+            self._expression,
+            snapshot.schema,
+            snapshot.partition_columns,
+            file.partition_values,
+        )
+
+    def _store(self, path: str) -> LogStore:
+        """The storage of a file: the table's, unless the log names another by a full URI."""
+        root, snapshot = _root(path), self._snapshot
+        if root == _root(snapshot.table):
+            return snapshot.store
+        if root not in self._stores:
+            from lakelog.logstores import log_store_for
+
+            self._stores[root] = log_store_for(path, snapshot.conf)
+        return self._stores[root]
+
+
+def _counted(rows: int) -> pa.Table:
+    """So many rows without a column; joining and building tables loses their number."""
+    return pa.table({"_": pa.nulls(rows)}).select([])
+
+
+def _root(uri: str) -> str:
+    """Scheme and authority; empty for a local path."""
+    return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""
+
+
+def _chosen(snapshot: Snapshot, columns: Sequence[str] | None) -> StructType:
+    schema = snapshot.schema
+    if columns is None:
+        return schema
+    found: dict[str, StructField] = {}
+    for name in columns:
+        each = schema.get(name)
+        if each is None:
+            raise DeltaAnalysisError(
+                f"{snapshot.table} has no column {name!r}; it has {', '.join(schema.names)}",
+                table=snapshot.table,
+                column=name,
+            )
+        if each.name in found:
+            raise DeltaAnalysisError(
+                f"the column {name!r} is asked for twice", table=snapshot.table, column=name
+            )
+        found[each.name] = each
+    return StructType(tuple(found.values()))
