@@ -7,10 +7,9 @@ that what comes out can be written as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute
 
 from lakelog.core.arrow_mapping import (
     from_arrow_type,
@@ -36,17 +35,25 @@ if TYPE_CHECKING:
 
 __all__ = ["cast_batch", "cast_table"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
+
+Purpose: TypeAlias = Literal["write", "read"]
+"""Rows on their way into a table are checked; rows that are in it already are given as they are."""
 
 
-def cast_table(table: pa.Table, schema: StructType, *, timestamps: str = "UTC") -> pa.Table:
+def cast_table(
+    table: pa.Table,
+    schema: StructType,
+    *,
+    timestamps: str = "UTC",
+    purpose: Purpose = "write",
+) -> pa.Table:
     """The same rows, with exactly `to_arrow_schema(schema)`.
 
     Args:
         table: columns in any order; names are matched ignoring case.
         schema: the table's schema; its order and its spelling win.
         timestamps: time zone in the Arrow type of `timestamp`; the instants stay the same.
+        purpose: `read` drops what the schema does not have and lets nulls be where they are.
 
     Raises:
         SchemaMismatchError: a column that the schema does not have, or one of a type that does
@@ -55,17 +62,18 @@ def cast_table(table: pa.Table, schema: StructType, *, timestamps: str = "UTC") 
         ConstraintViolationError: nulls, or no values at all, in a column that is NOT NULL.
     """
     target = to_arrow_schema(schema, timestamps=timestamps)
-    if table.schema.equals(target) and not any(map(_may_hide_nulls, schema)):
+    unchecked = purpose == "read" or not any(map(_may_hide_nulls, schema))
+    if unchecked and table.schema.equals(target):
         return table.replace_schema_metadata(None)
-    sources = _by_name(table.schema.names, schema, ())
+    cast = _Cast(timestamps, purpose)
+    sources = cast.by_name(table.schema.names, schema, ())
     columns = []
     for field, arrow_field in zip(schema, target, strict=True):
         index = sources.get(field.name)
         if index is None:
-            _check_absent(field, (), table.num_rows > 0)
+            cast.check_absent(field, (), table.num_rows > 0)
             columns.append(pa.nulls(table.num_rows, arrow_field.type))
         else:
-            cast = _Cast(timestamps)
             path = (field.name,)
             chunks = [
                 cast.required(cast.array(chunk, field.data_type, path), field.nullable, path)
@@ -76,10 +84,15 @@ def cast_table(table: pa.Table, schema: StructType, *, timestamps: str = "UTC") 
 
 
 def cast_batch(
-    batch: pa.RecordBatch, schema: StructType, *, timestamps: str = "UTC"
+    batch: pa.RecordBatch,
+    schema: StructType,
+    *,
+    timestamps: str = "UTC",
+    purpose: Purpose = "write",
 ) -> pa.RecordBatch:
     """`cast_table` for one batch."""
-    table = cast_table(pa.Table.from_batches([batch]), schema, timestamps=timestamps)
+    whole = pa.Table.from_batches([batch])
+    table = cast_table(whole, schema, timestamps=timestamps, purpose=purpose)
     target = table.schema
     # A table of one batch has one chunk a column, or none where the batch is empty.
     arrays = [
@@ -92,8 +105,9 @@ def cast_batch(
 class _Cast:
     """One column on its way; holds what is the same at every depth."""
 
-    def __init__(self, timestamps: str) -> None:
+    def __init__(self, timestamps: str, purpose: Purpose) -> None:
         self._timestamps = timestamps
+        self._writes = purpose == "write"
 
     def array(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
         """The array as the Arrow type of `target`, children included."""
@@ -101,7 +115,7 @@ class _Cast:
         if pa.types.is_dictionary(source):
             return self.array(array.dictionary_decode(), target, path)
         if pa.types.is_run_end_encoded(source):
-            return self.array(pc.run_end_decode(array), target, path)
+            return self.array(_compute().run_end_decode(array), target, path)
         if pa.types.is_null(source):
             return pa.nulls(len(array), self._arrow(target, path))
         match target:
@@ -122,18 +136,45 @@ class _Cast:
         Below a parent that is null the child's slots are no nulls but nothing at all; Arrow still
         counts them, and its Parquet writer refuses them, so their marks are taken away.
         """
-        if nullable or not array.null_count:
+        if nullable or not self._writes or not array.null_count:
             return array
         missing = array.is_null()
         if parents is not None:
-            missing = pc.and_(missing, parents)
-        if pc.any(missing).as_py():
+            missing = _compute().and_(missing, parents)
+        if _compute().any(missing).as_py():
             raise _not_null(dotted(path))
         return _without_nulls(array)
 
+    def by_name(
+        self, names: Sequence[str], target: StructType, path: tuple[str, ...]
+    ) -> dict[str, int]:
+        """The target's names -> positions in the data.
+
+        Raises:
+            SchemaMismatchError: a name of the data that the target does not have.
+        """
+        found: dict[str, int] = {}
+        for index, name in enumerate(names):
+            field = target.get(name)
+            if field is None and not self._writes:
+                continue
+            if field is None:
+                column = dotted((*path, name))
+                raise SchemaMismatchError(f"Column {column} is not in the table.", column=column)
+            if field.name in found:
+                column = dotted((*path, name))
+                raise SchemaMismatchError(f"The data has column {column} twice.", column=column)
+            found[field.name] = index
+        return found
+
+    def check_absent(self, field: StructField, path: tuple[str, ...], some_rows: bool) -> None:
+        """A required column that the data lacks matters where there are rows."""
+        if self._writes and not field.nullable and some_rows:
+            raise _not_null(dotted((*path, field.name)))
+
     def _struct(self, array: Any, target: StructType, path: tuple[str, ...]) -> Any:
         names = [f.name for f in array.type]
-        sources = _by_name(names, target, path)
+        sources = self.by_name(names, target, path)
         parents = array.is_valid() if array.null_count else None
         some = array.null_count < len(array)
         children, fields = [], []
@@ -142,7 +183,7 @@ class _Cast:
             index = sources.get(field.name)
             arrow = self._arrow(field.data_type, inner)
             if index is None:
-                _check_absent(field, path, some)
+                self.check_absent(field, path, some)
                 child = pa.nulls(len(array), arrow)
             else:
                 child = self.array(array.field(index), field.data_type, inner)
@@ -157,7 +198,7 @@ class _Cast:
         inner = (*path, "element")
         array = _as_plain_list(array)
         values = self.array(array.values, target.element_type, inner)
-        if not target.contains_null and values.null_count:
+        if self._writes and not target.contains_null and values.null_count:
             # Slots outside of every list must not count, so look at the lists' own elements.
             if array.flatten().null_count:
                 raise _not_null(dotted(inner))
@@ -169,7 +210,7 @@ class _Cast:
         inner = (*path, "value")
         items = self.array(array.items, target.value_type, inner)
         arrow = self._arrow(target, path)
-        if not target.value_contains_null and items.null_count:
+        if self._writes and not target.value_contains_null and items.null_count:
             first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
             if items.slice(first, last - first).null_count:
                 raise _not_null(dotted(inner))
@@ -207,23 +248,11 @@ class _Cast:
         return to_arrow_type(target, timestamps=self._timestamps, path=path)
 
 
-def _by_name(names: Sequence[str], target: StructType, path: tuple[str, ...]) -> dict[str, int]:
-    """The target's names -> positions in the data.
+def _compute() -> Any:
+    """`pyarrow.compute`, loaded when the first value needs it: a fifth of the core's import."""
+    import pyarrow.compute
 
-    Raises:
-        SchemaMismatchError: a name of the data that the target does not have.
-    """
-    found: dict[str, int] = {}
-    for index, name in enumerate(names):
-        field = target.get(name)
-        if field is None:
-            column = dotted((*path, name))
-            raise SchemaMismatchError(f"Column {column} is not in the table.", column=column)
-        if field.name in found:
-            column = dotted((*path, name))
-            raise SchemaMismatchError(f"The data has column {column} twice.", column=column)
-        found[field.name] = index
-    return found
+    return pyarrow.compute
 
 
 def _as_plain_list(array: Any) -> Any:
@@ -232,12 +261,12 @@ def _as_plain_list(array: Any) -> Any:
     if not is_list_view(array.type):
         return array.cast(pa.list_(array.type.value_field))
     # Arrow's own cast of a slice of a view gives wrong offsets (seen in 17 and in 26).
-    lengths = pc.fill_null(pc.list_value_length(array).cast(pa.int32()), 0)
-    ends = pc.cumulative_sum(lengths)
+    lengths = _compute().fill_null(_compute().list_value_length(array).cast(pa.int32()), 0)
+    ends = _compute().cumulative_sum(lengths)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     if array.null_count:
         valid = pa.concat_arrays([array.is_valid(), pa.array([True])])
-        offsets = pc.if_else(valid, offsets, pa.scalar(None, pa.int32()))
+        offsets = _compute().if_else(valid, offsets, pa.scalar(None, pa.int32()))
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field))
 
 
@@ -284,11 +313,6 @@ def _may_hide_nulls(field: StructField) -> bool:
             )
         case _:
             return not field.nullable
-
-
-def _check_absent(field: StructField, path: tuple[str, ...], some_rows: bool) -> None:
-    if not field.nullable and some_rows:
-        raise _not_null(dotted((*path, field.name)))
 
 
 def _not_null(column: str) -> ConstraintViolationError:

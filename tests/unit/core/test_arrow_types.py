@@ -38,9 +38,7 @@ def column(data_type: object, *, nullable: bool = True, name: str = "c") -> Stru
     return schema(StructField(name, type_from_json_value(data_type), nullable))
 
 
-INT = PrimitiveType("integer")
-LONG = PrimitiveType("long")
-STRING = PrimitiveType("string")
+INT, LONG, STRING = map(PrimitiveType, ["integer", "long", "string"])
 EVERYTHING = schema(
     *(
         StructField(name, PrimitiveType(name))
@@ -365,12 +363,38 @@ def test_equal_types_do_not_hide_nulls_in_a_required_column() -> None:
 
 def test_a_batch_is_cast_as_a_table_is_and_may_be_empty() -> None:
     batch = pa.record_batch({"c": pa.array([1], pa.int8())})
+    wanted = column("long")
     for source in (batch, batch.slice(0, 0)):
-        out = cast_batch(source, column("long"))
-        assert out.schema == to_arrow_schema(column("long"))
+        out = cast_batch(source, wanted)
+        assert out.schema == to_arrow_schema(wanted)
         assert out.num_rows == source.num_rows
 
 
 def test_metadata_of_the_data_does_not_travel() -> None:
     data = pa.table({"c": pa.array([1])}).replace_schema_metadata({"pandas": "{}"})
     assert cast_table(data, column("long")).schema.metadata is None
+
+
+def test_rows_that_are_in_the_table_already_are_read_as_they_are() -> None:
+    wanted = schema(
+        StructField("a", LONG, nullable=False),
+        StructField("s", schema(StructField("x", LONG, nullable=False))),
+        StructField("l", ArrayType(LONG, contains_null=False)),
+        StructField("m", MapType(STRING, LONG, value_contains_null=False)),
+        StructField("gone", LONG, nullable=False),
+    )
+    rows = [{"a": None, "s": {"x": None, "old": 1}, "l": [None], "m": [("k", None)], "b": 1}]
+    source = pa.schema(
+        [
+            ("a", pa.int32()),
+            ("s", pa.struct([("x", pa.int64()), ("old", pa.int64())])),
+            ("l", pa.list_(pa.int64())),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("b", pa.int64()),
+        ]
+    )
+    out = cast_table(pa.Table.from_pylist(rows, schema=source), wanted, purpose="read")
+    assert out.schema == to_arrow_schema(wanted)
+    assert out.to_pylist() == [
+        {"a": None, "s": {"x": None}, "l": [None], "m": [("k", None)], "gone": None}
+    ]
