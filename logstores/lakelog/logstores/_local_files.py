@@ -244,7 +244,8 @@ class Draft:
         try:
             # With dst_dir_fd CPython calls linkat(AT_SYMLINK_FOLLOW); without it, link(2),
             # which would link the symlink under /proc itself: EXDEV.
-            os.link(f"/proc/self/fd/{self._fd}", self._name, dst_dir_fd=self._folder.fd)
+            source = f"/proc/self/fd/{self._fd}"
+            os.link(source, self._name, dst_dir_fd=self._folder.fd, follow_symlinks=True)
         except FileNotFoundError:  # no /proc; or F is gone, which the next rung will meet
             return False
         return True
