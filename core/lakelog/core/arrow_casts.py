@@ -66,8 +66,7 @@ def cast_table(
     if unchecked and table.schema.equals(target):
         return table.replace_schema_metadata(None)
     cast = _Cast(timestamps, purpose)
-    sources = cast.by_name(table.schema.names, schema, ())
-    columns = []
+    sources, columns = cast.by_name(table.schema.names, schema, ()), []
     for field, arrow_field in zip(schema, target, strict=True):
         index = sources.get(field.name)
         if index is None:
