@@ -1,0 +1,100 @@
+"""Projections that give data exactly a table's columns: by name, in order, cast, without void.
+
+The result is SQL text for `DataFrame.selectExpr`: one call to the JVM, where a Column object for
+each piece costs ten, and the same text works on Spark Connect.
+"""
+
+from __future__ import annotations
+
+from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.spark._paths import quoted
+
+__all__ = ["conform_sql", "projection", "text_literal"]
+
+
+def text_literal(text: str) -> str:
+    """A text as an SQL literal that no parser setting changes.
+
+    `spark.sql.parser.escapedStringLiterals` decides what a backslash means, so texts with one,
+    or with a quote, travel as hexadecimal digits.
+    """
+    if text.isprintable() and not set(text) & {"'", '"', "\\"}:
+        return f"'{text}'"
+    return f"decode(X'{text.encode().hex()}', 'UTF-8')"
+
+
+def projection(source: StructType, target: StructType) -> list[str] | None:
+    """The expressions that turn rows of `source` into rows of `target`.
+
+    Columns are found by name, ignoring case; one that `source` lacks is null. Both schemas are
+    taken to be compatible: `lakelog.core.evolution` has checked that.
+
+    Returns:
+        One expression a column of `target`, or `None` if `source` is the same already.
+    """
+    if _same(source, target):
+        return None
+    return [f"{_field_sql(source, each)} AS {quoted(each.name)}" for each in target]
+
+
+def conform_sql(sql: str, source: DataType, target: DataType, depth: int = 0) -> str:
+    """The expression that turns `sql`, of type `source`, into a value of type `target`."""
+    if _same(source, target):
+        return sql
+    item, inner = f"x{depth}", depth + 1
+    match source, target:
+        case StructType(), StructType():
+            fields = ", ".join(
+                f"{text_literal(each.name)}, {_field_sql(source, each, sql, depth)}"
+                for each in target
+            )
+            return f"IF({sql} IS NULL, NULL, named_struct({fields}))"
+        case ArrayType(), ArrayType():
+            element = conform_sql(item, source.element_type, target.element_type, inner)
+            return f"transform({sql}, {item} -> {element})"
+        case MapType(), MapType():
+            key = conform_sql(item, source.key_type, target.key_type, inner)
+            value = conform_sql(f"v{depth}", source.value_type, target.value_type, inner)
+            keys = sql if key == item else f"transform_keys({sql}, ({item}, v{depth}) -> {key})"
+            if value == f"v{depth}":
+                return keys
+            return f"transform_values({keys}, ({item}, v{depth}) -> {value})"
+    return f"CAST({sql} AS {_type_sql(target)})"
+
+
+def _field_sql(source: StructType, field: StructField, parent: str = "", depth: int = 0) -> str:
+    """A field of `source` as the type of `field`; null where `source` has none of that name."""
+    found = source.get(field.name)
+    if found is None:
+        return f"CAST(NULL AS {_type_sql(field.data_type)})"
+    sql = f"{parent}.{quoted(found.name)}" if parent else quoted(found.name)
+    return conform_sql(sql, found.data_type, field.data_type, depth)
+
+
+def _same(source: DataType, target: DataType) -> bool:
+    """Whether names, order and types agree, whatever the nullability."""
+    match source, target:
+        case StructType(), StructType():
+            return source.names == target.names and all(
+                _same(s.data_type, t.data_type) for s, t in zip(source, target, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same(source.element_type, target.element_type)
+        case MapType(), MapType():
+            return _same(source.key_type, target.key_type) and _same(
+                source.value_type, target.value_type
+            )
+    return source == target
+
+
+def _type_sql(data_type: DataType) -> str:
+    """A type as SQL, with its field names quoted."""
+    match data_type:
+        case StructType(fields=fields):
+            inner = ", ".join(f"{quoted(f.name)}: {_type_sql(f.data_type)}" for f in fields)
+            return f"struct<{inner}>"
+        case ArrayType(element_type=element):
+            return f"array<{_type_sql(element)}>"
+        case MapType(key_type=key, value_type=value):
+            return f"map<{_type_sql(key)}, {_type_sql(value)}>"
+    return str(data_type)

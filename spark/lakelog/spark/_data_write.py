@@ -1,0 +1,149 @@
+"""Rows to data files: which of the ways to write is taken, and what the log says of the files.
+
+| rows | way | why |
+|---|---|---|
+| few, and at hand in the driver | `_small_write`, then pyarrow | no write job at all |
+| unpartitioned | `_native_write` | Spark's own writer, fastest there |
+| partitioned | `_arrow_write` | no sort by partition |
+| partitioned, executors without pyarrow | `_native_write` | needs nothing but Spark |
+| a store that only this process sees | pyarrow | executors can't reach it |
+
+The conf `spark.lakelog.write.path` (`auto`, `driver`, `native`, `arrow`) decides instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.data_files import add_files, add_files_at, write_plan
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.executor_writer import write_batches
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import StructType
+from lakelog.core.stats import StatsConfig
+from lakelog.spark._arrow_write import write_on_executors
+from lakelog.spark._errors import lacks_pyarrow
+from lakelog.spark._native_write import write_natively
+from lakelog.spark._small_write import fetched_if_small
+from lakelog.spark._types import without_void
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.actions import AddFile, Metadata
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.executor_writer import WritePlan
+    from lakelog.spark._options import WriteOptions
+
+__all__ = ["TableFiles"]
+
+logger = logging.getLogger("lakelog")
+
+_PATH_CONF = "spark.lakelog.write.path"
+_PATHS = ("auto", "driver", "native", "arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Writes the data files of one table."""
+
+    log: DeltaLog
+    metadata: Metadata
+    """As the table has it when the files become part of it."""
+    options: WriteOptions
+
+    def write(self, frame: DataFrame, source: DataFrame | None = None) -> list[AddFile]:
+        """Write the rows of a DataFrame that has the table's columns.
+
+        Args:
+            frame: the rows.
+            source: the user's frame, if `frame` is a projection of it.
+        """
+        plan = write_plan(
+            self.log.store,
+            self.log.table,
+            self._schema,
+            self.metadata.partition_columns,
+            compression=self.options.compression,
+            max_rows_per_file=self.options.max_records_per_file,
+        )
+        self._make_root(plan)
+        way = self._way(plan)
+        if way == "auto":
+            fetched = fetched_if_small(frame, source)
+            if fetched is not None:
+                return self._write_here(fetched, plan)
+            way = "arrow" if plan.partition_columns else "native"
+        match way:
+            case "driver":
+                return self._write_here(frame.toArrow(), plan)
+            case "arrow":
+                return self._write_on_executors(frame, plan)
+        return self._write_natively(frame, plan)
+
+    @property
+    def _schema(self) -> StructType:
+        return without_void(StructType.from_json(self.metadata.schema_string))
+
+    def _make_root(self, plan: WritePlan) -> None:
+        """Make the table's folder, so that a folder that can't be made fails here and clearly."""
+        if plan.filesystem is not None and plan.filesystem.type_name in ("local", "memory"):
+            plan.filesystem.create_dir(plan.root, recursive=True)
+
+    def _write_here(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
+        return self._reported(write_batches(rows.to_batches(), plan))
+
+    def _write_on_executors(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        try:
+            return self._reported(write_on_executors(frame, plan))
+        except Exception as exc:
+            if not lacks_pyarrow(exc):
+                raise
+            logger.warning(
+                "The executors' Python has no pyarrow that Spark can use, so the partitioned write "
+                "to %s takes Spark's own, slower writer. Set PYSPARK_PYTHON to a Python with "
+                "pyarrow, or install it there.",
+                self.log.table,
+            )
+            return self._write_natively(frame, plan)
+
+    def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
+            return add_files_at(
+                plan.filesystem or self.log.store.filesystem,
+                plan.root,
+                files,
+                self._schema,
+                self.metadata.partition_columns,
+                stats=self._stats,
+                data_change=self.options.data_change,
+            )
+
+        return write_natively(frame, plan, self.log.table, actions_of)
+
+    def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
+        return add_files(
+            results,
+            self._schema,
+            self.metadata.partition_columns,
+            stats=self._stats,
+            data_change=self.options.data_change,
+        )
+
+    @property
+    def _stats(self) -> StatsConfig | None:
+        return StatsConfig.of(TableProperties(self.metadata.configuration), self.log.conf)
+
+    def _way(self, plan: WritePlan) -> str:
+        way = self.log.conf.get_str(_PATH_CONF, "auto").strip().lower()
+        if way not in _PATHS:
+            raise DeltaAnalysisError(
+                f"the conf {_PATH_CONF} must be one of {', '.join(_PATHS)}, but it is {way!r}",
+                key=_PATH_CONF,
+                value=way,
+            )
+        in_process = plan.filesystem is not None and plan.filesystem.type_name.endswith("memory")
+        return "driver" if in_process else way

@@ -1,0 +1,79 @@
+"""What a failed Spark job means for the table, said in one clear error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import ConstraintViolationError, DeltaError
+from lakelog.spark._constraints import violation_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["job_errors", "lacks_pyarrow"]
+
+_PYTHON_ERRNO = re.compile(r"\[Errno (\d+)\]")
+_JVM_ERRORS = (
+    ("No space left on device", errno.ENOSPC),
+    ("Disk quota exceeded", errno.EDQUOT),
+    ("Read-only file system", errno.EROFS),
+    ("Permission denied", errno.EACCES),
+    ("AccessDeniedException", errno.EACCES),
+    ("Mkdirs failed to create", errno.EACCES),
+)
+_NO_PYARROW = re.compile(
+    r"No module named '(pyarrow|numpy|pandas)|PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION"
+)
+
+
+@contextmanager
+def job_errors(table: str, version: int | None) -> Iterator[None]:
+    """Turn the failure of a write's job into an error that says what became of the table.
+
+    A broken rule becomes `ConstraintViolationError`, a storage that refuses an `OSError` with its
+    number. Everything else keeps its type, which the caller may be waiting for, and gets a note.
+
+    Args:
+        table: the table's URI.
+        version: the version that it is at; `None` where there is no table yet.
+    """
+    state = "was not created" if version is None else f"is as it was, at version {version}"
+    try:
+        yield
+    except (DeltaError, OSError):
+        raise
+    except Exception as exc:
+        text = str(exc)
+        message = violation_in(text)
+        if message is not None:
+            raise ConstraintViolationError(
+                f"{message}\nNothing was written: the table {table} {state}.",
+                table=table,
+                version=version,
+            ) from exc
+        number = _storage_error(text)
+        if number is not None:
+            raise OSError(
+                number,
+                f"{os.strerror(number)}, while data files were written; the table {state}. "
+                "Free space or fix the permissions, and write again",
+                table,
+            ) from exc
+        exc.add_note(f"lakelog: the write to {table} failed; the table {state}.")
+        raise
+
+
+def lacks_pyarrow(exc: BaseException) -> bool:
+    """Whether a job failed because the executors' Python has no pyarrow that Spark can use."""
+    return _NO_PYARROW.search(str(exc)) is not None
+
+
+def _storage_error(text: str) -> int | None:
+    match = _PYTHON_ERRNO.search(text)
+    if match and int(match[1]) in {number for _, number in _JVM_ERRORS}:
+        return int(match[1])
+    return next((number for phrase, number in _JVM_ERRORS if phrase in text), None)

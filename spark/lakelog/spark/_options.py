@@ -1,0 +1,192 @@
+"""The options of a write, read once, with Delta's names and its rules about combinations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["SaveMode", "WriteOptions", "save_mode"]
+
+_T = TypeVar("_T")
+
+SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore"]
+
+_MODES: dict[str, SaveMode] = {
+    "append": "append",
+    "overwrite": "overwrite",
+    "error": "error",
+    "errorifexists": "error",
+    "default": "error",
+    "ignore": "ignore",
+}
+_DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
+_CODECS = ("snappy", "gzip", "zstd", "brotli", "uncompressed", "none")
+
+
+def save_mode(text: str) -> SaveMode:
+    """A save mode by any of Spark's spellings, in any case.
+
+    Raises:
+        DeltaAnalysisError: no such mode.
+    """
+    try:
+        return _MODES[text.strip().lower()]
+    except KeyError:
+        raise DeltaAnalysisError(
+            f"unknown save mode {text!r}: it is one of append, overwrite, error (or "
+            "errorifexists), ignore",
+            mode=text,
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What the caller asked for, beside the data and the path."""
+
+    mode: SaveMode = "error"
+    partition_by: tuple[str, ...] | None = None
+    """`None` when the caller said nothing; a table then keeps its own."""
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_overwrite: bool = False
+    txn_app_id: str | None = None
+    txn_version: int = -1
+    user_metadata: str | None = None
+    data_change: bool = True
+    max_records_per_file: int = 0
+    """0 means no limit."""
+    compression: str = "snappy"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Options named `delta.…`: the properties of a table that this write creates."""
+
+    @classmethod
+    def of(
+        cls,
+        mode: SaveMode,
+        partition_by: Sequence[str] | None,
+        options: Mapping[str, str],
+        conf: DeltaConf,
+    ) -> WriteOptions:
+        """Read the options; where one is not given the session's conf answers.
+
+        Args:
+            mode: the save mode.
+            partition_by: the partition columns, `None` for none named.
+            options: names in any case -> values as Spark passes them.
+            conf: the session's conf.
+
+        Raises:
+            DeltaAnalysisError: a value that can't be read, or options that exclude each other.
+        """
+        given = {key.lower(): value for key, value in options.items()}
+        app_id, version = _transaction(given)
+        made = cls(
+            mode=mode,
+            partition_by=None if partition_by is None else tuple(partition_by),
+            merge_schema=_boolean(
+                given, "mergeSchema", conf.get_bool("schema.autoMerge.enabled", False)
+            ),
+            overwrite_schema=_boolean(given, "overwriteSchema", False),
+            replace_where=given.get("replacewhere") or None,
+            dynamic_overwrite=_dynamic(mode, given, conf),
+            txn_app_id=app_id,
+            txn_version=version,
+            user_metadata=given.get("usermetadata") or conf.get_str("commitInfo.userMetadata"),
+            data_change=_boolean(given, "dataChange", True),
+            max_records_per_file=_limit(given, conf),
+            compression=_codec(given, conf),
+            properties={k: v for k, v in options.items() if k.lower().startswith("delta.")},
+        )
+        made._check(given)
+        return made
+
+    def _check(self, given: Mapping[str, str]) -> None:
+        if self.replace_where and self.mode != "overwrite":
+            raise DeltaAnalysisError(
+                f"replaceWhere works with mode('overwrite') only; the mode is {self.mode}",
+                predicate=self.replace_where,
+            )
+        if self.replace_where and given.get("partitionoverwritemode", "").lower() == "dynamic":
+            raise DeltaAnalysisError(
+                "replaceWhere and partitionOverwriteMode=dynamic both say what to overwrite: "
+                "give one of them",
+                predicate=self.replace_where,
+            )
+        if self.overwrite_schema and self.dynamic_overwrite:
+            raise DeltaAnalysisError(
+                "overwriteSchema replaces the schema of the whole table, and "
+                "partitionOverwriteMode=dynamic keeps part of its rows: give one of them"
+            )
+        if self.overwrite_schema and self.replace_where:
+            raise DeltaAnalysisError(
+                "overwriteSchema replaces the schema of the whole table, and replaceWhere keeps "
+                "part of its rows: give one of them (mergeSchema adds columns with replaceWhere)",
+                predicate=self.replace_where,
+            )
+
+
+def _parsed(given: Mapping[str, str], name: str, parse: Callable[[str], _T], expected: str) -> _T:
+    text = given[name.lower()]
+    try:
+        return parse(text.strip())
+    except (ValueError, KeyError):
+        raise DeltaAnalysisError(
+            f"the option {name} must be {expected}, but it is {text!r}", option=name, value=text
+        ) from None
+
+
+def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
+    if name.lower() not in given:
+        return default
+    words = {"true": True, "false": False}
+    return _parsed(given, name, lambda text: words[text.lower()], "true or false")
+
+
+def _transaction(given: Mapping[str, str]) -> tuple[str | None, int]:
+    app_id = given.get("txnappid")
+    if (app_id is None) != ("txnversion" not in given):
+        raise DeltaAnalysisError(
+            "txnAppId and txnVersion make a write idempotent only together: give both or neither"
+        )
+    if app_id is None:
+        return None, -1
+    return app_id, _parsed(given, "txnVersion", int, "a whole number")
+
+
+def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:
+    """Whether only the partitions met in the data are replaced; an option beats the conf."""
+    if mode != "overwrite" or not conf.get_bool("dynamicPartitionOverwrite.enabled", True):
+        return False
+    name = "partitionOverwriteMode"
+    words = {"dynamic": True, "static": False}
+    if name.lower() in given:
+        return _parsed(given, name, lambda text: words[text.lower()], "static or dynamic")
+    if given.get("replacewhere"):
+        return False
+    return conf.get_str(_DYNAMIC_CONF, "static").strip().lower() == "dynamic"
+
+
+def _limit(given: Mapping[str, str], conf: DeltaConf) -> int:
+    if "maxrecordsperfile" in given:
+        return max(0, _parsed(given, "maxRecordsPerFile", int, "a whole number"))
+    return max(0, conf.get_int("spark.sql.files.maxRecordsPerFile", 0))
+
+
+def _codec(given: Mapping[str, str], conf: DeltaConf) -> str:
+    name = given.get("compression") or conf.get_str("spark.sql.parquet.compression.codec", "snappy")
+    codec = name.strip().lower()
+    if codec not in _CODECS:
+        raise DeltaAnalysisError(
+            f"unknown compression {name!r}: it is one of {', '.join(_CODECS)}",
+            option="compression",
+            value=name,
+        )
+    return "none" if codec == "uncompressed" else codec

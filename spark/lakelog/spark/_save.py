@@ -1,0 +1,178 @@
+"""One write from start to commit: the plan of `DeltaWriter.save`."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import SetTransaction
+from lakelog.core.conf import DeltaConf
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaError, TableExistsError
+from lakelog.core.operations import Operation
+from lakelog.core.paths import data_path
+from lakelog.core.protocol import check_writable
+from lakelog.core.schema import StructType
+from lakelog.spark._conform import projection
+from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
+from lakelog.spark._data_write import TableFiles
+from lakelog.spark._errors import job_errors
+from lakelog.spark._options import WriteOptions
+from lakelog.spark._overwrite import replaced_before, replaced_by
+from lakelog.spark._session import session_conf
+from lakelog.spark._table_schema import apply_schema
+from lakelog.spark._types import to_delta_schema, without_void
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.spark._options import SaveMode
+
+__all__ = ["save_frame"]
+
+_MODE_NAMES = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+
+
+def save_frame(
+    frame: DataFrame,
+    path: str,
+    mode: SaveMode,
+    partition_by: Sequence[str] | None,
+    options: Mapping[str, str],
+) -> int | None:
+    """Write a DataFrame as a commit of the table at `path`; `DeltaWriter.save` says the rest.
+
+    Returns:
+        The version that holds the rows, `None` where there was nothing to commit.
+    """
+    conf = DeltaConf.of(session_conf(frame.sparkSession))
+    wanted = WriteOptions.of(mode, partition_by, options, conf)
+    return _Save(frame, DeltaLog.for_table(path, conf), wanted).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    frame: DataFrame
+    log: DeltaLog
+    options: WriteOptions
+
+    def run(self) -> int | None:
+        txn = self.log.start_transaction()
+        if self._is_done(txn):
+            return None
+        data = without_void(to_delta_schema(self.frame.schema))
+        apply_schema(txn, self.log.table, data, self.options)
+        check_writable(txn.protocol, txn.metadata, self.log.table)
+        if self.options.mode == "overwrite" and self.options.data_change:
+            txn.assert_removable()
+        with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
+            adds, removed = self._write(txn, data)
+        return self._commit(txn, adds, removed)
+
+    def _is_done(self, txn: OptimisticTransaction) -> bool:
+        """Whether there is nothing to do: mode `ignore` met a table, or the batch is known."""
+        options, table = self.options, self.log.table
+        if txn.snapshot is not None and options.mode == "ignore":
+            return True
+        if txn.snapshot is not None and options.mode == "error":
+            raise TableExistsError(
+                f"a Delta table is at {table} already, at version {txn.read_version}. Choose "
+                "another path, or say what to do with it: mode('append') adds to it, "
+                "mode('overwrite') replaces its rows, mode('ignore') leaves it alone.",
+                table=table,
+                version=txn.read_version,
+            )
+        app_id = options.txn_app_id
+        return app_id is not None and txn.txn_version(app_id) >= options.txn_version
+
+    def _write(
+        self, txn: OptimisticTransaction, data: StructType
+    ) -> tuple[list[AddFile], list[AddFile]]:
+        """Write the data files; give them, and those that they replace."""
+        target = without_void(StructType.from_json(txn.metadata.schema_string))
+        replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
+        columns = projection(data, target)
+        rows = self.frame if columns is None else self.frame.selectExpr(*columns)
+        rows = enforced(rows, self._rules(txn, target))
+        files = TableFiles(self.log, txn.metadata, self.options)
+        if replaced.kept_rows is not None:
+            adds = files.write(rows.union(replaced.kept_rows))
+        else:
+            adds = files.write(rows, self.frame)
+        txn.mark_written()
+        dynamic = replaced_by(txn, adds, self.options)
+        return adds, [*replaced.files, *dynamic.files]
+
+    def _rules(self, txn: OptimisticTransaction, target: StructType) -> list[RowRule]:
+        rules = table_rules(txn.metadata)
+        predicate = self.options.replace_where
+        if predicate and self.log.conf.get_bool("replaceWhere.constraintCheck.enabled", True):
+            rules.append(
+                check_rule(
+                    "[DELTA_REPLACE_WHERE_MISMATCH] Written data does not conform to partial table "
+                    f"overwrite condition or constraint '{predicate}'",
+                    predicate,
+                    target.names,
+                )
+            )
+        return rules
+
+    def _commit(
+        self, txn: OptimisticTransaction, adds: list[AddFile], removed: list[AddFile]
+    ) -> int | None:
+        options = self.options
+        now = self.log.clock.now_ms()
+        actions: list[Action] = []
+        if options.txn_app_id is not None:
+            actions.append(
+                SetTransaction(
+                    app_id=options.txn_app_id, version=options.txn_version, last_updated=now
+                )
+            )
+        actions += (each.remove(now, data_change=options.data_change) for each in removed)
+        actions += adds
+        try:
+            return txn.commit_if_needed(actions, self._operation(adds, removed))
+        except DeltaError:
+            # Nothing was committed, so nobody knows of the files. Where the outcome is unknown
+            # another type is raised, and the files must stay.
+            self._discard(adds)
+            raise
+
+    def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
+        options = self.options
+        metrics = {
+            "numFiles": len(adds),
+            "numOutputBytes": sum(each.size for each in adds),
+            "numOutputRows": sum(each.num_records or 0 for each in adds),
+        }
+        if options.mode == "overwrite":
+            metrics["numRemovedFiles"] = len(removed)
+            metrics["numRemovedBytes"] = sum(each.size for each in removed)
+        return Operation.write(
+            _MODE_NAMES[options.mode],
+            options.partition_by or (),
+            predicate=options.replace_where,
+            dynamic_overwrite=options.dynamic_overwrite,
+            overwrite_schema=options.overwrite_schema,
+            merge_schema=options.merge_schema,
+            metrics=metrics,
+            user_metadata=options.user_metadata,
+        )
+
+    def _discard(self, adds: list[AddFile]) -> None:
+        store = self.log.store
+        for each in adds:
+            with contextlib.suppress(OSError):
+                path = data_path(self.log.table, each.path)
+                store.filesystem.delete_file(store.filesystem_path(path))
