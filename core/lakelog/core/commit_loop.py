@@ -84,6 +84,9 @@ class _Attempt:
 
     version: int
     backoff: float = 0.0
+    """Seconds waited before it."""
+    wait: float = 0.0
+    """Seconds waited after it."""
     requests: int = 0
     write_seconds: float = 0.0
     check_seconds: float = 0.0
@@ -167,19 +170,23 @@ class CommitLoop:
         if version == 0:
             self._store.create_folder(log_path(self._pending.table))
         while True:
-            committed, version = self._try(attempt)
+            committed, version = self._try(attempt, deadline)
             if committed is not None:
                 return committed
-            retry_same = version == attempt.version
             left = deadline - self._clock.monotonic()
             if left <= 0 or len(self._attempts) > self._limits.attempts:
                 raise self._given_up(left <= 0)
-            # Only a second write of the *same* name is what storages limit.
-            pace = self._store.capabilities.min_commit_interval if retry_same else 0.0
-            waited = self._backoff.wait(attempt.write_seconds, at_least=pace, at_most=left)
-            attempt = _Attempt(version, backoff=waited)
+            if version == attempt.version:
+                # A second write of the *same* name is what storages limit.
+                pace = self._store.capabilities.min_commit_interval
+                attempt.wait += self._wait(attempt, deadline, at_least=pace)
+            attempt = _Attempt(version, backoff=attempt.wait)
 
-    def _try(self, attempt: _Attempt) -> tuple[int | None, int]:
+    def _wait(self, attempt: _Attempt, deadline: float, *, at_least: float = 0.0) -> float:
+        left = deadline - self._clock.monotonic()
+        return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
+
+    def _try(self, attempt: _Attempt, deadline: float) -> tuple[int | None, int]:
         """One attempt.
 
         Returns:
@@ -195,6 +202,8 @@ class CommitLoop:
             if written is _Written.UNKNOWN:
                 self._record(attempt, CommitOutcome.UNKNOWN)
                 return None, attempt.version
+            # Wait first, look then: what is seen just before the next write is seen fresh.
+            attempt.wait = self._wait(attempt, deadline)
             return self._after_losing(attempt)
         except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
             attempt.error = str(exc)
