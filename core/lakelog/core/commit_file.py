@@ -151,7 +151,7 @@ def _take_line(commit: Commit, number: int, line: str) -> None:
             continue
         try:
             _take_action(commit, key, value)
-        except (TypeError, AttributeError, ValueError) as exc:
+        except (TypeError, AttributeError, LookupError, ValueError) as exc:
             why = f"has a malformed {key} action ({exc}): {_cut(line)}"
             raise _corrupt(commit.path, commit.version, why, number) from exc
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.commit_file import read_commit
 from lakelog.core.conf import DeltaConf
-from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import normalize_table_uri
 from lakelog.core.protocol import check_readable
@@ -238,12 +238,20 @@ class DeltaLog:
         return OptimisticTransaction(self, snapshot)
 
     def _wrap(self, state: State, checked: State | None = None) -> Snapshot:
+        snapshot = Snapshot(self._table, self._store, self._conf, self._clock, state)
         same = checked is not None and (
             state.protocol is checked.protocol and state.metadata is checked.metadata
         )
         if not same:
-            check_readable(state.protocol, self._table, state.metadata)
-        return Snapshot(self._table, self._store, self._conf, self._clock, state)
+            try:
+                check_readable(state.protocol, self._table, state.metadata)
+            except DeltaError:
+                raise
+            except (ValueError, KeyError, TypeError):
+                # Which features are in use depends on the schema; say so if that is the reason.
+                _ = snapshot.schema
+                raise
+        return snapshot
 
     def __repr__(self) -> str:
         """`DeltaLog(/lake/flights)`."""

@@ -1,0 +1,85 @@
+"""A Delta log written by hand, line by line: the log that a test needs, and no other."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.paths import LOG_FOLDER, commit_name
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = StructType(
+    (StructField("a", PrimitiveType("long")), StructField("p", PrimitiveType("string")))
+)
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+
+
+def metadata(
+    *,
+    partition_columns: tuple[str, ...] = (),
+    schema: StructType = SCHEMA,
+    table_id: str = "table-1",
+    **configuration: str,
+) -> dict[str, Any]:
+    """A metaData line; keyword `delta__x` becomes the property `delta.x`."""
+    return {
+        "metaData": {
+            "id": table_id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema.to_json(),
+            "partitionColumns": list(partition_columns),
+            "configuration": {k.replace("__", "."): v for k, v in configuration.items()},
+            "createdTime": 1_700_000_000_000,
+        }
+    }
+
+
+def add(path: str, **fields: Any) -> dict[str, Any]:
+    """An add line."""
+    value = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 2}
+    return {"add": {**value, "dataChange": True, **fields}}
+
+
+def remove(path: str, deletion_timestamp: int = 1_700_000_000_000, **fields: Any) -> dict[str, Any]:
+    """A remove line."""
+    value = {"path": path, "deletionTimestamp": deletion_timestamp, "dataChange": True}
+    return {"remove": {**value, **fields}}
+
+
+class RawLog:
+    """The log folder of one table on the local disk."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = str(table)
+        self.folder = table / LOG_FOLDER
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.next = 0
+
+    def create(self, *actions: dict[str, Any], **configuration: str) -> RawLog:
+        """Version 0: protocol, metadata, and what else is given."""
+        return self.commit(PROTOCOL, metadata(**configuration), *actions)
+
+    def commit(self, *actions: dict[str, Any], version: int | None = None) -> RawLog:
+        """The next version, or the given one."""
+        return self.write("".join(json.dumps(a) + "\n" for a in actions), version=version)
+
+    def write(self, text: str | bytes, *, version: int | None = None) -> RawLog:
+        """A commit of any bytes."""
+        version = self.next if version is None else version
+        data = text.encode() if isinstance(text, str) else text
+        self.path(version).write_bytes(data)
+        self.next = version + 1
+        return self
+
+    def path(self, version: int) -> Path:
+        """The file of a commit."""
+        return self.folder / commit_name(version)
+
+    def touch(self, version: int, milliseconds: int) -> None:
+        """Set the time of a commit."""
+        os.utime(self.path(version), ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from lakelog.core.errors import (
+    LogGapError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from lakelog.core.log_segment import find_segment, list_log
+from lakelog.core.paths import checkpoint_name
+from lakelog.logstores import FileStatus, LocalLogStore
+from support.raw_log import RawLog
+
+STORE = LocalLogStore()
+
+
+@pytest.fixture
+def log(tmp_path):
+    return RawLog(tmp_path / "t").create()
+
+
+def commits(log, last):
+    while log.next <= last:
+        log.commit({"commitInfo": {}})
+
+
+def put(log, name, content=b"x"):
+    (log.folder / name).write_bytes(content)
+
+
+def hint(log, version):
+    put(log, "_last_checkpoint", json.dumps({"version": version, "size": 1}).encode())
+
+
+def part(version, part, parts):
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def versions(segment):
+    return [int(status.name[:20]) for status in segment.commits]
+
+
+def test_without_a_checkpoint_all_commits_are_needed(log):
+    commits(log, 3)
+    segment = find_segment(STORE, log.table)
+    assert (segment.version, segment.checkpoint, versions(segment)) == (3, None, [0, 1, 2, 3])
+    assert segment.timestamp == log.path(3).stat().st_mtime_ns // 1_000_000
+
+
+@pytest.mark.parametrize("hinted", [True, False])
+def test_the_newest_checkpoint_and_the_commits_after_it_are_enough(log, hinted):
+    commits(log, 7)
+    put(log, checkpoint_name(2))
+    put(log, checkpoint_name(5))
+    if hinted:
+        hint(log, 5)
+    segment = find_segment(STORE, log.table)
+    assert segment.checkpoint.version == 5
+    assert versions(segment) == [6, 7]
+    assert (segment.hint is not None) == hinted
+
+
+def test_a_checkpoint_newer_than_the_hint_is_found(log):
+    commits(log, 7)
+    put(log, checkpoint_name(2))
+    put(log, checkpoint_name(5))
+    hint(log, 2)
+    segment = find_segment(STORE, log.table)
+    assert segment.checkpoint.version == 5
+    assert segment.hint is None
+
+
+def test_a_hint_that_points_at_nothing_is_survived(log):
+    commits(log, 3)
+    put(log, checkpoint_name(1))
+    hint(log, 9)
+    segment = find_segment(STORE, log.table)
+    assert (segment.version, segment.checkpoint.version) == (3, 1)
+
+
+def test_a_hint_that_points_at_commits_without_a_checkpoint_is_survived(log):
+    commits(log, 5)
+    hint(log, 3)
+    assert versions(find_segment(STORE, log.table)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_dangling_hint_without_the_first_commits_is_refused(log):
+    commits(log, 5)
+    hint(log, 3)
+    log.path(0).unlink()
+    with pytest.raises(LogGapError, match="no complete checkpoint"):
+        find_segment(STORE, log.table)
+
+
+def test_an_older_version_uses_an_older_checkpoint(log):
+    commits(log, 7)
+    put(log, checkpoint_name(2))
+    put(log, checkpoint_name(5))
+    hint(log, 5)
+    segment = find_segment(STORE, log.table, 4)
+    assert (segment.version, segment.checkpoint.version, versions(segment)) == (4, 2, [3, 4])
+
+
+def test_an_empty_checkpoint_is_passed_over(log):
+    commits(log, 3)
+    put(log, checkpoint_name(2), b"")
+    assert find_segment(STORE, log.table).checkpoint is None
+
+
+def test_a_multi_part_checkpoint_counts_when_it_is_complete(log):
+    commits(log, 3)
+    put(log, part(2, 1, 3))
+    put(log, part(2, 3, 3))
+    assert find_segment(STORE, log.table).checkpoint is None
+    put(log, part(2, 2, 3))
+    found = find_segment(STORE, log.table).checkpoint
+    assert [each.name for each in found.files] == [part(2, i, 3) for i in (1, 2, 3)]
+    assert found.size_in_bytes == 3
+
+
+def test_parts_of_two_writers_do_not_mix(log):
+    commits(log, 3)
+    put(log, part(2, 1, 2))
+    put(log, part(2, 2, 3))
+    put(log, part(2, 3, 3))
+    assert find_segment(STORE, log.table).checkpoint is None
+
+
+def test_of_one_version_a_single_file_is_preferred_to_parts(log):
+    commits(log, 3)
+    put(log, part(2, 1, 2))
+    put(log, part(2, 2, 2))
+    put(log, checkpoint_name(2))
+    segment = find_segment(STORE, log.table)
+    assert [each.name for each in segment.checkpoint.files] == [checkpoint_name(2)]
+    other = find_segment(STORE, log.table, rejected=[segment.checkpoint])
+    assert len(other.checkpoint.files) == 2
+
+
+def test_a_rejected_checkpoint_is_not_used_again(log):
+    commits(log, 7)
+    put(log, checkpoint_name(2))
+    put(log, checkpoint_name(5))
+    hint(log, 5)
+    first = find_segment(STORE, log.table)
+    second = find_segment(STORE, log.table, rejected=[first.checkpoint])
+    assert second.checkpoint.version == 2
+    third = find_segment(STORE, log.table, rejected=[first.checkpoint, second.checkpoint])
+    assert versions(third) == list(range(8))
+
+
+def test_a_gap_is_an_error_that_names_the_missing_versions(log):
+    commits(log, 9)
+    for version in (3, 5, 6, 7):
+        log.path(version).unlink()
+    with pytest.raises(LogGapError, match=r"commits 3, 5-7 are missing") as caught:
+        find_segment(STORE, log.table)
+    assert caught.value.missing == [3, 5, 6, 7]
+    assert caught.value.path == str(log.path(3))
+
+
+def test_a_gap_before_the_checkpoint_does_not_matter(log):
+    commits(log, 9)
+    log.path(3).unlink()
+    put(log, checkpoint_name(8))
+    assert versions(find_segment(STORE, log.table)) == [9]
+
+
+def test_a_gap_right_after_the_checkpoint_is_an_error(log):
+    commits(log, 9)
+    put(log, checkpoint_name(7))
+    hint(log, 7)
+    log.path(8).unlink()
+    with pytest.raises(LogGapError, match=r"checkpoint 7.*commits 8 are missing"):
+        find_segment(STORE, log.table)
+
+
+def test_a_checkpoint_alone_is_a_table(log):
+    put(log, checkpoint_name(0))
+    log.path(0).unlink()
+    segment = find_segment(STORE, log.table)
+    assert (segment.version, segment.last_file.name) == (0, checkpoint_name(0))
+
+
+def test_a_version_after_the_last_names_those_that_exist(log):
+    commits(log, 4)
+    with pytest.raises(VersionNotFoundError, match="versions 0 to 4 can be read") as caught:
+        find_segment(STORE, log.table, 5)
+    assert (caught.value.earliest, caught.value.latest) == (0, 4)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_a_version_before_the_first_that_can_be_rebuilt_is_not_found(log, version):
+    commits(log, 9)
+    put(log, checkpoint_name(5))
+    for gone in (0, 1, 2):
+        log.path(gone).unlink()
+    with pytest.raises(VersionNotFoundError, match="versions 5 to 9 can be read"):
+        find_segment(STORE, log.table, version)
+    assert find_segment(STORE, log.table, 5).version == 5
+
+
+def test_a_negative_version_is_not_found(log):
+    with pytest.raises(VersionNotFoundError, match="versions 0 to 0"):
+        find_segment(STORE, log.table, -1)
+
+
+def test_only_a_v2_checkpoint_is_refused_by_name(log):
+    commits(log, 4)
+    put(log, f"{3:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
+    assert find_segment(STORE, log.table).version == 4
+    log.path(0).unlink()
+    with pytest.raises(UnsupportedFeatureError, match="v2Checkpoint") as caught:
+        find_segment(STORE, log.table)
+    assert caught.value.features == ["v2Checkpoint"]
+
+
+def test_foreign_files_and_folders_are_ignored(log):
+    commits(log, 2)
+    for name in ("x.json", f".{9:020d}.json.u.tmp", f"{9:020d}.json.tmp", f"{9:020d}.crc"):
+        put(log, name)
+    put(log, f"{1:020d}.{2:020d}.compacted.json")
+    (log.folder / f"{9:020d}.json").mkdir()
+    (log.folder / f"{9:020d}.checkpoint.parquet").mkdir()
+    assert find_segment(STORE, log.table).version == 2
+
+
+class Shuffled(LocalLogStore):
+    """Lists against its promise: out of order, and with files of subfolders."""
+
+    def list_from(self, path):
+        found = list(super().list_from(path))
+        folder = path.rsplit("/", 1)[0]
+        found.append(FileStatus(f"{folder}/sub/{99:020d}.json", 1, 1))
+        random.Random(7).shuffle(found)
+        return iter(found)
+
+
+def test_nested_files_and_disorder_of_a_bad_store_do_no_harm(log):
+    commits(log, 12)
+    put(log, checkpoint_name(5))
+    segment = find_segment(Shuffled(), log.table)
+    assert (segment.version, versions(segment)) == (12, list(range(6, 13)))
+
+
+@pytest.mark.parametrize(
+    ("make", "seen"),
+    [
+        (lambda p: None, "nothing is there"),
+        (lambda p: p.write_text("x"), "it is a file"),
+        (lambda p: (p.mkdir(), (p / "a.parquet").write_text("x")), "1 of them Parquet files"),
+        (lambda p: (p / "_delta_log").mkdir(parents=True), "holds no commit"),
+    ],
+)
+def test_a_path_that_is_no_table_says_what_is_there(tmp_path, make, seen):
+    make(tmp_path / "x")
+    with pytest.raises(TableNotFoundError, match=seen) as caught:
+        find_segment(STORE, str(tmp_path / "x"))
+    assert isinstance(caught.value, FileNotFoundError)
+
+
+def test_a_listing_can_end_early(log):
+    commits(log, 5)
+    assert sorted(list_log(STORE, log.table, 2, 3).commits) == [2, 3]
+
+
+def test_versions_of_more_digits_do_not_hide_others(log):
+    commits(log, 2)
+    put(log, "000000000000000000001.json")
+    assert [s.name for s in find_segment(STORE, log.table).commits] == [
+        f"{version:020d}.json" for version in (0, 1, 2)
+    ]
