@@ -1,0 +1,355 @@
+"""Binding a filter to a schema: which column is meant, and in which type values are compared.
+
+Types follow Spark's rules for ANSI mode, its default: a literal is brought to the column's type
+where that loses nothing, integers and fractions meet as decimals or doubles, text is read as
+what the column is. Where Spark would cast the *column* instead, we do not follow (`None` below):
+SQL becomes `Opaque`, tuples are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.column_paths import dotted, split_path, walk
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions import (
+    OPERATORS,
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    join_and,
+    join_or,
+)
+from lakelog.core.partitions import parse_value, zone_of
+from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakelog.core.schema import DataType
+
+__all__ = [
+    "bind",
+    "coerce",
+    "comparable",
+    "from_tuples",
+    "opaque_if_untyped",
+    "resolve",
+    "unify",
+    "unknown_column",
+]
+
+_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+_DOUBLE = PrimitiveType("double")
+_LONG = PrimitiveType("long")
+_DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?(?:[ T].*)?", re.DOTALL)
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def resolve(path: Sequence[str], schema: StructType) -> Column | None:
+    """The column at a path, ignoring case, in the schema's spelling; `None` if there is none."""
+    found: list[str] = []
+    current: DataType = schema
+    for part in path:
+        each = current.get(part) if isinstance(current, StructType) else None
+        if each is None:
+            return None
+        found.append(each.name)
+        current = each.data_type
+    return Column(tuple(found), current) if found else None
+
+
+def unknown_column(
+    path: Sequence[str], schema: StructType, where: str = ""
+) -> InvalidPredicateError:
+    """The error for a name that is no column: the known ones, and the nearest."""
+    known = [dotted(p) for p, _ in walk(schema, containers=False)]
+    name = dotted(path)
+    spelled = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), spelled, n=1)
+    hint = f"; did you mean {spelled[near[0]]}?" if near else "."
+    return InvalidPredicateError(
+        f"unknown column {name}{where}{hint} Known columns: {', '.join(known)}",
+        column=name,
+        known=known,
+    )
+
+
+def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Literal | None:
+    """The literal in the type in which a column of type `target` is compared with it.
+
+    Returns:
+        The typed literal, or `None` where the comparison is not one that we know.
+
+    Raises:
+        ValueError: a text that is no value of the column's type, which Spark refuses too.
+    """
+    value = literal.value
+    if value is None:
+        return Literal(None)
+    if isinstance(target, DecimalType):
+        return _for_decimal(value, target)
+    if not isinstance(target, PrimitiveType):
+        return None
+    name = target.name
+    if name in _BITS:
+        return _for_integer(value, target)
+    if name in ("float", "double"):
+        return _for_float(value)
+    if name in ("date", "timestamp", "timestamp_ntz"):
+        return _for_time(value, target, session_tz)
+    wanted = {"string": str, "boolean": bool, "binary": bytes}.get(name)
+    return Literal(value, target) if wanted and isinstance(value, wanted) else None
+
+
+def _for_integer(value: Any, target: PrimitiveType) -> Literal | None:
+    if isinstance(value, str):
+        value = parse_value(value.strip(), _LONG)
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        for kind in (target, _LONG):
+            half = 1 << _BITS[kind.name] - 1
+            if -half <= value < half:
+                return Literal(value, kind)
+        value = Decimal(value)
+    if isinstance(value, Decimal):
+        exact = _decimal_type(value)
+        # A long needs 19 digits before the point, and 38 is all there is.
+        if exact is None or exact.scale > 19:
+            return None
+        return Literal(value, DecimalType(38, exact.scale))
+    return Literal(value, _DOUBLE) if isinstance(value, float) else None
+
+
+def _for_float(value: Any) -> Literal | None:
+    if isinstance(value, str):
+        value = parse_value(value.strip(), _DOUBLE)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return Literal(math.nan if math.isnan(number) else number, _DOUBLE)
+
+
+def _for_decimal(value: Any, target: DecimalType) -> Literal | None:
+    if isinstance(value, str):
+        value = parse_value(value.strip(), _DOUBLE)
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, float):
+        return Literal(value, _DOUBLE)
+    if not isinstance(value, int | Decimal):
+        return None
+    value = Decimal(value)
+    kind = _decimal_type(value)
+    if kind is None:
+        return None
+    scale = max(kind.scale, target.scale)
+    whole = max(kind.precision - kind.scale, target.precision - target.scale)
+    return Literal(value, DecimalType(whole + scale, scale)) if whole + scale <= 38 else None
+
+
+def _decimal_type(value: Decimal) -> DecimalType | None:
+    """The narrowest type that holds a decimal; `None` if none does."""
+    if not value.is_finite():
+        return None
+    _, digits, exponent = value.as_tuple()
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale, 1)
+    return DecimalType(precision, scale) if precision <= 38 else None
+
+
+def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | None:
+    name = target.name
+    if isinstance(value, str):
+        return _time_from_text(value.strip(), target, session_tz)
+    if isinstance(value, datetime):
+        if name == "timestamp":
+            zoned = value if value.tzinfo else value.replace(tzinfo=zone_of(session_tz))
+            return Literal(zoned.astimezone(UTC), target)
+        return Literal(value, target) if name == "timestamp_ntz" and not value.tzinfo else None
+    if not isinstance(value, date):
+        return None
+    if name == "date":
+        return Literal(value, target)
+    midnight = datetime(value.year, value.month, value.day)  # noqa: DTZ001 # its zone comes next
+    if name == "timestamp_ntz":
+        return Literal(midnight, target)
+    return Literal(midnight.replace(tzinfo=zone_of(session_tz)).astimezone(UTC), target)
+
+
+def _time_from_text(text: str, target: PrimitiveType, session_tz: str) -> Literal | None:
+    if target.name == "date":
+        match = _DAY.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is no date (yyyy-MM-dd)")
+        return Literal(date(int(match[1]), int(match[2] or 1), int(match[3] or 1)), target)
+    if target.name == "timestamp_ntz" and re.search(r"(?:Z|[+-]\d{2}:?\d{2})\s*$", text[10:]):
+        return None
+    value = parse_value(text, target, session_tz)
+    return None if value is None else Literal(value, target)
+
+
+def unify(values: Sequence[Literal]) -> tuple[Literal, ...] | None:
+    """The literals in one type, as `IN` compares them; `None` where they have none in common."""
+    kinds = {v.data_type for v in values if v.data_type is not None}
+    if len(kinds) <= 1:
+        return tuple(values)
+    if all(isinstance(k, PrimitiveType) and k.name in _BITS for k in kinds):
+        common: DataType = _LONG
+    else:
+        decimals = [k for k in kinds if isinstance(k, DecimalType)]
+        scale = max((k.scale for k in decimals), default=0)
+        whole = max((k.precision - k.scale for k in decimals), default=0)
+        if len(decimals) < len(kinds) or whole + scale > 38:
+            return None
+        common = DecimalType(whole + scale, scale)
+    return tuple(v if v.value is None else Literal(v.value, common) for v in values)
+
+
+def comparable(left: Column, right: Column) -> bool:
+    """Whether two columns can be compared as they stand: of one atomic type."""
+    nested = ArrayType | MapType | StructType
+    return left.data_type == right.data_type and not isinstance(left.data_type, nested)
+
+
+def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Expression:
+    """Resolve the columns of a tree and type its literals.
+
+    Raises:
+        InvalidPredicateError: an unknown column, an unknown operator, or types that do not meet.
+    """
+
+    def column(given: Column) -> Column:
+        found = resolve(given.path, schema)
+        if found is None:
+            raise unknown_column(given.path, schema)
+        return found
+
+    def typed(given: Literal, target: Column) -> Literal:
+        return _typed_or_refused(given, target, session_tz)
+
+    match expr:
+        case And(parts):
+            return And(tuple(bind(p, schema, session_tz=session_tz) for p in parts))
+        case Or(parts):
+            return Or(tuple(bind(p, schema, session_tz=session_tz) for p in parts))
+        case Not(part):
+            return Not(bind(part, schema, session_tz=session_tz))
+        case Comparison(op, _, _) if op not in OPERATORS:
+            raise InvalidPredicateError(f"unknown operator {op!r}; known: {', '.join(OPERATORS)}")
+        case Comparison(op, left, Literal() as right):
+            found = column(left)
+            return Comparison(op, found, typed(right, found))
+        case Comparison(op, left, Column() as right):
+            first, second = column(left), column(right)
+            if not comparable(first, second):
+                raise _incomparable(first, str(second.data_type), dotted(second.path))
+            return Comparison(op, first, second)
+        case In(given, values):
+            found = column(given)
+            each = [typed(v, found) for v in values]
+            same = unify(each)
+            return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
+        case IsNull(given):
+            return IsNull(column(given))
+        case StartsWith(given, prefix):
+            found = column(given)
+            if found.data_type != PrimitiveType("string"):
+                raise _incomparable(found, "string", repr(prefix))
+            return StartsWith(found, prefix)
+        case _:
+            return expr
+
+
+def _typed_or_refused(given: Literal, target: Column, session_tz: str) -> Literal:
+    assert target.data_type is not None
+    try:
+        found = coerce(given, target.data_type, session_tz)
+    except ValueError as exc:
+        raise InvalidPredicateError(
+            f"column {dotted(target.path)} is of type {target.data_type}: {exc}"
+        ) from None
+    if found is None:
+        raise _incomparable(target, type(given.value).__name__, repr(given.value))
+    return found
+
+
+def _incomparable(left: Column, kind: str, what: str) -> InvalidPredicateError:
+    return InvalidPredicateError(
+        f"column {dotted(left.path)} of type {left.data_type} can't be compared with {what} "
+        f"of type {kind}"
+    )
+
+
+def from_tuples(given: Sequence[Any], schema: StructType, *, session_tz: str) -> Expression:
+    """A bound tree of pyarrow's tuples: a list is AND, a list of lists is OR of ANDs.
+
+    Raises:
+        InvalidPredicateError: a tuple that is none, and what `bind` raises.
+    """
+    if not given:
+        raise InvalidPredicateError("a filter of tuples can't be empty; None means all rows")
+    if all(isinstance(each, list) for each in given):
+        groups = [join_and(_from_tuple(t, schema) for t in group) for group in given]
+        return bind(join_or(groups), schema, session_tz=session_tz)
+    return bind(join_and(_from_tuple(t, schema) for t in given), schema, session_tz=session_tz)
+
+
+def _from_tuple(given: Any, schema: StructType) -> Expression:
+    if not isinstance(given, tuple) or len(given) != 3 or not isinstance(given[0], str):
+        raise InvalidPredicateError(f"{given!r} is no (column, operator, value)")
+    name, op, value = given
+    column = Column((name,)) if schema.get(name) else Column(_path(name))
+    word = " ".join(str(op).lower().split())
+    if word in ("is", "is not"):
+        if value is not None:
+            raise InvalidPredicateError(f"{given!r}: {word!r} takes None")
+        return IsNull(column) if word == "is" else Not(IsNull(column))
+    if word in ("in", "not in"):
+        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+            raise InvalidPredicateError(f"{given!r}: {word!r} takes a list of values")
+        found = In(column, tuple(Literal(v) for v in value))
+        return found if word == "in" else Not(found)
+    word = {"==": "=", "<>": "!="}.get(word, word)
+    if value is None and word != "<=>":
+        raise InvalidPredicateError(f"{given!r} is never true; say ({name!r}, 'is', None)")
+    return Comparison(word, column, Literal(value))
+
+
+def _path(name: str) -> tuple[str, ...]:
+    try:
+        return split_path(name)
+    except ValueError as exc:
+        raise InvalidPredicateError(str(exc)) from None
+
+
+def opaque_if_untyped(
+    op: str, column: Column, literal: Literal, sql: str, session_tz: str, *, flipped: bool = False
+) -> Expression:
+    """A comparison, or `Opaque` where Spark would cast the column.
+
+    Raises:
+        ValueError: see `coerce`.
+    """
+    assert column.data_type is not None
+    typed = coerce(literal, column.data_type, session_tz)
+    if typed is None:
+        return Opaque(sql, frozenset([column.path]))
+    return Comparison(_FLIPPED.get(op, op) if flipped else op, column, typed)

@@ -1,0 +1,296 @@
+"""Filters as a small tree: what pruning, conflict detection and scans understand of SQL.
+
+The meaning is Spark's: three-valued logic, `<=>` treats null as a value, NaN equals itself and is
+greater than every number, -0.0 equals 0.0. What the tree can't say is kept as `Opaque`, which
+nobody evaluates here: pruning keeps every file for it, and a scan refuses it.
+
+A tree that `normalize_filter` returned is *bound*: its columns are spelled as in the schema and
+know their type, and in a `Comparison` of a column with a literal the column stands on the left
+and the literal's type is the one that both are compared in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lakelog.core.column_paths import dotted
+from lakelog.core.schema import DataType, PrimitiveType
+
+if TYPE_CHECKING:
+    from lakelog.core.schema import StructType
+
+__all__ = [
+    "And",
+    "Column",
+    "Comparison",
+    "Expression",
+    "Filter",
+    "In",
+    "IsNull",
+    "Literal",
+    "Not",
+    "Opaque",
+    "Or",
+    "StartsWith",
+    "columns",
+    "conjuncts",
+    "is_partition_only",
+    "join_and",
+    "join_or",
+    "normalize_filter",
+    "to_sql",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or a field of a struct."""
+
+    path: tuple[str, ...]
+    data_type: DataType | None = None
+    """`None` until it is bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value: `bool`, `int`, `float`, `Decimal`, `str`, `bytes`, `date`, `datetime`, or null.
+
+    A `datetime` of type `timestamp` is in UTC. As an expression a literal is true, false or null.
+    """
+
+    value: Any
+    data_type: DataType | None = None
+    """`None` for null, and until it is bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right`."""
+
+    op: str
+    """One of `=`, `!=`, `<`, `<=`, `>`, `>=`, `<=>`."""
+    left: Column
+    right: Column | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Whether a column is one of some values; null where it is not and one of them is null."""
+
+    column: Column
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a column is null; never null itself."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """Whether a string begins so: `LIKE 'prefix%'`."""
+
+    column: Column
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any part."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; null stays null."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A condition that only an engine understands."""
+
+    sql: str
+    columns: frozenset[tuple[str, ...]] = frozenset()
+    """What it is known to refer to; it may refer to more."""
+
+
+Expression: TypeAlias = Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Opaque
+Filter: TypeAlias = (
+    Expression | str | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
+)
+"""What users may give: a tree, SQL text, or pyarrow's tuples, `[("a", "=", 1)]` for AND and a list
+of such lists for OR of ANDs."""
+
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
+
+
+def join_and(parts: Iterable[Expression]) -> Expression:
+    """The conjunction, flattened; TRUE of nothing."""
+    flat = [p for part in parts for p in (part.parts if isinstance(part, And) else (part,))]
+    return flat[0] if len(flat) == 1 else And(tuple(flat)) if flat else Literal(True, _BOOLEAN)
+
+
+def join_or(parts: Iterable[Expression]) -> Expression:
+    """The disjunction, flattened; FALSE of nothing."""
+    flat = [p for part in parts for p in (part.parts if isinstance(part, Or) else (part,))]
+    return flat[0] if len(flat) == 1 else Or(tuple(flat)) if flat else Literal(False, _BOOLEAN)
+
+
+_BOOLEAN = PrimitiveType("boolean")
+
+
+def columns(expr: Expression) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns that the expression is known to refer to."""
+    match expr:
+        case And(parts) | Or(parts):
+            return frozenset().union(*map(columns, parts))
+        case Not(part):
+            return columns(part)
+        case Comparison(_, left, right):
+            both = [left.path, right.path] if isinstance(right, Column) else [left.path]
+            return frozenset(both)
+        case In(column, _) | IsNull(column) | StartsWith(column, _):
+            return frozenset([column.path])
+        case Opaque(_, found):
+            return found
+        case _:
+            return frozenset()
+
+
+def conjuncts(expr: Expression | None) -> list[Expression]:
+    """The parts that must all hold; none for `None`."""
+    if expr is None:
+        return []
+    if isinstance(expr, And):
+        return [each for part in expr.parts for each in conjuncts(part)]
+    return [expr]
+
+
+def is_partition_only(expr: Expression, partition_columns: Iterable[str]) -> bool:
+    """Whether partition values alone decide it: for a whole file it is true or it is not.
+
+    Something opaque is not decided here, whatever it refers to.
+    """
+    if _has_opaque(expr):
+        return False
+    names = {name.lower() for name in partition_columns}
+    return all(len(path) == 1 and path[0].lower() in names for path in columns(expr))
+
+
+def _has_opaque(expr: Expression) -> bool:
+    match expr:
+        case And(parts) | Or(parts):
+            return any(map(_has_opaque, parts))
+        case Not(part):
+            return _has_opaque(part)
+        case _:
+            return isinstance(expr, Opaque)
+
+
+def to_sql(expr: Expression) -> str:
+    """The expression as Spark SQL; parsing it gives the same tree."""
+    match expr:
+        case And(parts):
+            return " AND ".join(_in_parentheses(p) for p in parts) or "TRUE"
+        case Or(parts):
+            return " OR ".join(_in_parentheses(p) for p in parts) or "FALSE"
+        case Not(part):
+            return f"NOT {_in_parentheses(part)}"
+        case Comparison(op, left, right):
+            return f"{_operand(left)} {op} {_operand(right)}"
+        case In(column, values):
+            return f"{_operand(column)} IN ({', '.join(map(_operand, values))})"
+        case IsNull(column):
+            return f"{_operand(column)} IS NULL"
+        case StartsWith(column, prefix):
+            return f"startswith({_operand(column)}, {_string(prefix)})"
+        case Opaque(sql, _):
+            return sql
+        case _:
+            return _operand(expr)
+
+
+def _in_parentheses(expr: Expression) -> str:
+    simple = isinstance(expr, Literal | Comparison | In | IsNull | StartsWith)
+    return to_sql(expr) if simple else f"({to_sql(expr)})"
+
+
+def _operand(operand: Column | Literal) -> str:
+    if isinstance(operand, Column):
+        return dotted(operand.path)
+    value = operand.value
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int():
+            return str(value)
+        case float() if math.isfinite(value):
+            return f"{value!r}D"
+        case float():
+            text = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return f"double('{text}')"
+        case Decimal():
+            return f"{value:f}BD"
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case datetime() if value.tzinfo is not None:
+            return f"TIMESTAMP '{value.astimezone(UTC).replace(tzinfo=None).isoformat(' ')}Z'"
+        case datetime():
+            return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return _string(str(value))
+
+
+def _string(text: str) -> str:
+    # Doubled quotes mean two things to two versions of Spark; a backslash means one.
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def normalize_filter(
+    given: Filter | None, schema: StructType, *, session_tz: str = "UTC"
+) -> Expression | None:
+    """Make a bound tree of whatever a user gave; nothing where there is no filter.
+
+    Args:
+        given: `None`, a tree, SQL text, or tuples. In tuples a name is that of a column, or a
+            path such as `a.b`; the operators are those of SQL and `in`, `not in`, `is`, `is not`
+            (the last two with `None`).
+        schema: the table's schema.
+        session_tz: the zone of timestamps that name none.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, names a column that does not exist, or compares
+            a column with a value of a type that is not comparable.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        from lakelog.core.parsing import parse_filter
+
+        return parse_filter(given, schema, session_tz=session_tz)
+    from lakelog.core.binding import bind, from_tuples
+
+    if isinstance(given, Sequence):
+        return from_tuples(given, schema, session_tz=session_tz)
+    return bind(given, schema, session_tz=session_tz)

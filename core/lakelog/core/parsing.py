@@ -1,0 +1,351 @@
+"""SQL text to a filter tree, by sqlglot's Spark dialect.
+
+The rule is that a tree never says more than Spark would: everything that is not literally a
+comparison of a column with a value is left `Opaque`. sqlglot is lenient where Spark is not and
+marks some negations as flags of a node, so a node with an argument that we don't know is opaque
+too.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lakelog.core.binding import (
+    coerce,
+    comparable,
+    opaque_if_untyped,
+    resolve,
+    unify,
+    unknown_column,
+)
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions import (
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    StartsWith,
+    join_and,
+    join_or,
+)
+from lakelog.core.partitions import parse_value
+from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakelog.core.schema import DataType
+
+__all__ = ["parse_filter"]
+
+_OPERATORS = {
+    "EQ": "=",
+    "NEQ": "!=",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+    "NullSafeEQ": "<=>",
+}
+_CASTS = {
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INT": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
+}
+_BOOLEAN = PrimitiveType("boolean")
+_STRING = PrimitiveType("string")
+# Escapes that sqlglot and every Spark read alike.
+_PLAIN_ESCAPES = frozenset("\\'\"ntr")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def parse_filter(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Expression:
+    """Parse a condition of Spark SQL and bind it to a schema.
+
+    Args:
+        sql: what stands after `WHERE`.
+        schema: the table's schema.
+        session_tz: the zone of timestamps that name none.
+
+    Raises:
+        InvalidPredicateError: it does not parse, names an unknown column, or has a text that is
+            no value of the column's type. Fields: `position`, 0-based, where it is known.
+    """
+    import sqlglot
+    from sqlglot import errors
+
+    if not sql.strip():
+        raise InvalidPredicateError("a filter can't be empty; None means all rows")
+    try:
+        root = sqlglot.parse_one(sql, dialect="spark")
+    except errors.ParseError as exc:
+        _refuse_parse(sql, exc.errors)
+    except errors.SqlglotError as exc:
+        raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
+    return _Parser(sql, schema, session_tz).parse(root)
+
+
+def _refuse_parse(sql: str, found: list[dict[str, Any]]) -> NoReturn:
+    first = found[0] if found else {}
+    line, column = first.get("line") or 1, first.get("col") or 1
+    position = sum(len(each) + 1 for each in sql.splitlines()[: line - 1]) + column - 1
+    what = first.get("description", "no condition")
+    raise InvalidPredicateError(
+        f"can't parse the filter {sql!r} at position {position}: {what}", position=position
+    )
+
+
+class _Parser:
+    """One walk over sqlglot's tree."""
+
+    def __init__(self, sql: str, schema: StructType, session_tz: str) -> None:
+        from sqlglot import exp
+
+        self._exp: Any = exp
+        self._sql = sql
+        self._schema = schema
+        self._tz = session_tz
+        self._odd_escapes = not _PLAIN_ESCAPES.issuperset(_ESCAPE.findall(sql))
+        self._rules: dict[Any, Callable[[Any], Expression]] = {
+            exp.And: lambda n: join_and(map(self._visit, n.flatten())),
+            exp.Or: lambda n: join_or(map(self._visit, n.flatten())),
+            exp.Not: lambda n: Not(self._visit(n.this)),
+            exp.Paren: lambda n: self._visit(n.this),
+            exp.Boolean: lambda n: Literal(bool(n.this), _BOOLEAN),
+            exp.Null: lambda _: Literal(None),
+            exp.Column: self._boolean_column,
+            exp.Is: self._is,
+            exp.In: self._in,
+            exp.Between: self._between,
+            exp.Like: self._like,
+            exp.StartsWith: self._starts_with,
+        }
+
+    def parse(self, root: Any) -> Expression:
+        # `a = 1 b` parses, as a column with an alias; `select 1` parses too.
+        if not isinstance(root, self._exp.Condition):
+            at = root.args.get("alias")
+            position = at.meta.get("start") if at is not None else 0
+            raise InvalidPredicateError(
+                f"the filter {self._sql!r} is no condition (see position {position})",
+                position=position,
+            )
+        return self._visit(root)
+
+    def _visit(self, node: Any) -> Expression:
+        rule = self._rules.get(type(node))
+        if rule is not None:
+            return rule(node)
+        op = _OPERATORS.get(type(node).__name__)
+        return self._comparison(op, node) if op else self._opaque(node)
+
+    def _opaque(self, node: Any) -> Opaque:
+        found = set()
+        # Names inside a lambda or a subquery are not ours to judge.
+        inner = node.find(self._exp.Lambda, self._exp.Query) is not None
+        for each in node.find_all(self._exp.Column):
+            column = self._column(each, required=not inner)
+            if column is not None:
+                found.add(column.path)
+        return Opaque(node.sql(dialect="spark"), frozenset(found))
+
+    def _column(self, node: Any, *, required: bool = True) -> Column | None:
+        """The column that a node names; `None` where it is no column, or a part of an array."""
+        if not isinstance(node, self._exp.Column | self._exp.Dot):
+            return None
+        parts = node.parts
+        if not all(isinstance(p, self._exp.Identifier) for p in parts):
+            return None
+        path = tuple(p.name for p in parts)
+        found = resolve(path, self._schema)
+        top = resolve(path[:1], self._schema)
+        if found is not None or not required or path[0] == "_metadata":
+            return found
+        if top is not None and not _only_structs(path, self._schema):
+            return None
+        start = parts[0].meta.get("start")
+        where = "" if start is None else f" at position {start}"
+        error = unknown_column(path, self._schema, where)
+        error.fields["position"] = start
+        raise error
+
+    def _literal(self, node: Any) -> Literal | None:
+        """The value that a node spells; `None` where it is no literal."""
+        exp = self._exp
+        match node:
+            case exp.Paren():
+                return self._literal(node.this)
+            case exp.Null():
+                return Literal(None)
+            case exp.Boolean():
+                return Literal(bool(node.this), _BOOLEAN)
+            case exp.Neg():
+                inner = self._literal(node.this)
+                known = inner is not None and type(inner.value) in (int, float, Decimal)
+                return Literal(-inner.value, inner.data_type) if inner and known else None
+            case exp.HexString():
+                text = str(node.this)
+                return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text))
+            case exp.Cast() | exp.TryCast():
+                return self._cast(node)
+            case exp.Literal() if node.is_string:
+                return None if self._odd_escapes else Literal(node.this)
+            case exp.Literal():
+                return _number(node.this)
+        return None
+
+    def _cast(self, node: Any) -> Literal | None:
+        """`DATE '…'`, `1L`, `1.5BD`, `CAST('…' AS DATE)`: sqlglot shows them alike."""
+        literal = node.this
+        if isinstance(literal, self._exp.Neg | self._exp.Paren):
+            inner = self._literal(literal)
+            text = "" if inner is None or inner.value is None else str(inner.value)
+        elif isinstance(literal, self._exp.Literal) and not self._odd_escapes:
+            text = str(literal.this).strip()
+        else:
+            return None
+        kind = self._cast_type(node.to)
+        if not text or kind is None:
+            return None
+        try:
+            if kind == PrimitiveType("date"):
+                return coerce(Literal(text), kind, self._tz)
+            value = parse_value(text, kind, self._tz)
+        except ValueError:
+            return None
+        return Literal(value, kind)
+
+    def _cast_type(self, node: Any) -> DataType | None:
+        name = node.this.name if hasattr(node.this, "name") else ""
+        if name == "DECIMAL":
+            sizes = [int(each.name) for each in node.expressions]
+            return DecimalType(*sizes) if len(sizes) == 2 else None
+        return PrimitiveType(_CASTS[name]) if name in _CASTS and not node.expressions else None
+
+    def _comparison(self, op: str, node: Any) -> Expression:
+        left, right = self._column(node.this), self._column(node.expression)
+        if left is not None and right is not None:
+            return Comparison(op, left, right) if comparable(left, right) else self._opaque(node)
+        column = left or right
+        literal = self._literal(node.expression if left is not None else node.this)
+        if column is None or literal is None:
+            return self._opaque(node)
+        return self._typed(op, column, literal, node, flipped=left is None)
+
+    def _typed(
+        self, op: str, column: Column, literal: Literal, node: Any, *, flipped: bool = False
+    ) -> Expression:
+        try:
+            return opaque_if_untyped(
+                op, column, literal, node.sql(dialect="spark"), self._tz, flipped=flipped
+            )
+        except ValueError as exc:
+            raise InvalidPredicateError(
+                f"in {node.sql(dialect='spark')!r}: column {'.'.join(column.path)} is of type "
+                f"{column.data_type}: {exc}"
+            ) from None
+
+    def _boolean_column(self, node: Any) -> Expression:
+        column = self._column(node)
+        if column is None or column.data_type != _BOOLEAN:
+            return self._opaque(node)
+        return Comparison("=", column, Literal(True, _BOOLEAN))
+
+    def _is(self, node: Any) -> Expression:
+        column = self._column(node.this)
+        if column is None or _flags(node):
+            return self._opaque(node)
+        if isinstance(node.expression, self._exp.Null):
+            return IsNull(column)
+        if isinstance(node.expression, self._exp.Boolean) and column.data_type == _BOOLEAN:
+            return Comparison("<=>", column, Literal(bool(node.expression.this), _BOOLEAN))
+        return self._opaque(node)
+
+    def _in(self, node: Any) -> Expression:
+        column = self._column(node.this)
+        literals = [self._literal(each) for each in node.expressions]
+        if column is None or not literals or None in literals or _flags(node, "expressions"):
+            return self._opaque(node)
+        values = []
+        for literal in literals:
+            assert literal is not None
+            typed = self._typed("=", column, literal, node)
+            if isinstance(typed, Opaque):
+                return self._opaque(node)
+            assert isinstance(typed, Comparison)
+            assert isinstance(typed.right, Literal)
+            values.append(typed.right)
+        # Spark compares all of a mixed list in one type, which may not be ours.
+        same = unify(values)
+        return In(column, same) if same else self._opaque(node)
+
+    def _between(self, node: Any) -> Expression:
+        column = self._column(node.this)
+        low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
+        if column is None or low is None or high is None or _flags(node, "low", "high"):
+            return self._opaque(node)
+        parts = [self._typed(">=", column, low, node), self._typed("<=", column, high, node)]
+        return self._opaque(node) if Opaque in map(type, parts) else join_and(parts)
+
+    def _like(self, node: Any) -> Expression:
+        column, literal = self._column(node.this), self._literal(node.expression)
+        pattern = literal.value if literal is not None else None
+        if column is None or column.data_type != _STRING or not isinstance(pattern, str):
+            return self._opaque(node)
+        stem = pattern.removesuffix("%")
+        if re.search(r"[%_\\]", stem) or set(_flags(node)) - {"negate"}:
+            return self._opaque(node)
+        found: Expression = StartsWith(column, stem)
+        if stem == pattern:
+            found = Comparison("=", column, Literal(stem, _STRING))
+        return Not(found) if node.args.get("negate") else found
+
+    def _starts_with(self, node: Any) -> Expression:
+        column, literal = self._column(node.this), self._literal(node.expression)
+        prefix = literal.value if literal is not None else None
+        if column is None or column.data_type != _STRING or not isinstance(prefix, str):
+            return self._opaque(node)
+        return StartsWith(column, prefix)
+
+
+def _flags(node: Any, *known: str) -> list[str]:
+    """Arguments of a node that would change what it means."""
+    return [k for k, v in node.args.items() if v and k not in ("this", "expression", *known)]
+
+
+def _only_structs(path: tuple[str, ...], schema: StructType) -> bool:
+    """Whether the walk along a path meets nothing but structs before it ends."""
+    current: DataType = schema
+    for part in path:
+        if not isinstance(current, StructType):
+            return isinstance(current, PrimitiveType | DecimalType)
+        each = current.get(part)
+        if each is None:
+            return True
+        current = each.data_type
+    return True
+
+
+def _number(text: str) -> Literal | None:
+    if re.fullmatch(r"\d+", text):
+        return Literal(int(text))
+    if re.fullmatch(r"\d+\.\d*|\.\d+", text):
+        return Literal(Decimal(text))
+    try:
+        return Literal(float(text))
+    except ValueError:
+        return None
