@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.properties import validate_properties
+from lakelog.core.properties import TableProperties, validate_properties
 from lakelog.core.protocol import (
     protocol_for_new_table,
     strip_protocol_properties,
     upgraded_for,
 )
 from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import check_schema
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
@@ -59,10 +60,9 @@ def changed_metadata(
 
 
 def _check(metadata: Metadata) -> None:
-    from lakelog.core.schema_rules import check_schema
-
     try:
         schema = StructType.from_json(metadata.schema_string)
     except ValueError as exc:
         raise DeltaAnalysisError(f"the schema can't be read: {exc}") from exc
-    check_schema(schema, metadata.partition_columns)
+    feed = TableProperties(metadata.configuration).get("delta.enableChangeDataFeed")
+    check_schema(schema, metadata.partition_columns, change_data_feed=feed)

@@ -22,7 +22,8 @@ from lakelog.core.paths import log_path
 from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
 from lakelog.core.properties import TableProperties
 from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
-from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import partition_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -127,7 +128,7 @@ class OptimisticTransaction:
 
     # Reading -------------------------------------------------------------------------------
 
-    def filter_files(self, filter: Filter = None) -> list[AddFile]:  # noqa: A002  # Delta's name
+    def filter_files(self, filter: Filter | None = None) -> list[AddFile]:  # noqa: A002  # Delta's name
         """The live files that may hold rows matching a filter; recorded as read.
 
         Args:
@@ -138,7 +139,7 @@ class OptimisticTransaction:
         """
         return to_add_files(self.filter_file_table(filter))
 
-    def filter_file_table(self, filter: Filter = None) -> pa.Table:  # noqa: A002  # as above
+    def filter_file_table(self, filter: Filter | None = None) -> pa.Table:  # noqa: A002  # as above
         """The same as `filter_files`, as rows of `FILE_SCHEMA`, for a great many files."""
         if self._snapshot is None:
             self._reads.add_predicate(None)
@@ -387,5 +388,4 @@ class OptimisticTransaction:
 
 def _partition_schema(metadata: Metadata) -> StructType:
     schema = StructType.from_json(metadata.schema_string)
-    columns = (schema.get(name) for name in metadata.partition_columns)
-    return StructType(tuple(column for column in columns if isinstance(column, StructField)))
+    return partition_schema(schema, metadata.partition_columns)
