@@ -68,7 +68,7 @@ class CheckpointReader:
         for kind, value in self._small_rows():
             if kind in _V2:
                 raise self._v2()
-            match _SMALL[kind].from_json_value(value):
+            match self._action(kind, value):
                 case Protocol() as protocol:
                     found.protocol = protocol
                 case Metadata() as metadata:
@@ -115,6 +115,14 @@ class CheckpointReader:
             path=path,
             version=self.checkpoint.version,
         )
+
+    def _action(
+        self, kind: str, value: dict[str, Any]
+    ) -> Protocol | Metadata | SetTransaction | DomainMetadata:
+        try:
+            return _SMALL[kind].from_json_value(value)
+        except TypeError as exc:
+            raise self.corrupt(f"a {kind} action lacks a field ({exc})") from exc
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for batch in self._batches([*_SMALL, *_V2]):
@@ -166,7 +174,9 @@ class CheckpointReader:
         try:
             for part in self.checkpoint.files:
                 path = self._store.filesystem_path(part.path)
-                with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
+                source = filesystem.open_input_file(path)
+                # Without checksums a flipped bit in a page can look like another path.
+                with source, pq.ParquetFile(source, page_checksum_verification=True) as file:
                     yield from _read(file, columns)
         # A truncated page shows as ArrowInvalid, as OSError, or as a text that is no UTF-8.
         except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:

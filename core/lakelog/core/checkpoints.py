@@ -103,7 +103,11 @@ def _write(filesystem: Any, path: str, batches: Iterator[pa.RecordBatch]) -> int
     with (
         filesystem.open_output_stream(path) as sink,
         pq.ParquetWriter(
-            sink, CHECKPOINT_SCHEMA, compression="snappy", store_schema=False
+            sink,
+            CHECKPOINT_SCHEMA,
+            compression="snappy",
+            store_schema=False,
+            write_page_checksum=True,
         ) as writer,
     ):
         for rows in _regrouped(batches):
