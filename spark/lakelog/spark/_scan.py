@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lakelog.core.errors import DataFileMissingError
+from lakelog.core.errors import DataFileMissingError, UnsupportedFeatureError
 from lakelog.spark._confs import temporary_confs
 from lakelog.spark._layout import HiveLayout, Layout, LooseLayout, layouts
 from lakelog.spark._paths import file_path_uri, glob_escaped, hadoop_path, quoted
@@ -83,7 +83,18 @@ class Scan:
             schema: the table's schema.
             partition_columns: their names, in the order of the partitioning.
             files: rows of `FILE_SCHEMA`.
+
+        Raises:
+            UnsupportedFeatureError: files have deletion vectors, which would be ignored.
         """
+        if files["deletion_vector"].null_count < files.num_rows:
+            raise UnsupportedFeatureError(
+                f"files of {table} have deletion vectors, which this version of lakelog can't "
+                "read. Rewrite the files with REORG TABLE … APPLY (PURGE) in another client",
+                table=table,
+                version=version,
+                features=["deletionVectors"],
+            )
         self._spark = spark
         self._table = table
         self._version = version

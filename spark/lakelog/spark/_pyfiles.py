@@ -1,0 +1,86 @@
+"""lakelog as an archive that Spark's Python workers can import.
+
+The archive holds directory entries, without which Python's zip importer does not find a namespace
+package, and compiled modules beside the sources: a worker would otherwise compile some eighty
+files each time one starts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import py_compile
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["archive", "ship"]
+
+_PACKAGES = ("logstores", "core", "spark")
+
+
+def ship(spark: SparkSession) -> None:
+    """Send lakelog to the session's Python workers, its planner daemons included.
+
+    Holds for data sources and functions that are registered afterwards. Sending the same
+    sources twice is harmless: the archive's name is made of its content.
+
+    Args:
+        spark: a session, classic or Connect.
+    """
+    spark.addArtifacts(str(archive()), pyfile=True)
+
+
+@functools.cache
+def archive() -> Path:
+    """The archive of the lakelog that runs here; made once a process, in a temporary folder.
+
+    Raises:
+        FileNotFoundError: lakelog was itself imported from an archive; it has no files to pack.
+    """
+    files = dict(_sources())
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        digest.update(name.encode() + b"\0" + path.read_bytes())
+    folder = Path(tempfile.mkdtemp(prefix="lakelog-"))
+    target = folder / f"lakelog-{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.mkdir("lakelog")
+        for parent in sorted({str(Path(name).parent) for name in files}):
+            packed.mkdir(parent)
+        for name, path in files.items():
+            packed.write(path, name)
+            if path.suffix == ".py":
+                packed.write(_compiled(path, folder), name + "c")
+    return target
+
+
+def _sources() -> list[tuple[str, Path]]:
+    """Name in the archive -> file, sorted."""
+    found = []
+    for package in _PACKAGES:
+        module = importlib.import_module(f"lakelog.{package}")
+        root = Path(str(module.__file__)).parent
+        if not root.is_dir():
+            raise FileNotFoundError(
+                f"lakelog was imported from {root}, which is no folder; install it as a package "
+                "where Spark's driver runs"
+            )
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.append((f"lakelog/{package}/{path.relative_to(root).as_posix()}", path))
+    return found
+
+
+def _compiled(path: Path, folder: Path) -> Path:
+    # Never checked against the source's time, which an archive keeps to two seconds only. An
+    # interpreter of another version ignores it and takes the source.
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    target = folder / "module.pyc"
+    py_compile.compile(str(path), str(target), doraise=True, invalidation_mode=mode)
+    return target

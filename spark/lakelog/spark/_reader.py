@@ -1,0 +1,203 @@
+"""The reader: the methods of PySpark's own, over a snapshot that we planned ourselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark._scan import Scan, readable_schema
+from lakelog.spark._session import session_conf
+from lakelog.spark._time_travel import no_timestamp, snapshot_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from lakelog.core.snapshot import Filter, Snapshot
+
+__all__ = ["DeltaReader", "snapshot_df"]
+
+_FORMATS = ("delta", "lakelog")
+
+
+def snapshot_df(spark: SparkSession, snapshot: Snapshot, where: Filter = None) -> DataFrame:
+    """The rows of a snapshot; with `where`, of the files that may hold matching rows.
+
+    The rows themselves are not filtered.
+
+    Raises:
+        InvalidPredicateError: `where` can't be parsed or names an unknown column.
+        DataFileMissingError: the log names a file that the storage does not have.
+    """
+    return Scan(
+        spark,
+        table=snapshot.table,
+        version=snapshot.version,
+        schema=snapshot.schema,
+        partition_columns=snapshot.partition_schema.names,
+        files=snapshot.file_table_for(where),
+    ).to_df()
+
+
+class DeltaReader:
+    """Reads a Delta table as a DataFrame.
+
+    The file list comes from the log at the moment of `load`: the DataFrame stays at that
+    version however often it runs.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Begin without options."""
+        self._spark = spark
+        self._schema: StructType | str | None = None
+        self._where: list[str] = []
+        self._options: dict[str, str] = {}
+
+    def format(self, source: str) -> Self:
+        """Accept `delta` and `lakelog`, so that a script changes in one place only.
+
+        Raises:
+            DeltaAnalysisError: another format.
+        """
+        if source.lower() not in _FORMATS:
+            raise DeltaAnalysisError(
+                f"lakelog.spark.read reads Delta tables, not {source!r}: use "
+                f"spark.read.format({source!r})",
+                format=source,
+            )
+        return self
+
+    def schema(self, schema: StructType | str) -> Self:
+        """State the schema that is expected; `load` compares it with the table's."""
+        self._schema = schema
+        return self
+
+    def option(self, key: str, value: Any) -> Self:
+        """Set an option; `versionAsOf` and `timestampAsOf` read an older state.
+
+        Names are compared ignoring case; `None` is no value, as in PySpark; options that Delta
+        doesn't have do nothing.
+        """
+        if value is not None:
+            text = str(value)
+            self._options[key.lower()] = text.lower() if isinstance(value, bool) else text
+        return self
+
+    def options(self, **options: Any) -> Self:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def where(self, condition: str) -> Self:
+        """Keep the rows for which a condition is true, and skip the files that have none.
+
+        Spark's planner prunes partitions by `DataFrame.where` on its own; by the statistics of
+        files (a range of ids, a day) only this method does. Several calls are joined by AND.
+
+        Args:
+            condition: SQL, as `DataFrame.where` takes it.
+        """
+        self._where.append(condition)
+        return self
+
+    filter = where
+
+    def load(
+        self,
+        path: str | list[str] | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        schema: StructType | str | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        """Plan the read of the table at a path.
+
+        Args:
+            path: the table; `…@v7` or `…@20260131235959000` (session time zone) reads an older
+                state, where no table of that literal path exists.
+            format: `delta` or `lakelog`.
+            schema: see `schema`.
+            options: see `option`.
+
+        Raises:
+            TableNotFoundError: no table there.
+            VersionNotFoundError: the version does not exist; says which do.
+            TimestampOutOfRangeError: the log does not reach that time.
+            DeltaAnalysisError: a bad option, or another schema than the table's.
+            InvalidPredicateError: a condition can't be parsed or names an unknown column.
+            DataFileMissingError: the log names a file that the storage does not have.
+            UnsupportedFeatureError: the table has a feature that this version can't read.
+        """
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        snapshot = self._snapshot(self._one(path))
+        self._compare_schema(snapshot)
+        condition = " AND ".join(f"({each})" for each in self._where) or None
+        df = snapshot_df(self._spark, snapshot, condition)
+        for each in self._where:
+            df = df.where(each)
+        return df
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
+        """Refuse: names of tables live in a catalog, which this version does not ask.
+
+        Raises:
+            DeltaAnalysisError: always; says to use `load`.
+        """
+        raise DeltaAnalysisError(
+            f"{tableName!r} is a name in a catalog, and lakelog reads tables by path: "
+            "lakelog.spark.read(spark).load(path)",
+            table=tableName,
+        )
+
+    def _one(self, path: str | list[str] | None) -> str:
+        paths = [path] if isinstance(path, str) else list(path or ())
+        if not paths and "path" in self._options:
+            paths = [self._options["path"]]
+        if len(paths) != 1:
+            raise DeltaAnalysisError(
+                f"a Delta table has one path, and {len(paths)} were given: load(path)",
+                paths=paths,
+            )
+        return paths[0]
+
+    def _snapshot(self, path: str) -> Snapshot:
+        return snapshot_of(path, self._options, session_conf(self._spark), self._millis)
+
+    def _millis(self, text: str) -> int:
+        """The instant that a text is in the session's time zone, by Spark's own rules."""
+        sql = "SELECT unix_millis(try_cast(:t AS TIMESTAMP)) AS millis"
+        row = self._spark.sql(sql, args={"t": text}).first()
+        if row is None or row.millis is None:
+            raise no_timestamp(text)
+        return int(row.millis)
+
+    def _compare_schema(self, snapshot: Snapshot) -> None:
+        given = self._schema
+        if given is None:
+            return
+        if isinstance(given, str):
+            given = self._spark.createDataFrame([], given).schema
+        table = readable_schema(snapshot.schema)
+        if _columns(given.jsonValue()) != _columns(table.jsonValue()):
+            raise DeltaAnalysisError(
+                f"a Delta table has its own schema, and that of {snapshot.table} at version "
+                f"{snapshot.version} is not the one given. Leave out schema(…) and select or "
+                f"cast columns after load.\n  given: {given.simpleString()}\n  table: "
+                f"{table.simpleString()}",
+                table=snapshot.table,
+                version=snapshot.version,
+            )
+
+
+def _columns(value: Any) -> Any:
+    """A schema's JSON without what a reader may see differently: nullability and metadata."""
+    if isinstance(value, list):
+        return [_columns(v) for v in value]
+    if isinstance(value, dict):
+        skipped = {"nullable", "containsNull", "valueContainsNull", "metadata"}
+        return {k: _columns(v) for k, v in value.items() if k not in skipped}
+    return value

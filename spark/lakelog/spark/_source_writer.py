@@ -1,0 +1,178 @@
+"""The writing half of `format("lakelog")`: executors write files, a daemon commits them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from lakelog.core.actions import SetTransaction
+from lakelog.core.arrow_types import cast_batch
+from lakelog.core.constraints import table_constraints
+from lakelog.core.data_files import add_files, write_plan
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
+from lakelog.core.executor_writer import write_batches
+from lakelog.core.operations import Operation
+from lakelog.core.properties import TableProperties
+from lakelog.core.protocol import check_writable
+from lakelog.core.schema import StructType
+from lakelog.core.stats import StatsConfig
+from lakelog.spark._marked import marked
+from lakelog.spark._table_schema import apply_schema
+from lakelog.spark._types import without_void
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.spark._options import WriteOptions
+
+__all__ = ["SourceWriter"]
+
+_MAIN_PATH = "lakelog.spark.write(df).mode(…).save(path)"
+
+
+@dataclass
+class _Written(WriterCommitMessage):
+    """What one task wrote: tuples of `executor_writer.RESULT_SCHEMA`."""
+
+    results: list[tuple[Any, ...]]
+
+
+class SourceWriter(DataSourceArrowWriter):
+    """Appends to a table or replaces its rows. Picklable: it travels to executors and back."""
+
+    def __init__(
+        self, path: str, data: StructType, options: WriteOptions, conf: Mapping[str, str]
+    ) -> None:
+        """Check the write against the table as it is now.
+
+        Args:
+            path: the table.
+            data: the schema of the rows.
+            options: the caller's.
+            conf: the session's conf; it leads to the store.
+
+        Raises:
+            DeltaAnalysisError: what this API can't do; names the call that can.
+            SchemaMismatchError: data and table differ, and nothing allows the table to change.
+        """
+        self._conf = dict(conf)
+        self._data = without_void(data)
+        self._options = options
+        log = DeltaLog.for_table(path, self._conf)
+        self._table = log.table
+        txn = self._begin(log)
+        self._schema_string = txn.metadata.schema_string
+        self._partitions = list(txn.metadata.partition_columns)
+        self._check(txn, log)
+        self._schema = without_void(StructType.from_json(self._schema_string))
+        self._plan = write_plan(
+            log.store,
+            log.table,
+            self._schema,
+            self._partitions,
+            compression=options.compression,
+            max_rows_per_file=options.max_records_per_file,
+        )
+
+    def _begin(self, log: DeltaLog) -> OptimisticTransaction:
+        txn = log.start_transaction()
+        apply_schema(txn, log.table, self._data, self._options)
+        check_writable(txn.protocol, txn.metadata, log.table)
+        return txn
+
+    def _check(self, txn: OptimisticTransaction, log: DeltaLog) -> None:
+        for each in table_constraints(txn.metadata):
+            if each.kind != "not_null":
+                raise DeltaAnalysisError(
+                    f"{log.table} has the constraint {each.name} ({each.sql}), which "
+                    f'format("lakelog") can\'t check: use {_MAIN_PATH}',
+                    table=log.table,
+                    constraint=each.name,
+                )
+        if log.store.filesystem.type_name.endswith("memory"):
+            raise DeltaAnalysisError(
+                f'{log.table} lies in the memory of one process, and format("lakelog") writes '
+                f"in others: use {_MAIN_PATH}",
+                table=log.table,
+            )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task, on an executor."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        with marked():
+            rows = (cast_batch(batch, self._schema) for batch in iterator)
+            return _Written(write_batches(rows, self._plan, part=part))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote, as one version."""
+        with marked():
+            results = [r for m in messages if isinstance(m, _Written) for r in m.results]
+            self._commit(results)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete nothing: Spark calls this after a failed commit too, which may have landed.
+
+        What no commit names is no part of the table; `VACUUM` takes it in time.
+        """
+
+    def _commit(self, results: list[tuple[Any, ...]]) -> None:
+        log, options = DeltaLog.for_table(self._table, self._conf), self._options
+        txn = self._begin(log)
+        planned = (self._schema_string, self._partitions)
+        if (txn.metadata.schema_string, list(txn.metadata.partition_columns)) != planned:
+            raise MetadataChangedException(
+                f"another writer changed the schema or the partitioning of {self._table} while "
+                "the data files were written. Run the write again",
+                table=self._table,
+                version=txn.read_version,
+            )
+        app_id, now = options.txn_app_id, log.clock.now_ms()
+        actions: list[Action] = []
+        if app_id is not None:
+            if txn.txn_version(app_id) >= options.txn_version:
+                return
+            entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
+            actions.append(entry)
+        adds = add_files(
+            results,
+            self._schema,
+            self._partitions,
+            stats=StatsConfig.of(TableProperties(txn.metadata.configuration), log.conf),
+            data_change=options.data_change,
+        )
+        removed = []
+        if options.mode == "overwrite" and txn.snapshot is not None:
+            txn.assert_removable()
+            removed = txn.filter_files()
+        actions += (each.remove(now, data_change=options.data_change) for each in removed)
+        actions += adds
+        txn.commit_if_needed(actions, self._operation(adds, removed))
+
+    def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
+        options = self._options
+        metrics = {
+            "numFiles": len(adds),
+            "numOutputBytes": sum(each.size for each in adds),
+            "numOutputRows": sum(each.num_records or 0 for each in adds),
+        }
+        if options.mode == "overwrite":
+            metrics["numRemovedFiles"] = len(removed)
+            metrics["numRemovedBytes"] = sum(each.size for each in removed)
+        return Operation.write(
+            "Overwrite" if options.mode == "overwrite" else "Append",
+            options.partition_by or (),
+            overwrite_schema=options.overwrite_schema,
+            merge_schema=options.merge_schema,
+            metrics=metrics,
+            user_metadata=options.user_metadata,
+        )

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lakelog.spark as delta
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    rows = spark.range(10).selectExpr("id", "id % 2 AS p")
+    delta.write(rows).partitionBy("p").option("delta.appendOnly", "true").save(path)
+    delta.write(rows).mode("append").option("userMetadata", "again").save(path)
+    return path
+
+
+def test_a_table_is_opened_by_its_path_and_follows_the_newest_version(
+    spark: SparkSession, table: str
+) -> None:
+    opened = delta.DeltaTable.forPath(spark, table)
+    assert opened.toDF().count() == 20
+    delta.write(spark.range(5).selectExpr("id", "id AS p")).mode("append").save(table)
+    assert opened.toDF().count() == 25
+
+
+def test_no_table_is_said_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        delta.DeltaTable.forPath(spark, str(tmp_path))
+    with pytest.raises(DeltaAnalysisError, match="forPath"):
+        delta.DeltaTable.forName(spark, "db.t")
+
+
+def test_is_delta_table_answers_for_any_folder(
+    spark: SparkSession, tmp_path: Path, table: str
+) -> None:
+    assert delta.DeltaTable.isDeltaTable(spark, table)
+    assert not delta.DeltaTable.isDeltaTable(spark, str(tmp_path))
+    assert not delta.DeltaTable.isDeltaTable(spark, str(tmp_path / "none"))
+
+
+def test_history_is_newest_first_in_deltas_columns(spark: SparkSession, table: str) -> None:
+    history = delta.DeltaTable.forPath(spark, table).history()
+    second, first = history.collect()
+    assert (second.version, first.version) == (1, 0)
+    assert second.operation == "WRITE"
+    assert second.userMetadata == "again"
+    assert second.operationParameters["mode"] == "Append"
+    assert second.operationMetrics["numOutputRows"] == "10"
+    assert second.isBlindAppend
+    assert second.readVersion == 0
+    assert second.engineInfo.startswith("lakelog/")
+    assert history.columns[:6] == [
+        "version", "timestamp", "userId", "userName", "operation", "operationParameters",
+    ]  # fmt: skip
+    age = history.selectExpr("(unix_millis(now()) - unix_millis(timestamp)) / 1000 AS s")
+    assert all(-5 < row.s < 300 for row in age.collect())
+
+
+def test_history_stops_at_its_limit(spark: SparkSession, table: str) -> None:
+    (row,) = delta.DeltaTable.forPath(spark, table).history(1).collect()
+    assert row.version == 1
+
+
+def test_detail_is_one_row_about_the_table(spark: SparkSession, table: str) -> None:
+    (row,) = delta.DeltaTable.forPath(spark, table).detail().collect()
+    assert row.format == "delta"
+    assert row.location == f"file:{table}"
+    assert row.partitionColumns == ["p"]
+    assert row.numFiles == len(delta.DeltaTable.forPath(spark, table).toDF().inputFiles())
+    assert row.sizeInBytes > 0
+    assert row.properties == {"delta.appendOnly": "true"}
+    assert (row.minReaderVersion, row.minWriterVersion) == (1, 2)
+    assert row.createdAt <= row.lastModified
+    assert isinstance(row.createdAt, dt.datetime)
