@@ -77,8 +77,10 @@ def _matching(
     predicate = normalize_filter(
         options.replace_where, snapshot.schema, session_tz=session_timezone(spark)
     )
+    if predicate is None:
+        return Replaced()
     files = txn.filter_file_table(predicate)
-    if predicate is None or is_partition_only(predicate, snapshot.partition_columns):
+    if is_partition_only(predicate, snapshot.partition_columns):
         return Replaced(to_add_files(files))
     if not options.data_change:
         raise DeltaAnalysisError(

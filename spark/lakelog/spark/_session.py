@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_connect", "session_conf", "session_timezone", "spark_version"]
 
-_SEPARATOR = "\x01"
+_SEPARATOR, _ARROW = "\x01", " -> "
 _TIMEZONE = "spark.sql.session.timeZone"
 
 
@@ -47,12 +47,9 @@ def _conf_in_one_call(spark: SparkSession) -> dict[str, str]:
     to PySpark, so the caller falls back on `getAll`.
     """
     text = spark.conf._jconf.getAll().mkString(_SEPARATOR)
-    pairs = {}
-    for each in text.split(_SEPARATOR):
-        key, comma, value = each[1:-1].partition(",")
-        if each[:1] != "(" or each[-1:] != ")" or not comma:
-            raise ValueError(each)
-        pairs[key] = value
+    pairs = dict(each.split(_ARROW, 1) for each in text.split(_SEPARATOR))
+    if not all(key.startswith("spark.") for key in pairs):
+        raise ValueError("a value holds the separator")
     return pairs
 
 
