@@ -1,0 +1,76 @@
+"""The rules of a table, checked on Arrow rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelog.core.constraints import table_constraints
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions import columns, normalize_filter
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import Metadata
+    from lakelog.core.expressions import Expression
+    from lakelog.core.schema import StructType
+
+__all__ = ["check_rows", "check_table_rules"]
+
+_ROW = "__row"
+
+
+def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, table: str) -> None:
+    """Check every CHECK constraint and invariant; NOT NULL is checked by the cast.
+
+    Raises:
+        ConstraintViolationError: some row breaks one.
+        DeltaAnalysisError: a rule that only Spark can evaluate.
+    """
+    for rule in table_constraints(metadata):
+        if rule.kind == "not_null" or not rows.num_rows:
+            continue
+        what = f"rows break the rule {rule.name} ({rule.sql}) of {table}"
+        try:
+            predicate = normalize_filter(rule.sql, schema)
+            if predicate is not None:
+                check_rows(rows, predicate, schema, what)
+        except InvalidPredicateError as exc:
+            raise DeltaAnalysisError(
+                f"{table} has the rule {rule.name} ({rule.sql}), which can't be checked without "
+                f"Spark: {exc} Write with lakelog.spark.",
+                table=table,
+                constraint=rule.name,
+            ) from exc
+
+
+def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: str) -> None:
+    """Check that a condition is true for every row: null is as bad as false.
+
+    Raises:
+        ConstraintViolationError: it is not; shows the first row's columns.
+        InvalidPredicateError: a part of it that only Spark can evaluate.
+    """
+    from lakelog.core.evaluate import to_arrow_filter
+
+    condition = to_arrow_filter(predicate, schema)
+    broken = rows.num_rows - rows.filter(condition).num_rows
+    if not broken:
+        return
+    numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
+    first = _first_missing(numbered.filter(condition)[_ROW].to_pylist())
+    names = sorted({path[0] for path in columns(predicate)})
+    values = rows.select(names).slice(first, 1).to_pylist()[0] if names else {}
+    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    raise ConstraintViolationError(
+        f"{what}: {broken} of {rows.num_rows}, the first with {shown}. Nothing was written.",
+        rows=broken,
+        first=values,
+    )
+
+
+def _first_missing(numbers: list[int]) -> int:
+    for expected, number in enumerate(numbers):
+        if number != expected:
+            return expected
+    return len(numbers)

@@ -1,0 +1,349 @@
+"""Writing Arrow data to a table, without Spark."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from lakelog.core.actions import Metadata, SetTransaction
+from lakelog.core.arrow_casts import cast_table
+from lakelog.core.arrow_mapping import from_arrow_schema
+from lakelog.core.data_files import DataFileWriter, write_plan
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    DeltaAnalysisError,
+    ProtocolChangedException,
+    TableExistsError,
+)
+from lakelog.core.evolution import check_write_compatible, merge_schemas
+from lakelog.core.operations import Operation
+from lakelog.core.properties import TableProperties
+from lakelog.core.row_checks import check_rows, check_table_rules
+from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import resolve_columns, without_void
+from lakelog.core.stats import StatsConfig
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.expressions import Expression
+    from lakelog.core.transaction import OptimisticTransaction
+
+__all__ = ["write_arrow"]
+
+Mode = Literal["append", "overwrite", "error", "ignore"]
+SchemaMode = Literal["merge", "overwrite"]
+
+_MODES = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What `write_arrow` was asked to do."""
+
+    data: pa.Table
+    mode: Mode
+    partition_by: Sequence[str] | None
+    replace_where: str | None
+    schema_mode: SchemaMode | None
+    properties: Mapping[str, str]
+    user_metadata: str | None
+    progress: SetTransaction | None
+
+
+def write_arrow(
+    uri: str | os.PathLike[str],
+    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+    *,
+    mode: Mode = "append",
+    partition_by: Sequence[str] | None = None,
+    replace_where: str | None = None,
+    schema_mode: SchemaMode | None = None,
+    conf: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    user_metadata: str | None = None,
+    app_id: str | None = None,
+    app_version: int | None = None,
+) -> int:
+    """Write Arrow data to a Delta table, which is created where there is none.
+
+    The rules of the table hold as they do for Spark: schema, NOT NULL, CHECK constraints,
+    append-only. If another writer creates the table at the same moment, an append goes on behind
+    it.
+
+    Args:
+        uri: the table.
+        data: rows; columns are matched by name, ignoring case.
+        mode: what to do where the table exists: `append`, `overwrite` all rows, raise an `error`,
+            or `ignore` the call.
+        partition_by: partition columns of a new table; for an existing one they must be the same.
+        replace_where: with `overwrite`, replace only the partitions that match this SQL
+            condition, which every new row must match too.
+        schema_mode: `merge` adds columns that only the data has; `overwrite` (with the mode of
+            that name) gives the table the data's schema.
+        conf: the user's whole Spark conf; it chooses the store.
+        properties: table properties of a new table.
+        user_metadata: a note for the table's history.
+        app_id: with `app_version`: write only if this application has not recorded this version
+            or a later one yet, so that a job can be run again.
+        app_version: see `app_id`.
+
+    Returns:
+        The version that holds the rows; the table's present one where nothing had to be done.
+
+    Raises:
+        TableExistsError: mode `error`, and there is a table.
+        SchemaMismatchError: the data does not fit the table; shows the difference.
+        ConstraintViolationError: rows break a rule of the table, or `replace_where`.
+        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+        CommitOutcomeUnknownError: the storage never said; the data files are kept.
+        DeltaAnalysisError: arguments that contradict each other or the table.
+    """
+    if (app_id is None) != (app_version is None):
+        raise DeltaAnalysisError("app_id and app_version go together: give both, or neither")
+    progress = None
+    log = DeltaLog.for_table(uri, conf)
+    if app_id is not None and app_version is not None:
+        now = log.clock.now_ms()
+        progress = SetTransaction(app_id=app_id, version=app_version, last_updated=now)
+    job = _Job(
+        data=_as_table(data),
+        mode=mode,
+        partition_by=partition_by,
+        replace_where=replace_where,
+        schema_mode=schema_mode,
+        properties=dict(properties or {}),
+        user_metadata=user_metadata,
+        progress=progress,
+    )
+    _check_job(job)
+    try:
+        return _write(log, job)
+    except ProtocolChangedException as exc:
+        # We wanted to create the table and somebody else did, a moment before.
+        if exc.winning_version != 0:
+            raise
+        return _write(log, job)
+
+
+def _as_table(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> pa.Table:
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if isinstance(data, pa.Table):
+        return data
+    raise DeltaAnalysisError(
+        f"the data must be a pyarrow Table, RecordBatch or RecordBatchReader, not "
+        f"{type(data).__name__}"
+    )
+
+
+def _check_job(job: _Job) -> None:
+    if job.mode not in _MODES:
+        raise DeltaAnalysisError(
+            f"mode must be one of {', '.join(_MODES)}, but it is {job.mode!r}", mode=job.mode
+        )
+    if job.schema_mode not in (None, "merge", "overwrite"):
+        raise DeltaAnalysisError(
+            f"schema_mode must be 'merge' or 'overwrite', but it is {job.schema_mode!r}"
+        )
+    if job.schema_mode == "overwrite" and (job.mode != "overwrite" or job.replace_where):
+        raise DeltaAnalysisError(
+            "schema_mode 'overwrite' replaces the whole table: it goes with mode 'overwrite' and "
+            "without replace_where"
+        )
+    if job.replace_where is not None and job.mode != "overwrite":
+        raise DeltaAnalysisError("replace_where goes with mode 'overwrite'")
+
+
+def _write(log: DeltaLog, job: _Job) -> int:
+    txn = log.start_transaction()
+    if txn.snapshot is not None:
+        if job.mode == "error":
+            raise TableExistsError(
+                f"there is a Delta table at {log.table} already (version {txn.read_version}); "
+                "write with mode 'append' or 'overwrite', or to another path",
+                table=log.table,
+            )
+        if job.mode == "ignore":
+            return txn.read_version
+    if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
+        return txn.read_version
+    schema = _settle_schema(txn, job)
+    rows = cast_table(job.data, schema)
+    check_table_rules(rows, txn.metadata, schema, log.table)
+    removed = _replaced(txn, job, schema, rows)
+    return _commit(txn, job, schema, rows, removed)
+
+
+def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
+    """Bring the table's metadata to what the job needs; give the schema to write with."""
+    data = without_void(from_arrow_schema(job.data.schema))
+    if txn.snapshot is None:
+        txn.update_metadata(_new_metadata(job, data, str(uuid.uuid4())))
+        return StructType.from_json(txn.metadata.schema_string)
+    if job.schema_mode == "overwrite":
+        _overwrite_schema(txn, job, data)
+        return StructType.from_json(txn.metadata.schema_string)
+    _check_unchanged(txn, job)
+    ours = txn.snapshot.schema
+    merges = job.schema_mode == "merge" or txn.delta_log.conf.get_bool(
+        "schema.autoMerge.enabled", False
+    )
+    if merges:
+        merged = merge_schemas(ours, data)
+        if merged != ours:
+            txn.update_metadata(replace(txn.metadata, schema_string=merged.to_json()))
+        ours = merged
+    check_write_compatible(ours, data)
+    return ours
+
+
+def _new_metadata(job: _Job, data: StructType, table_id: str) -> Metadata:
+    return Metadata(
+        id=table_id,
+        schema_string=data.to_json(),
+        partition_columns=resolve_columns(data, job.partition_by or (), "partition column"),
+        configuration=job.properties,
+    )
+
+
+def _overwrite_schema(txn: OptimisticTransaction, job: _Job, data: StructType) -> None:
+    old = txn.metadata
+    columns = old.partition_columns if job.partition_by is None else job.partition_by
+    changed = replace(
+        old,
+        schema_string=data.to_json(),
+        partition_columns=resolve_columns(data, columns, "partition column"),
+        configuration={**old.configuration, **job.properties},
+    )
+    if changed != old:
+        txn.update_metadata(changed)
+
+
+def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
+    """What only the creation of a table, or of its schema, can set must agree with it."""
+    metadata, table = txn.metadata, txn.delta_log.table
+    if job.partition_by is not None:
+        given = [name.lower() for name in job.partition_by]
+        if given != [name.lower() for name in metadata.partition_columns]:
+            raise DeltaAnalysisError(
+                f"{table} is partitioned by {list(metadata.partition_columns)}, not by "
+                f"{list(job.partition_by)}. Leave partition_by out, or overwrite the table with "
+                "schema_mode 'overwrite'.",
+                table=table,
+            )
+    differing = {
+        key: value
+        for key, value in job.properties.items()
+        if metadata.configuration.get(key) != value
+    }
+    if differing:
+        raise DeltaAnalysisError(
+            f"{table} exists, and its properties differ from those given: "
+            f"{', '.join(sorted(differing))}. A write sets properties only when it creates the "
+            "table, or with schema_mode 'overwrite'.",
+            table=table,
+        )
+
+
+def _replaced(
+    txn: OptimisticTransaction, job: _Job, schema: StructType, rows: pa.Table
+) -> list[AddFile]:
+    """The files that an overwrite takes out, after a check that it may."""
+    if job.mode != "overwrite" or txn.snapshot is None:
+        return []
+    if job.replace_where is None:
+        found = txn.filter_files()
+    else:
+        predicate = _partition_predicate(txn, job.replace_where, schema)
+        check_rows(
+            rows,
+            predicate,
+            schema,
+            f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
+            f"{job.replace_where!r} of the write to {txn.delta_log.table}",
+        )
+        found = txn.filter_files(predicate)
+    if found:
+        txn.assert_removable()
+    return found
+
+
+def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructType) -> Expression:
+    from lakelog.core.expressions import is_partition_only, normalize_filter
+
+    predicate = normalize_filter(text, schema)
+    columns = txn.metadata.partition_columns
+    if predicate is None or not is_partition_only(predicate, columns):
+        raise DeltaAnalysisError(
+            f"replace_where {text!r} must be a condition on the partition columns "
+            f"{list(columns)} of {txn.delta_log.table} alone: rows within files are replaced by "
+            "Spark (lakelog.spark).",
+            table=txn.delta_log.table,
+        )
+    return predicate
+
+
+def _commit(
+    txn: OptimisticTransaction,
+    job: _Job,
+    schema: StructType,
+    rows: pa.Table,
+    removed: list[AddFile],
+) -> int:
+    log, metadata = txn.delta_log, txn.metadata
+    log.store.create_folder(log.table)
+    writer = DataFileWriter(
+        write_plan(log.store, log.table, schema, metadata.partition_columns),
+        schema,
+        stats=StatsConfig.of(TableProperties(metadata.configuration), log.conf),
+    )
+    try:
+        writer.write(rows)
+        adds = writer.close()
+        txn.mark_written()
+        now = log.clock.now_ms()
+        actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
+        if job.progress is not None:
+            actions.insert(0, job.progress)
+        return txn.commit(actions, _operation(job, adds, rows, removed))
+    except CommitOutcomeUnknownError:
+        raise  # the commit may be there, and it names these files
+    except Exception:
+        writer.abort()
+        raise
+
+
+def _operation(
+    job: _Job, adds: Sequence[AddFile], rows: pa.Table, removed: Sequence[AddFile]
+) -> Operation:
+    metrics: dict[str, int | str] = {
+        "numFiles": len(adds),
+        "numOutputBytes": sum(add.size for add in adds),
+        "numOutputRows": rows.num_rows,
+    }
+    if job.mode == "overwrite":
+        metrics["numRemovedFiles"] = len(removed)
+        metrics["numRemovedBytes"] = sum(file.size for file in removed)
+    return Operation.write(
+        _MODES[job.mode],
+        job.partition_by or (),
+        predicate=job.replace_where,
+        overwrite_schema=job.schema_mode == "overwrite",
+        merge_schema=job.schema_mode == "merge",
+        metrics=metrics,
+        user_metadata=job.user_metadata,
+    )
