@@ -33,7 +33,7 @@ def _empty() -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """The provenance of a commit, as `DESCRIBE HISTORY` shows it.
 
