@@ -23,8 +23,8 @@ from lakelog.core.schema import StructField, StructType
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lakelog.core.expressions import Expression
-    from lakelog.core.snapshot import Filter, Snapshot
+    from lakelog.core.expressions import Expression, Filter
+    from lakelog.core.snapshot import Snapshot
     from lakelog.logstores._contract import LogStore
 
 __all__ = ["Scan"]
@@ -47,7 +47,7 @@ class Scan:
         self,
         snapshot: Snapshot,
         columns: Sequence[str] | None = None,
-        filter: Filter = None,  # noqa: A002  # as in `Snapshot.to_arrow`
+        filter: Filter | None = None,  # noqa: A002  # as in `Snapshot.to_arrow`
     ) -> None:
         """Resolve columns and filter against the schema; read nothing.
 
@@ -98,14 +98,10 @@ class Scan:
 
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
+        self._check_filter()
         files = self._files()
-        row_filter = None
-        if self._expression is not None:
-            from lakelog.core.evaluate import to_arrow_filter
-
-            row_filter = to_arrow_filter(self._expression, self._snapshot.schema)
         if len(files) < 2:
-            yield from (self._table(file, row_filter) for file in files)
+            yield from map(self._table, files)
             return
         from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -114,7 +110,7 @@ class Scan:
         with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
             try:
                 for file in files:
-                    pending.append(pool.submit(self._table, file, row_filter))
+                    pending.append(pool.submit(self._table, file))
                     if len(pending) > 2 * workers:
                         yield pending.popleft().result()
                 while pending:
@@ -122,6 +118,14 @@ class Scan:
             finally:
                 for each in pending:
                     each.cancel()
+
+    def _check_filter(self) -> None:
+        """Refuse what can't be evaluated before any file is opened, or none is left to open."""
+        if self._expression is not None:
+            from lakelog.core.evaluate import evaluate_mask
+
+            nothing = to_arrow_schema(self._read).empty_table()
+            evaluate_mask(self._expression, nothing, self._snapshot.schema)
 
     def _files(self) -> list[_File]:
         from lakelog.core.partitions import typed_partition_table
@@ -145,7 +149,7 @@ class Scan:
             for i, (path, text) in enumerate(zip(paths, texts, strict=True))
         ]
 
-    def _table(self, file: _File, row_filter: Any) -> pa.Table:
+    def _table(self, file: _File) -> pa.Table:
         try:
             table = self._rows(file)
         except FileNotFoundError as exc:
@@ -162,8 +166,10 @@ class Scan:
         except Exception as exc:
             exc.add_note(f"while reading {file.path}, a file of {self._snapshot!r}")
             raise
-        if row_filter is not None:
-            table = table.filter(row_filter)
+        if self._expression is not None:
+            from lakelog.core.evaluate import evaluate_mask
+
+            table = table.filter(evaluate_mask(self._expression, table, self._snapshot.schema))
         return table.select([each.name for each in self._output])
 
     def _rows(self, file: _File) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.file_table import to_add_files
@@ -20,16 +20,11 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.expressions import Expression
+    from lakelog.core.expressions import Filter
     from lakelog.core.replay import State
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["Filter", "Snapshot"]
-
-Filter: TypeAlias = (
-    "str | Expression | Sequence[tuple[Any, ...]] | Sequence[Sequence[tuple[Any, ...]]] | None"
-)
-"""SQL text, an `Expression`, or tuples as pyarrow takes them: `[("month", "=", 1)]`."""
+__all__ = ["Snapshot"]
 
 
 class Snapshot:
@@ -188,7 +183,7 @@ class Snapshot:
 
         return int(pc.sum(self.file_table["size"]).as_py() or 0)
 
-    def files(self, filter: Filter = None) -> list[AddFile]:  # noqa: A002  # the public name
+    def files(self, filter: Filter | None = None) -> list[AddFile]:  # noqa: A002  # the public name
         """The live files that may hold rows for which the filter is true.
 
         Args:
@@ -199,7 +194,7 @@ class Snapshot:
         """
         return to_add_files(self.file_table_for(filter))
 
-    def file_table_for(self, filter: Filter = None) -> pa.Table:  # noqa: A002  # the public name
+    def file_table_for(self, filter: Filter | None = None) -> pa.Table:  # noqa: A002  # the public name
         """The rows of `file_table` that `files` makes actions of.
 
         Raises:
@@ -219,7 +214,7 @@ class Snapshot:
     def to_arrow(
         self,
         columns: Sequence[str] | None = None,
-        filter: Filter = None,  # noqa: A002  # the public name
+        filter: Filter | None = None,  # noqa: A002  # the public name
     ) -> pa.Table:
         """Read the rows.
 
@@ -239,7 +234,7 @@ class Snapshot:
     def to_batches(
         self,
         columns: Sequence[str] | None = None,
-        filter: Filter = None,  # noqa: A002  # the public name
+        filter: Filter | None = None,  # noqa: A002  # the public name
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows piece by piece, in memory for few files at a time; see `to_arrow`."""
         from lakelog.core.scan import Scan
