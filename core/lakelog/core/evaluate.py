@@ -1,0 +1,203 @@
+"""Filters on Arrow data, with Spark's meaning.
+
+Arrow differs from Spark in what it thinks of NaN (unequal to everything) and of null in a set;
+both are put right here. Every function of `pyarrow.compute` takes arrays and expressions alike,
+so one translation serves a scan (`to_arrow_filter`) and data at hand (`evaluate_mask`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.binding import bind
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StartsWith,
+    to_sql,
+)
+from lakelog.core.schema import PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from lakelog.core.schema import StructType
+
+__all__ = ["evaluate_mask", "to_arrow_filter"]
+
+pc: Any = pyarrow.compute
+"""Its functions are made at import, where no type checker sees them."""
+
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+_BOOLEAN = pa.bool_()
+
+
+def to_arrow_filter(expr: Expression, schema: StructType) -> Any:
+    """The filter as a `pyarrow.compute.Expression`: true, false or null a row, as in Spark.
+
+    Raises:
+        InvalidPredicateError: an unknown column, or a part that only Spark can evaluate.
+    """
+    return _Translator(lambda path: pc.field(*path), pc.scalar).translate(bind(expr, schema))
+
+
+def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: StructType) -> Any:
+    """Evaluate a filter on rows: one boolean or null each.
+
+    Args:
+        expr: the filter.
+        data: columns with the names and Arrow types of the schema.
+        schema: the types of the columns.
+
+    Returns:
+        A `pyarrow.BooleanArray` as long as `data`.
+
+    Raises:
+        InvalidPredicateError: an unknown column, or a part that only Spark can evaluate.
+    """
+
+    def column(path: tuple[str, ...]) -> Any:
+        values = data.column(path[0])
+        if len(path) > 1:
+            values = pc.struct_field(values, list(path[1:]))
+        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+    found = _Translator(column, lambda value: value).translate(bind(expr, schema))
+    if isinstance(found, pa.Scalar):
+        return pa.repeat(found, data.num_rows)
+    return found
+
+
+class _Translator:
+    """Builds the result bottom up, from columns and constants of one kind or the other."""
+
+    def __init__(
+        self, column: Callable[[tuple[str, ...]], Any], constant: Callable[[Any], Any]
+    ) -> None:
+        self._column = column
+        self._constant = constant
+        self._null = constant(pa.scalar(None, _BOOLEAN))
+
+    def translate(self, expr: Expression) -> Any:
+        match expr:
+            case And(parts):
+                return self._join(pc.and_kleene, map(self.translate, parts), empty=True)
+            case Or(parts):
+                return self._join(pc.or_kleene, map(self.translate, parts), empty=False)
+            case Not(part):
+                return pc.invert(self.translate(part))
+            case Comparison(op, left, right):
+                return self._comparison(op, left, right)
+            case In(column, values):
+                return self._in(column, values)
+            case IsNull(column):
+                return pc.is_null(self._column(column.path))
+            case StartsWith(column, prefix):
+                return pc.starts_with(self._column(column.path), pattern=prefix)
+            case Literal(value, _):
+                return self._constant(pa.scalar(value, _BOOLEAN))
+        raise InvalidPredicateError(
+            f"only Spark can evaluate {to_sql(expr)!r}; read the table with lakelog.spark, or "
+            "filter by comparisons of columns with values",
+            sql=to_sql(expr),
+        )
+
+    def _join(self, function: Any, found: Iterable[Any], *, empty: bool) -> Any:
+        """Fold as a balanced tree: Arrow's expressions recurse, and a chain may be long."""
+        parts = list(found)
+        if not parts:
+            return self._constant(pa.scalar(empty, _BOOLEAN))
+        while len(parts) > 1:
+            pairs = [function(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+            parts = pairs + parts[len(parts) - len(parts) % 2 :]
+        return parts[0]
+
+    def _comparison(self, op: str, left: Column, right: Column | Literal) -> Any:
+        a = self._column(left.path)
+        nans = left.data_type in _FLOATS
+        if isinstance(right, Column):
+            return _compare(op, a, self._column(right.path), nans=nans, b_nan=None)
+        if right.value is None:
+            # Only `<=>` says something of null.
+            return pc.is_null(a) if op == "<=>" else self._null
+        assert right.data_type is not None
+        kind = to_arrow_type(right.data_type)
+        if right.data_type != left.data_type:
+            a = a.cast(kind)
+        b_nan = isinstance(right.value, float) and math.isnan(right.value)
+        return _compare(op, a, pa.scalar(right.value, kind), nans=nans, b_nan=b_nan)
+
+    def _in(self, given: Column, values: tuple[Literal, ...]) -> Any:
+        known = [v for v in values if v.value is not None]
+        if not known:
+            return self._null if values else self._constant(pa.scalar(False, _BOOLEAN))
+        a = self._column(given.path)
+        if given.data_type in _FLOATS:
+            # A set tells -0.0 from 0.0.
+            each = (self._comparison("=", given, v) for v in known)
+            found = self._join(pc.or_kleene, each, empty=False)
+        else:
+            assert known[0].data_type is not None
+            kind = to_arrow_type(known[0].data_type)
+            a = a if known[0].data_type == given.data_type else a.cast(kind)
+            members = pa.array([v.value for v in known], kind)
+            found = pc.if_else(pc.is_valid(a), pc.is_in(a, value_set=members), _NULL)
+        return found if len(known) == len(values) else pc.or_kleene(found, self._null)
+
+
+_NULL = pa.scalar(None, _BOOLEAN)
+_FALSE = pa.scalar(False, _BOOLEAN)
+
+
+def _compare(op: str, a: Any, b: Any, *, nans: bool, b_nan: bool | None) -> Any:
+    """Compare two operands.
+
+    Args:
+        op: the operator.
+        a: a column.
+        b: a column or a value that is not null.
+        nans: whether `a` may be NaN.
+        b_nan: whether `b` is NaN; `None` where it is a column that may be.
+    """
+    if op == "<=>":
+        equal = _compare("=", a, b, nans=nans, b_nan=b_nan)
+        if b_nan is not None:
+            return pc.coalesce(equal, _FALSE)
+        both = pc.and_kleene(pc.is_null(a), pc.is_null(b))
+        return pc.or_kleene(both, pc.coalesce(equal, _FALSE))
+    if op == "!=":
+        return pc.invert(_compare("=", a, b, nans=nans, b_nan=b_nan))
+    if op in ("<", "<="):
+        return pc.invert(_compare(">=" if op == "<" else ">", a, b, nans=nans, b_nan=b_nan))
+    plain = {"=": pc.equal, ">": pc.greater, ">=": pc.greater_equal}[op](a, b)
+    if not nans and not b_nan:
+        return plain
+    # Arrow: any comparison with NaN is false. Spark: NaN = NaN, and NaN > every number.
+    a_is = pc.is_nan(a)
+    if b_nan is False:
+        return plain if op == "=" else pc.or_kleene(plain, a_is)
+    b_is = pc.is_nan(b)
+    if op == "=":
+        return pc.or_kleene(plain, pc.and_kleene(a_is, b_is))
+    if op == ">=":
+        return _and_valid(pc.or_kleene(plain, a_is), a, b)
+    return _and_valid(pc.or_kleene(plain, pc.and_kleene(a_is, pc.invert(b_is))), a, b)
+
+
+def _and_valid(truth: Any, a: Any, b: Any) -> Any:
+    """Null where either side is: `NaN >= NULL` is not true."""
+    valid = pc.and_kleene(pc.is_valid(a), pc.is_valid(b))
+    return pc.if_else(valid, truth, _NULL)
