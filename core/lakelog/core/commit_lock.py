@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelog.core.conf import DeltaConf
+from lakelog.core.paths import log_path
 from lakelog.logstores import Scope
 from lakelog.logstores.errors import UnsafeLogStoreError
 from lakelog.logstores.locks import DEFAULT_TIMEOUT, host_lock, process_lock
@@ -21,7 +22,7 @@ from lakelog.logstores.locks import DEFAULT_TIMEOUT, host_lock, process_lock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lakelog.logstores import Capabilities
+    from lakelog.logstores import Capabilities, LogStore
 
 __all__ = [
     "COMMIT_LOCK_KEY",
@@ -30,6 +31,7 @@ __all__ = [
     "LockKind",
     "choose_lock",
     "held",
+    "lock_for",
 ]
 
 COMMIT_LOCK_KEY = "spark.databricks.delta.commitLock.enabled"
@@ -91,6 +93,20 @@ def choose_lock(
     if needed.kind is LockKind.NONE and enabled:
         return LockChoice(LockKind.PROCESS, f"{COMMIT_LOCK_KEY}=true")
     return needed
+
+
+def lock_for(store: LogStore, table: str, conf: Mapping[str, str] | None = None) -> LockChoice:
+    """Choose the commit lock of a table.
+
+    Raises:
+        UnsafeLogStoreError: the store excludes nobody.
+    """
+    return choose_lock(
+        store.capabilities,
+        store.is_partial_write_visible(log_path(table)),
+        conf,
+        store=type(store).__name__,
+    )
 
 
 def _needed(scope: Scope, partial_write_visible: bool, store: str) -> LockChoice:

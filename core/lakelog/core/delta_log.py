@@ -18,6 +18,7 @@ from lakelog.core.snapshot import Snapshot
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from lakelog.core.commit_file import Commit
@@ -236,6 +237,31 @@ class DeltaLog:
         except TableNotFoundError:
             snapshot = None
         return OptimisticTransaction(self, snapshot)
+
+    @property
+    def is_commit_lock_enabled(self) -> bool:
+        """Whether commits take a lock of the process or of the host.
+
+        `spark.databricks.delta.commitLock.enabled` where it is set, else what the store needs.
+
+        Raises:
+            UnsafeLogStoreError: the store excludes nobody.
+        """
+        from lakelog.core.commit_lock import LockKind, lock_for
+
+        return lock_for(self._store, self._table, self._conf).kind is not LockKind.NONE
+
+    def lock_commit_if_enabled(self) -> AbstractContextManager[None]:
+        """The lock that a commit takes: to hold while doing what no commit may interrupt.
+
+        Not reentrant: a transaction that commits inside waits for itself.
+
+        Raises:
+            UnsafeLogStoreError: the store excludes nobody.
+        """
+        from lakelog.core.commit_lock import held, lock_for
+
+        return held(lock_for(self._store, self._table, self._conf), self._table)
 
     def _wrap(self, state: State, checked: State | None = None) -> Snapshot:
         snapshot = Snapshot(self._table, self._store, self._conf, self._clock, state)

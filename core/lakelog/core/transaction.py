@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
 from lakelog.core.backoff import RetryLimits
-from lakelog.core.commit_lock import LockChoice, choose_lock, held
+from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts import PendingCommit
@@ -18,7 +18,6 @@ from lakelog.core.file_table import FILE_SCHEMA, to_add_files
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook, hand_over, run_hooks
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
-from lakelog.core.paths import log_path
 from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
 from lakelog.core.properties import TableProperties
 from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
@@ -118,13 +117,7 @@ class OptimisticTransaction:
         Raises:
             UnsafeLogStoreError: the store excludes nobody.
         """
-        store = self._log.store
-        return choose_lock(
-            store.capabilities,
-            store.is_partial_write_visible(log_path(self._log.table)),
-            self._conf,
-            store=type(store).__name__,
-        )
+        return lock_for(self._log.store, self._log.table, self._conf)
 
     # Reading -------------------------------------------------------------------------------
 

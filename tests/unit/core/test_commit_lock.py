@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from lakelog.core.commit_lock import LockChoice, LockKind, choose_lock, held
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import Capabilities, Scope, UnsafeLogStoreError
 
@@ -99,3 +100,17 @@ def test_no_lock_excludes_nobody() -> None:
     choice = LockChoice(LockKind.NONE, "test")
     with held(choice, "/lock-test/none"), held(choice, "/lock-test/none") as nothing:
         assert nothing is None
+
+
+def test_a_log_says_whether_commits_lock_and_lends_the_lock() -> None:
+    table = "memory://lock-test/t"
+    log = DeltaLog.for_table(table)
+    assert log.is_commit_lock_enabled
+    with (
+        log.lock_commit_if_enabled(),
+        pytest.raises(TimeoutError),
+        held(LockChoice(LockKind.PROCESS, "test"), table, timeout=0),
+    ):
+        pass
+    assert not DeltaLog.for_table(table, {SWITCH: "false"}).is_commit_lock_enabled
+    assert not DeltaLog.for_table("/lake/t").is_commit_lock_enabled
