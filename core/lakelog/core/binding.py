@@ -153,7 +153,11 @@ def _for_decimal(value: Any, target: DecimalType) -> Literal | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, float):
-        return Literal(value, _DOUBLE)
+        # Spark compares as doubles. With 15 digits that is to compare with the double's shortest
+        # text; with more, different decimals are equal doubles.
+        if target.precision > 15 or not math.isfinite(value):
+            return None
+        value = Decimal(repr(value))
     if not isinstance(value, int | Decimal):
         return None
     value = Decimal(value)

@@ -136,7 +136,8 @@ class _Translator:
         assert right.data_type is not None
         kind = to_arrow_type(right.data_type)
         if right.data_type != left.data_type:
-            a = a.cast(kind)
+            # Spark rounds a long to a double where Arrow, unasked, would fail.
+            a = a.cast(kind, safe=not pa.types.is_floating(kind))
         b_nan = isinstance(right.value, float) and math.isnan(right.value)
         return _compare(op, a, pa.scalar(right.value, kind), nans=nans, b_nan=b_nan)
 
@@ -152,7 +153,8 @@ class _Translator:
         else:
             assert known[0].data_type is not None
             kind = to_arrow_type(known[0].data_type)
-            a = a if known[0].data_type == given.data_type else a.cast(kind)
+            if known[0].data_type != given.data_type:
+                a = a.cast(kind, safe=not pa.types.is_floating(kind))
             members = pa.array([v.value for v in known], kind)
             found = pc.if_else(pc.is_valid(a), pc.is_in(a, value_set=members), _NULL)
         return found if len(known) == len(values) else pc.or_kleene(found, self._null)

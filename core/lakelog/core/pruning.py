@@ -1,0 +1,308 @@
+"""Which files can hold a row that a filter wants.
+
+A file is dropped only if that is certain. The filter is first brought to a form without NOT above
+AND and OR; then every leaf asks of every file "may it be true for some row?", and AND and OR
+join the answers. Partition values answer exactly, statistics with care:
+
+- no statistics, a malformed or missing bound, an opaque condition: the answer is yes;
+- all rows null: no comparison is true;
+- an upper bound of floating point says nothing of NaN, which is greater than it;
+- equal bounds exclude `!=` only where bounds are exact: integers, dates, short strings;
+- with deletion vectors bounds are still bounds, and a null count of none or of all still is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.binding import bind
+from lakelog.core.evaluate import evaluate_mask
+from lakelog.core.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    columns,
+    join_and,
+    join_or,
+)
+from lakelog.core.partitions import partition_schema_of, typed_partition_columns
+from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructType
+from lakelog.core.stat_bounds import Bounds, FileStats, read_stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.schema import DataType
+
+__all__ = ["keep_files", "matches_partitions"]
+
+pc: Any = pyarrow.compute
+"""Its functions are made at import, where no type checker sees them."""
+
+_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+_EXACT = tuple(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))
+_BOOLEAN = PrimitiveType("boolean")
+_SURELY_WHOLE = 16
+"""Strings of so many characters are cut by no writer's statistics."""
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+
+
+def keep_files(
+    file_table: pa.Table,
+    expr: Expression | None,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    session_tz: str = "UTC",
+) -> Any:
+    """One boolean a file: false where surely none of its rows makes the filter true.
+
+    Args:
+        file_table: rows of `FILE_SCHEMA`; the columns `partition_values` and `stats` are used.
+        expr: the filter; `None` keeps every file.
+        schema: the table's schema.
+        partition_columns: as the table's metadata has them.
+        session_tz: the zone of timestamp partition values that name none.
+
+    Returns:
+        A `pyarrow.BooleanArray` without nulls.
+
+    Raises:
+        InvalidPredicateError: the filter names an unknown column.
+    """
+    count = file_table.num_rows
+    if expr is None or not count:
+        return pa.repeat(pa.scalar(True), count)
+    plain = _without_not(bind(expr, schema), negated=False)
+    partitions = partition_schema_of(schema, partition_columns)
+    asker = _Asker(file_table, partitions, session_tz)
+    kept = asker.ask(plain)
+    wanted = asker.data_columns(plain)
+    if not wanted or not pc.any(kept).as_py():
+        return kept
+    # Statistics are read only of the files that partition values leave over.
+    if not pc.all(kept).as_py():
+        file_table = file_table.filter(kept)
+        asker = _Asker(file_table, partitions, session_tz)
+    asker.stats = read_stats(file_table.column("stats"), wanted)
+    return pc.replace_with_mask(kept, kept, asker.ask(plain))
+
+
+def matches_partitions(
+    add_files: Sequence[AddFile], expr: Expression | None, partition_schema: StructType
+) -> list[bool]:
+    """Which files may match by their partition values alone; all else in the filter is true.
+
+    Args:
+        add_files: the files.
+        expr: a bound filter; `None` matches every file.
+        partition_schema: the partition columns, in the types that they had when the filter was
+            bound.
+    """
+    if expr is None or not add_files:
+        return [True] * len(add_files)
+    maps = [list(each.partition_values.items()) for each in add_files]
+    values = pa.array(maps, pa.map_(pa.string(), pa.string()))
+    asker = _Asker(pa.table({"partition_values": values}), partition_schema, "UTC")
+    return list(asker.ask(_without_not(expr, negated=False)).to_pylist())
+
+
+def _without_not(expr: Expression, *, negated: bool) -> Expression:
+    """Push every NOT down to the leaves; the meaning stays, null included."""
+    match expr:
+        case And(parts) | Or(parts):
+            inner = [_without_not(p, negated=negated) for p in parts]
+            return join_and(inner) if isinstance(expr, And) is not negated else join_or(inner)
+        case Not(part):
+            return _without_not(part, negated=not negated)
+        case Comparison(op, left, right) if negated and op in _OPPOSITE:
+            return Comparison(_OPPOSITE[op], left, right)
+        case Literal(value, _) if negated and value is not None:
+            return Literal(not value, _BOOLEAN)
+        case Literal(None, _):
+            return expr
+    return Not(expr) if negated else expr
+
+
+class _Asker:
+    """Answers for one table of files."""
+
+    def __init__(self, files: pa.Table, partitions: StructType, session_tz: str) -> None:
+        self._count = files.num_rows
+        self._partitions = partitions
+        self._values, self._unreadable = typed_partition_columns(files, partitions, session_tz)
+        self._names = {name.lower() for name in partitions.names}
+        self.stats: FileStats | None = None
+
+    def data_columns(self, expr: Expression) -> dict[tuple[str, ...], DataType]:
+        """The columns of the filter whose statistics may answer."""
+        match expr:
+            case And(parts) | Or(parts):
+                return {p: k for part in parts for p, k in self.data_columns(part).items()}
+            case Not(part):
+                return self.data_columns(part)
+            case Comparison(_, column, Literal()) | In(column, _) | IsNull(column):
+                pass
+            case StartsWith(column, _):
+                pass
+            case _:
+                return {}
+        if self._is_partition(column) or column.data_type is None:
+            return {}
+        nested = isinstance(column.data_type, StructType | ArrayType | MapType)
+        return {} if nested else {column.path: column.data_type}
+
+    def _is_partition(self, column: Column) -> bool:
+        return len(column.path) == 1 and column.path[0].lower() in self._names
+
+    def _all(self, answer: bool) -> Any:
+        return pa.repeat(pa.scalar(answer), self._count)
+
+    def ask(self, expr: Expression) -> Any:
+        """One boolean a file, never null: may the expression be true?"""
+        match expr:
+            case And(parts):
+                answers = [self.ask(p) for p in parts]
+                while len(answers) > 1:
+                    answers = [*answers[2:], pc.and_(answers[0], answers[1])]
+                return answers[0]
+            case Or(parts):
+                answers = [self.ask(p) for p in parts]
+                while len(answers) > 1:
+                    answers = [*answers[2:], pc.or_(answers[0], answers[1])]
+                return answers[0]
+            case Literal(value, _):
+                return self._all(value is True)
+        leaf = expr.part if isinstance(expr, Not) else expr
+        if isinstance(leaf, Opaque):
+            return self._all(True)
+        paths = columns(leaf)
+        if all(len(p) == 1 and p[0].lower() in self._names for p in paths):
+            return self._by_partition(expr, [p[0] for p in paths])
+        return self._by_stats(expr)
+
+    def _by_partition(self, expr: Expression, names: Sequence[str]) -> Any:
+        answer = pc.fill_null(evaluate_mask(expr, self._values, self._partitions), False)
+        for name in names:
+            answer = pc.or_(answer, self._unreadable.column(name).combine_chunks())
+        return answer
+
+    def _by_stats(self, expr: Expression) -> Any:
+        if self.stats is None:
+            return self._all(True)
+        leaf = expr.part if isinstance(expr, Not) else expr
+        if not isinstance(leaf, Comparison | In | IsNull | StartsWith):
+            return self._all(True)
+        column = leaf.left if isinstance(leaf, Comparison) else leaf.column
+        bounds = self.stats.columns.get(column.path)
+        if bounds is None or (isinstance(leaf, Comparison) and isinstance(leaf.right, Column)):
+            return self._all(True)
+        only_null = pc.fill_null(pc.equal(bounds.nulls, self.stats.num_records), False)
+        some_null = pc.fill_null(pc.not_equal(bounds.nulls, 0), True)
+        some_value = pc.invert(only_null)
+        match expr:
+            case IsNull() | Comparison("<=>", _, Literal(None, _)):
+                return some_null
+            case Not(IsNull()) | Not(Comparison("<=>", _, Literal(None, _))):
+                return some_value
+            case Comparison("<=>", _, Literal() as right):
+                return pc.and_(some_value, _may("=", column, right, bounds))
+            case Comparison(op, _, Literal() as right):
+                return pc.and_(some_value, _may(op, column, right, bounds))
+            case In(_, values):
+                each = [_may("=", column, v, bounds) for v in values if v.value is not None]
+                return pc.and_(some_value, _any(each, self._all(False)))
+            case StartsWith(_, prefix):
+                return pc.and_(some_value, _may_start(prefix, bounds))
+            case Not(Comparison()):
+                return self._all(True)
+        return some_value
+
+
+def _any(answers: list[Any], found: Any) -> Any:
+    for each in answers:
+        found = pc.or_(found, each)
+    return found
+
+
+def _may(op: str, column: Column, right: Literal, bounds: Bounds) -> Any:
+    """Whether a value within the bounds may compare so."""
+    if right.value is None:
+        return pa.repeat(pa.scalar(False), len(bounds.low))
+    unknown = pa.repeat(pa.scalar(True), len(bounds.low))
+    if pa.types.is_null(bounds.low.type) or right.data_type is None:
+        return unknown
+    is_float = column.data_type in _FLOATS
+    if isinstance(right.value, float) and math.isnan(right.value):
+        # Every number is less than NaN, and none of the bounds tells of a NaN.
+        return unknown if is_float or op in ("!=", "<", "<=") else pc.invert(unknown)
+    kind = _common(bounds.low.type, to_arrow_type(right.data_type))
+    try:
+        low, high = (b.cast(kind, safe=not pa.types.is_floating(kind)) for b in bounds.bounds)
+        value = pa.scalar(right.value, kind)
+    except pa.ArrowException:
+        return unknown
+    match op:
+        case "=":
+            answer = pc.and_kleene(pc.less_equal(low, value), pc.greater_equal(high, value))
+        case "<":
+            answer = pc.less(low, value)
+        case "<=":
+            answer = pc.less_equal(low, value)
+        case ">" | ">=" if is_float:
+            return unknown
+        case ">":
+            answer = pc.greater(high, value)
+        case ">=":
+            answer = pc.greater_equal(high, value)
+        case _:
+            whole = isinstance(right.value, str) and len(right.value) < _SURELY_WHOLE
+            if column.data_type not in _EXACT and not whole:
+                return unknown
+            only = pc.and_kleene(pc.equal(low, value), pc.equal(high, value))
+            answer = pc.invert(only)
+    return pc.fill_null(answer, True)
+
+
+def _common(bound: pa.DataType, literal: pa.DataType) -> pa.DataType:
+    """A type that holds whatever stands in statistics, however malformed, and the literal."""
+    if pa.types.is_integer(literal):
+        return bound
+    if pa.types.is_decimal(literal):
+        return pa.decimal128(38, literal.scale)
+    return literal
+
+
+def _may_start(prefix: str, bounds: Bounds) -> Any:
+    """Whether a text between the bounds may begin so."""
+    answer = pc.greater_equal(bounds.high, prefix)
+    after = _after(prefix)
+    if after is not None:
+        answer = pc.and_kleene(answer, pc.less(bounds.low, after))
+    return pc.fill_null(answer, True)
+
+
+def _after(prefix: str) -> str | None:
+    """The first text, by code points, that is above all with this prefix; `None` if none is."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    following = ord(stem[-1]) + 1
+    if _FIRST_SURROGATE <= following <= _LAST_SURROGATE:
+        following = _LAST_SURROGATE + 1
+    return stem[:-1] + chr(following)
