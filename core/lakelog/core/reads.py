@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute
+
+from lakelog.core.partitions import parse_value
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    import pyarrow as pa
 
     from lakelog.core.actions import AddFile
     from lakelog.core.expressions import Expression
     from lakelog.core.schema import StructType
 
 __all__ = ["ReadSet", "files_in_partitions", "partition_key", "partition_keys"]
+
+pc: Any = pyarrow.compute  # its functions are made at import, where no checker sees them
 
 
 class ReadSet:
@@ -59,9 +64,6 @@ class ReadSet:
         """
         if not paths or not self._tables:
             return None
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         wanted = pa.array(paths, pa.string())
         for table in self._tables:
             hits = table.filter(pc.is_in(table["path"], value_set=wanted))
@@ -78,8 +80,6 @@ def partition_key(
 
     A value that does not parse stands for itself.
     """
-    from lakelog.core.partitions import parse_value
-
     key: list[Any] = []
     for each in partition_schema:
         text = values.get(each.name)
@@ -103,9 +103,6 @@ def files_in_partitions(
         return files.slice(0, 0)
     if not len(partition_schema):
         return files
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = partition_schema.names
     spelled = _spelled_partitions(files, names)
     hits = [
@@ -122,8 +119,6 @@ def _spelled_partitions(files: pa.Table, names: Sequence[str]) -> Any:
     Values are joined by `\x01`; within them `\` is doubled and `\x01` becomes `\1`, and a null
     is `\0`: no two lists of values share a text.
     """
-    import pyarrow.compute as pc
-
     columns = []
     for name in names:
         values = pc.map_lookup(files["partition_values"], name, "first")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -58,7 +58,7 @@ class WinningCommit:
     @cached_property
     def removed_paths(self) -> list[str]:
         """The paths of the files that it removed, as the log spells them."""
-        rows = self.commit.removes
+        rows: Any = self.commit.removes
         if isinstance(rows, pa.Table):
             return list(rows["path"].to_pylist())
         return [row["path"] for row in rows]

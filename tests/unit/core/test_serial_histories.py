@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelog.core.delta_log import DeltaLog
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lakelog.core.transaction import OptimisticTransaction
 
 _numbers = itertools.count()
-Files = frozenset[str]
+Files: TypeAlias = frozenset[str]
+Step: TypeAlias = tuple[str, str | int, int | None]
 
 
 @dataclass
@@ -85,7 +86,19 @@ KINDS = st.sampled_from(["append", "delete", "overwrite", "copy", "compact", "dy
 PARTS = st.sampled_from([0, 1, 2, None])
 
 
+def overlapping(first: str, second: str, part: int | None = 0) -> list[Step]:
+    """The first job starts, the second starts and commits, the first commits."""
+    begins: list[Step] = [("begin", first, part), ("begin", second, 0)]
+    return [*begins, ("commit", 1, None), ("commit", 0, None)]
+
+
 @settings(max_examples=60)
+@example(steps=overlapping("copy", "delete"))
+@example(steps=overlapping("copy", "append", None))
+@example(steps=overlapping("compact", "delete", None))
+@example(steps=overlapping("delete", "compact"))
+@example(steps=overlapping("dynamic overwrite", "copy"))
+@example(steps=overlapping("overwrite", "dynamic overwrite", None))
 @given(
     steps=st.lists(
         st.one_of(
@@ -97,7 +110,7 @@ PARTS = st.sampled_from([0, 1, 2, None])
     )
 )
 def test_what_commits_is_what_some_order_without_overlap_would_have_done(
-    steps: list[tuple[str, str | int, int | None]],
+    steps: list[Step],
 ) -> None:
     uri = f"memory://histories/{next(_numbers)}"
     never = {"delta.checkpointInterval": "1000"}
