@@ -357,3 +357,32 @@ def test_conflict_detection_looks_at_partition_values_alone() -> None:
     assert matches("NOT (p = 1 AND rand() > 0.5)") == [True, True]
     assert matches_partitions(adds, None, schema) == [True, True]
     assert matches_partitions([], None, schema) == []
+
+
+def test_negation_includes_the_bound_itself() -> None:
+    stats = {"numRecords": 1, "minValues": {"n": 1}, "maxValues": {"n": 3}}
+    assert kept("NOT (n < 3)", file(stats)) == [True]
+    assert kept("NOT (n > 1)", file(stats)) == [True]
+    assert kept("NOT (n <= 3)", file(stats)) == [False]
+
+
+def test_equal_bounds_exclude_inequality_only_where_bounds_are_exact() -> None:
+    long = "a" * 32
+    same = {"n": 1, "s": "a", "t": "2020-01-01T00:00:00.000Z", "x": 1.0}
+    stats = file({"numRecords": 2, "minValues": same, "maxValues": same})
+    assert kept("n != 1", stats) == [False]
+    assert kept("s != 'a'", stats) == [False]
+    assert kept("t != '2020-01-01'", stats) == [True]
+    assert kept("x != 1", stats) == [True]
+    cut = file({"numRecords": 2, "minValues": {"s": long}, "maxValues": {"s": long}})
+    assert kept(f"s != '{long}'", cut) == [True]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_float_printed_short_is_the_float_not_the_double(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stat_bounds, "_FAST_ROWS", 1 if fast else 10**9)
+    stats = file({"numRecords": 1, "minValues": {"f": 0.1}, "maxValues": {"f": 0.1}})
+    assert kept("f = 0.1F", stats) == [True]
+    assert kept("f = 0.1", stats) == [False]
