@@ -74,7 +74,8 @@ def test_the_default_format_counts_where_none_is_named(
 
 def test_other_formats_are_untouched(enabled: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "p")
-    enabled.range(3).write.format("parquet").partitionBy("id").mode("overwrite").save(path)
+    rows = enabled.range(3).selectExpr("id", "id AS p")
+    rows.write.format("parquet").partitionBy("p").mode("overwrite").save(path)
     assert enabled.read.format("parquet").load(path).count() == 3
     enabled.range(3).write.parquet(path + "2")
     assert enabled.read.parquet(path + "2").count() == 3

@@ -6,14 +6,12 @@ conf is in the class that `register` makes.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType as SparkStructType
 
 from lakelog.core.conf import DeltaConf
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
@@ -52,8 +50,6 @@ class LakelogSource(DataSource):
         """The table's columns, or those that the option `columns` names."""
         with marked():
             snapshot = self._snapshot()
-            # What `reader` reads later, in another process, is this very version.
-            self._pinned = snapshot.table, snapshot.version
             whole = readable_schema(snapshot.schema)
             return SparkStructType([whole[name] for name in self._columns(snapshot)])
 
@@ -92,9 +88,7 @@ class LakelogSource(DataSource):
         return str(path)
 
     def _snapshot(self) -> Snapshot:
-        pinned = getattr(self, "_pinned", None)
-        if pinned is not None:
-            return DeltaLog.for_table(pinned[0], self.conf).snapshot_at(version=pinned[1])
+        # Asked anew for each query: Spark keeps this object for as long as a view lives.
         options = {key.lower(): str(value) for key, value in self.options.items()}
         zone = self.conf.get("spark.sql.session.timeZone", "UTC")
         return snapshot_of(

@@ -6,7 +6,6 @@ A worker that lacks it reads the log some ten times more slowly, and correctly.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from types import ModuleType
@@ -17,7 +16,9 @@ __all__ = ["ensure_orjson"]
 
 def ensure_orjson() -> None:
     """Make `import orjson` work; do nothing where it does."""
-    if "orjson" not in sys.modules and importlib.util.find_spec("orjson") is None:
+    try:
+        import orjson  # noqa: F401  # asking whether it is there
+    except ImportError:
         sys.modules["orjson"] = _stand_in()
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["marked", "original_error"]
 
-_MARKED = re.compile(r"<lakelog-error (?P<body>\{.*?\}) lakelog-error>", re.DOTALL)
+# In two pieces: a traceback quotes the line that raises, which must not look like an error.
+_OPEN, _CLOSE = "<lakelog-error ", " lakelog-error>"
+_MARKED = re.compile(f"{_OPEN}(?P<body>{{.*?}}){_CLOSE}", re.DOTALL)
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def marked() -> Iterator[None]:
         if isinstance(exc, store_errors.CommitOutcomeUnknownError):
             body["arguments"] = [exc.path, exc.evidence]
         text = json.dumps(body)
-        raise RuntimeError(f"{exc}\n<lakelog-error {text} lakelog-error>") from exc
+        raise RuntimeError(f"{exc}\n{_OPEN}{text}{_CLOSE}") from exc
 
 
 def original_error(exc: BaseException) -> Exception | None:

@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import py_compile
 import tempfile
+import weakref
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["archive", "ship"]
 
 _PACKAGES = ("logstores", "core", "spark")
+_shipped: weakref.WeakKeyDictionary[SparkSession, Path] = weakref.WeakKeyDictionary()
 
 
 def ship(spark: SparkSession) -> None:
@@ -33,7 +35,9 @@ def ship(spark: SparkSession) -> None:
     Args:
         spark: a session, classic or Connect.
     """
-    spark.addArtifacts(str(archive()), pyfile=True)
+    if _shipped.get(spark) != archive():
+        spark.addArtifacts(str(archive()), pyfile=True)
+        _shipped[spark] = archive()
 
 
 @functools.cache
