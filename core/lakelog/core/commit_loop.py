@@ -19,10 +19,10 @@ What a caller may rely on: a returned version is in the log; any exception other
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelog.core.backoff import Backoff, RetryLimits
+from lakelog.core.commit_attempt import Attempt, CommitLines
 from lakelog.core.conflicts import check_conflicts
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -37,7 +37,7 @@ from lakelog.core.paths import commit_path, log_path
 from lakelog.core.winners import read_winner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from lakelog.core.actions import Action, CommitInfo
     from lakelog.core.clock import Clock
@@ -60,40 +60,6 @@ class _Written(enum.Enum):
     OURS = enum.auto()
     TAKEN = enum.auto()
     UNKNOWN = enum.auto()
-
-
-@dataclass(slots=True)
-class _Lines:
-    """The lines of the commit, made anew for each try and measured on the way."""
-
-    commit_info: CommitInfo
-    actions: Sequence[Action]
-    bytes: int = 0
-
-    def __iter__(self) -> Iterator[str]:
-        self.bytes = 0
-        for action in (self.commit_info, *self.actions):
-            line = action.to_json()
-            self.bytes += len(line) + 1
-            yield line
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """What one attempt did so far; becomes a CommitStats."""
-
-    version: int
-    backoff: float = 0.0
-    """Seconds waited before it."""
-    wait: float = 0.0
-    """Seconds waited after it."""
-    requests: int = 0
-    write_seconds: float = 0.0
-    check_seconds: float = 0.0
-    winners: int = 0
-    first: WinningCommit | None = None
-    """The commit that took the version, or the one that is in conflict."""
-    error: str | None = None
 
 
 class CommitLoop:
@@ -133,11 +99,13 @@ class CommitLoop:
         self._limits = RetryLimits.of(conf)
         self._pending = pending
         self._info = commit_info
-        self._lines = _Lines(commit_info, actions)
+        self._lines = CommitLines(commit_info, actions)
         self._lock = lock
         self._read_at_ms = read_at_ms
         self._attempts = attempts
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
+        self.lock_wait = 0.0
+        """Seconds that the caller waited for the lock."""
         self._in_doubt: CommitOutcomeUnknownError | None = None
         self._unknown = 0
         self._last_winner: WinningCommit | None = None
@@ -166,7 +134,7 @@ class CommitLoop:
         """
         version = self._pending.read_version + 1
         deadline = self._clock.monotonic() + self._limits.seconds
-        attempt = _Attempt(version)
+        attempt = Attempt(version)
         if version == 0:
             self._store.create_folder(log_path(self._pending.table))
         while True:
@@ -180,13 +148,13 @@ class CommitLoop:
                 # A second write of the *same* name is what storages limit.
                 pace = self._store.capabilities.min_commit_interval
                 attempt.wait += self._wait(attempt, deadline, at_least=pace)
-            attempt = _Attempt(version, backoff=attempt.wait)
+            attempt = Attempt(version, backoff=attempt.wait)
 
-    def _wait(self, attempt: _Attempt, deadline: float, *, at_least: float = 0.0) -> float:
+    def _wait(self, attempt: Attempt, deadline: float, *, at_least: float = 0.0) -> float:
         left = deadline - self._clock.monotonic()
         return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
 
-    def _try(self, attempt: _Attempt, deadline: float) -> tuple[int | None, int]:
+    def _try(self, attempt: Attempt, deadline: float) -> tuple[int | None, int]:
         """One attempt.
 
         Returns:
@@ -228,7 +196,7 @@ class CommitLoop:
             )
             raise
 
-    def _write(self, attempt: _Attempt) -> _Written:
+    def _write(self, attempt: Attempt) -> _Written:
         """Steps 1, 3 and 4: create the version, and settle what the storage left open."""
         path = commit_path(self._pending.table, attempt.version)
         began = self._clock.monotonic()
@@ -248,7 +216,7 @@ class CommitLoop:
             attempt.write_seconds = self._clock.monotonic() - began
         return _Written.OURS
 
-    def _settle_failure(self, attempt: _Attempt, path: str, failure: OSError) -> _Written:
+    def _settle_failure(self, attempt: Attempt, path: str, failure: OSError) -> _Written:
         attempt.requests += 1
         try:
             found = read_winner(self._store, self._pending.table, attempt.version)
@@ -264,7 +232,7 @@ class CommitLoop:
             raise failure
         return self._settle(attempt, self._in_doubt)
 
-    def _settle(self, attempt: _Attempt, unknown: CommitOutcomeUnknownError) -> _Written:
+    def _settle(self, attempt: Attempt, unknown: CommitOutcomeUnknownError) -> _Written:
         owner = self._owner(attempt)
         if owner is _Written.UNKNOWN:
             self._in_doubt = unknown
@@ -273,7 +241,7 @@ class CommitLoop:
                 raise unknown
         return owner
 
-    def _owner(self, attempt: _Attempt) -> _Written:
+    def _owner(self, attempt: Attempt) -> _Written:
         """Whose the version is, by reading it back."""
         attempt.requests += 1
         try:
@@ -287,7 +255,7 @@ class CommitLoop:
     def _is_ours(self, commit: WinningCommit) -> bool:
         return commit.txn_id is not None and commit.txn_id == self._info.txn_id
 
-    def _after_losing(self, attempt: _Attempt) -> tuple[int | None, int]:
+    def _after_losing(self, attempt: Attempt) -> tuple[int | None, int]:
         """Step 2: go through the winners from the version that was lost."""
         began = self._clock.monotonic()
         version = attempt.version
@@ -312,7 +280,7 @@ class CommitLoop:
         self._record(attempt, CommitOutcome.REBASED)
         return None, version
 
-    def _read_winner(self, attempt: _Attempt, version: int) -> WinningCommit | None:
+    def _read_winner(self, attempt: Attempt, version: int) -> WinningCommit | None:
         """Read a commit; give a failing storage, or one that shows half a file, a little time."""
         path = commit_path(self._pending.table, version)
         tries = 0
@@ -334,7 +302,7 @@ class CommitLoop:
                     raise
             self._backoff.wait(0.005, at_most=self._limits.max_wait)
 
-    def _fence(self, attempt: _Attempt) -> None:
+    def _fence(self, attempt: Attempt) -> None:
         """Refuse to re-create a version that log cleanup removed.
 
         A writer that slept for days may find its version free because the table has long moved
@@ -379,7 +347,7 @@ class CommitLoop:
         )
 
     def _record(
-        self, attempt: _Attempt, outcome: CommitOutcome, committed: int | None = None
+        self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
     ) -> None:
         first = attempt.first
         wrote = outcome is CommitOutcome.COMMITTED and committed == attempt.version
@@ -403,6 +371,7 @@ class CommitLoop:
             actions=len(self._lines.actions),
             write_ms=attempt.write_seconds * 1000,
             check_ms=attempt.check_seconds * 1000,
+            lock_wait_ms=0.0 if self._attempts else self.lock_wait * 1000,
             backoff_ms=attempt.backoff * 1000,
             error=attempt.error,
         )

@@ -73,6 +73,7 @@ class CommitStats:
     check_ms: float = 0.0
     """Reading winners and checking for conflicts."""
     lock_wait_ms: float = 0.0
+    """Of the first attempt: the lock is held through all of them."""
     backoff_ms: float = 0.0
     """The wait before this attempt."""
     error: str | None = None

@@ -363,7 +363,9 @@ class OptimisticTransaction:
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,
         )
+        began = log.clock.monotonic()
         with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):
+            loop.lock_wait = log.clock.monotonic() - began
             version = loop.run()
         self._committed = True
         committed = CommittedTransaction(

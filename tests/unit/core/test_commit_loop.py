@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +27,7 @@ from lakelog.core.paths import commit_path, log_path
 from lakelog.core.reads import ReadSet
 from lakelog.core.schema import StructType
 from lakelog.core.winners import read_winner
-from lakelog.logstores import LogStore, MemoryLogStore
+from lakelog.logstores import Capabilities, LogStore, MemoryLogStore
 from support.faults import Crash, Fault, FaultyLogStore
 from support.manual_clock import ManualClock
 
@@ -421,3 +422,23 @@ def test_whatever_fails_a_returned_version_holds_the_commit_and_a_refusal_means_
             assert ids[version - 1] == txn_id
     for txn_id in unknown:
         assert ids.count(txn_id) <= 1
+
+
+class Paced(FaultyLogStore):
+    """Wants a second between two writes of one name, as GCS does."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(self.inner.capabilities, min_commit_interval=1.0)
+
+
+def test_a_second_write_of_one_name_waits_for_what_the_storage_wants(table: str) -> None:
+    writer = Writer(Paced(new_table(table), Fault.LOST_UNKNOWN), table, 0)
+    assert writer.run() == 1
+    assert max(writer.clock.slept) == 1.0
+
+
+def test_a_write_of_the_next_name_waits_no_longer_than_the_race_asks(table: str) -> None:
+    writer = Writer(Paced(new_table(table, commits=2)), table, 0)
+    assert writer.run() == 2
+    assert max(writer.clock.slept) < 1.0

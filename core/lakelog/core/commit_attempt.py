@@ -1,0 +1,48 @@
+"""One attempt of a commit: the lines that it writes, and what it did so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lakelog.core.actions import Action, CommitInfo
+    from lakelog.core.winners import WinningCommit
+
+__all__ = ["Attempt", "CommitLines"]
+
+
+@dataclass(slots=True)
+class CommitLines:
+    """The lines of the commit, made anew for each try and measured on the way."""
+
+    commit_info: CommitInfo
+    actions: Sequence[Action]
+    bytes: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.bytes = 0
+        for action in (self.commit_info, *self.actions):
+            line = action.to_json()
+            self.bytes += len(line) + 1
+            yield line
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What one attempt did so far; becomes a CommitStats."""
+
+    version: int
+    backoff: float = 0.0
+    """Seconds waited before it."""
+    wait: float = 0.0
+    """Seconds waited after it."""
+    requests: int = 0
+    write_seconds: float = 0.0
+    check_seconds: float = 0.0
+    winners: int = 0
+    first: WinningCommit | None = None
+    """The commit that took the version, or the one that is in conflict."""
+    error: str | None = None
