@@ -34,6 +34,17 @@ _SMALL: dict[str, type[Protocol | Metadata | SetTransaction | DomainMetadata]] =
     "domainMetadata": DomainMetadata,
 }
 _V2 = ("sidecar", "checkpointMetadata")
+# A field of each action that is never null.
+_MARK = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+    "add": "path",
+    "remove": "path",
+}
 
 
 @dataclass(slots=True)
@@ -201,12 +212,32 @@ def _read(file: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
         there.remove("add.stats_parsed")
     if not there:
         return
+    groups = [
+        index
+        for index in range(file.metadata.num_row_groups)
+        if _may_hold(file.metadata.row_group(index), {path.partition(".")[0] for path in there})
+    ]
     rows = 0
-    for batch in file.iter_batches(batch_size=1 << 17, columns=there):
+    for batch in file.iter_batches(batch_size=1 << 17, row_groups=groups, columns=there):
         rows += batch.num_rows
         yield batch
-    if rows != file.metadata.num_rows:
-        raise pa.ArrowInvalid(f"{rows} rows instead of {file.metadata.num_rows}")
+    expected = sum(file.metadata.row_group(index).num_rows for index in groups)
+    if rows != expected:
+        raise pa.ArrowInvalid(f"{rows} rows instead of {expected}")
+
+
+def _may_hold(group: Any, kinds: set[str]) -> bool:
+    """Whether a row group has actions of these kinds, by the statistics of their first field."""
+    marks = {f"{kind}.{_MARK[kind]}" for kind in kinds}
+    for index in range(group.num_columns):
+        column = group.column(index)
+        if column.path_in_schema in marks:
+            marks.remove(column.path_in_schema)
+            found = column.statistics
+            if found is None or not found.has_null_count or found.null_count < group.num_rows:
+                return True
+    # A kind whose first field the file lacks can't be judged.
+    return bool(marks)
 
 
 def _has(schema: pa.Schema, path: str) -> bool:

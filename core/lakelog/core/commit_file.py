@@ -31,6 +31,9 @@ Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
 # Below this many lines, setting up Arrow's reader costs more than it saves.
 _MANY_LINES = 1000
 
+_ADD = '{"add":{'
+_REMOVE = '{"remove":{'
+
 _REMEDY = (
     "A writer was interrupted on storage that shows half-written files, or the file was damaged "
     "later. Restore it from a backup or from the object store's versions. Only if it is the "
@@ -116,25 +119,19 @@ def parse_commit(lines: Sequence[str], version: int, path: str) -> Commit:
 
 def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
     """Take the file actions that Arrow can read; give back the other lines."""
-    rest = []
-    kinds: dict[str, list[tuple[int, str]]] = {"add": [], "remove": []}
-    for numbered in enumerate(lines, 1):
-        line = numbered[1]
-        if line.startswith('{"add":{'):
-            kinds["add"].append(numbered)
-        elif line.startswith('{"remove":{'):
-            kinds["remove"].append(numbered)
-        else:
-            rest.append(numbered)
-    for kind, found in kinds.items():
-        rows = read_file_actions(kind, [line for _, line in found]) if found else None
+    adds = [line for line in lines if line.startswith(_ADD)]
+    removes = [line for line in lines if line.startswith(_REMOVE)]
+    left: tuple[str, ...] = ()
+    for kind, prefix, found in (("add", _ADD, adds), ("remove", _REMOVE, removes)):
+        rows = read_file_actions(kind, found) if found else None
         if rows is None:
-            rest.extend(found)
+            left += (prefix,)
         elif kind == "add":
             commit.adds = rows
         else:
             commit.removes = rows
-    return rest
+    taken = tuple({_ADD, _REMOVE} - set(left))
+    return [numbered for numbered in enumerate(lines, 1) if not numbered[1].startswith(taken)]
 
 
 def _take_line(commit: Commit, number: int, line: str) -> None:

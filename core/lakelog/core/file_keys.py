@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +13,9 @@ __all__ = ["file_keys", "rows_without"]
 
 # No URI path holds one undecoded, and a decoded one can't be in a file's name.
 _SEPARATOR = "\0"
+
+# Up to here it is cheaper to cut the rows out than to copy what remains.
+_FEW_ROWS = 32
 
 
 def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray:
@@ -41,7 +46,19 @@ def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
         near = pc.or_(_in(names, last), pc.match_substring(names, "%"))
         paths = _canonical(table, paths, pc.and_(mask, near))
     gone = _in(_with_vectors(paths, rows["deletion_vector"]), keys)
-    return rows.filter(pc.invert(gone)) if pc.any(gone).as_py() else rows
+    found = pc.indices_nonzero(gone)
+    if len(found) > _FEW_ROWS:
+        return rows.filter(pc.invert(gone))
+    return _sliced_without(rows, found.to_pylist())
+
+
+def _sliced_without(rows: pa.Table, gone: list[int]) -> pa.Table:
+    """Leave rows out without copying the others."""
+    bounds = [-1, *gone, rows.num_rows]
+    parts = [
+        rows.slice(start + 1, end - start - 1) for start, end in pairwise(bounds) if end - start > 1
+    ]
+    return pa.concat_tables(parts) if parts else rows.slice(0, 0)
 
 
 def _in(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -50,10 +67,25 @@ def _in(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _spelled(paths: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Mark the paths that may differ from their canonical spelling; `None` if there are none."""
-    escaped = pc.match_substring(paths, "%")
-    absolute = pc.or_(pc.starts_with(paths, "/"), pc.match_substring(paths, ":/"))
-    mask = pc.or_(escaped, absolute)
-    return mask if pc.any(mask).as_py() else None
+    data = [_raw_bytes(chunk) for chunk in paths.chunks]
+    escaped = any(b"%" in each for each in data)
+    scheme = any(b":/" in each for each in data)
+    rooted = pc.starts_with(paths, "/")
+    if not (escaped or scheme or pc.any(rooted).as_py()):
+        return None
+    if escaped:
+        rooted = pc.or_(rooted, pc.match_substring(paths, "%"))
+    return pc.or_(rooted, pc.match_substring(paths, ":/")) if scheme else rooted
+
+
+def _raw_bytes(chunk: pa.StringArray) -> bytes:
+    """All text of a chunk: `in` over it is many times faster than a kernel row by row."""
+    data = chunk.buffers()[2]
+    if data is None or not len(chunk):
+        return b""
+    # A slice shares its buffer; other rows' text must not be read again for each slice.
+    offsets = memoryview(chunk.buffers()[1]).cast("i")
+    return bytes(memoryview(data)[offsets[chunk.offset] : offsets[chunk.offset + len(chunk)]])
 
 
 def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["map_from_struct", "read_file_actions"]
 
+# A line must fit into a block; one that does not is parsed by itself.
 _BLOCK_BYTES = 4 << 20
 
 _FIELDS: Mapping[str, dict[str, pa.DataType]] = {
@@ -61,17 +62,18 @@ def read_file_actions(kind: str, lines: Sequence[str]) -> pa.Table | None:
         unusual, so that the caller parses line by line.
     """
     schema = _schema(kind, lines[0])
+    text = "\n".join(lines)
     # Two actions on one line, or one torn over two, would parse without complaint.
-    if schema is None or not all(line.endswith("}}") for line in lines):
+    if schema is None or not (text.endswith("}}") and text.count("}}\n") == len(lines) - 1):
         return None
     import pyarrow.json as pj
 
-    text = "\n".join(lines).encode()
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    block = pj.ReadOptions(block_size=max(_BLOCK_BYTES, max(map(len, lines)) * 4 + 2))
+    block = pj.ReadOptions(block_size=_BLOCK_BYTES)
     try:
-        parsed = pj.read_json(pa.BufferReader(text), read_options=block, parse_options=options)
-    except pa.ArrowException:
+        source = pa.BufferReader(text.encode())
+        parsed = pj.read_json(source, read_options=block, parse_options=options)
+    except (pa.ArrowException, UnicodeEncodeError):
         return None
     target = FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA
     batches = [_batch(chunk, target) for chunk in parsed.column(0).chunks]
