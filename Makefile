@@ -1,0 +1,63 @@
+# Everything runs from here, from nothing to done: `make demo` and `make test` set up what they
+# need. The virtual environment is made once; a stamp file per dependency group says so.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE := .cache
+# Two processes by default: one Spark session each, on the smallest machine that we support.
+JOBS ?= 2
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports docs check-matrix bench clean java
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+java:
+	@sh scripts/java_check.sh
+
+demo: java $(VENV)/.demo ## Run the main job on real data: five writers, one table
+	$(BIN)/python examples/flights/main.py $(DEMO_ARGS)
+
+test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+
+check: lint types imports docs ## Lint, types, import contracts, and the docs' build
+
+lint: $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.check
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+imports: $(VENV)/.check
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.check ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check-matrix: java ## Test the lowest and the highest PySpark that we support
+	sh scripts/check_matrix.sh
+
+bench: java $(VENV)/.test ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
+	$(BIN)/python benchmarks/run.py
+
+clean: ## Remove what make made, but for the downloads in .cache
+	rm -rf $(VENV) site .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# `python -m pip` and not `pip`, so that the shebang's length limit never matters.
+$(VENV)/.base:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"lakelog needs Python 3.11 or later, and {sys.executable} is {v.major}.{v.minor}. Name another: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.test $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
+	@echo "installing lakelog and the packages of its group '$*' into $(VENV)"
+	$(BIN)/python -m pip install --quiet --editable . --group $*
+	@touch $@
