@@ -256,13 +256,17 @@ def typed_partition_columns(
 
 def _lookup(maps: Any, name: str) -> Any:
     """The item under a key, row by row; null where a map is null or lacks the key."""
-    at = pc.indices_nonzero(pc.equal(maps.keys, name))
-    offsets = maps.offsets.cast(pa.uint64())
+    if not len(maps):
+        return pa.nulls(0, pa.string())
+    # `keys` and `items` ignore that an array may be a slice; `offsets` does not.
+    start, stop = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    at = pc.indices_nonzero(pc.equal(maps.keys.slice(start, stop - start), name))
     if len(at) == len(maps) and not maps.null_count:
-        # `keys` ignores the slice's start. One hit within each row's bounds: nothing to search.
+        # One hit within each row's bounds: nothing to search.
+        offsets = pc.subtract(maps.offsets, start).cast(pa.uint64())
         low, high = pc.greater_equal(at, offsets[:-1]), pc.less(at, offsets[1:])
-        if pc.all(pc.and_(low, high)).as_py() is not False:
-            return maps.items.take(at)
+        if pc.all(pc.and_(low, high)).as_py():
+            return maps.items.slice(start, stop - start).take(at)
     return pc.map_lookup(maps, query_key=name, occurrence="first")
 
 

@@ -8,7 +8,6 @@ doubles, and decimals of some writers have passed through a double.
 from __future__ import annotations
 
 import decimal
-import io
 import json
 import math
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _FAST_ROWS = 2_000
 """From here on Arrow's JSON reader is faster than a loop, its import included."""
+_BATCH_ROWS = 1 << 17
 _RELATIVE = Decimal(2) ** -51
 """More than a double rounds by."""
 _WIDE = decimal.Context(prec=80)
@@ -202,10 +202,6 @@ def _read_fast(
     texts: Any, wanted: Mapping[_Path, DataType], bounded: Mapping[_Path, DataType]
 ) -> FileStats | None:
     """All texts at once; `None` where one of them is not as it should be."""
-    from pyarrow import json as arrow_json
-
-    lines = pc.fill_null(texts, "{}")
-    blob = "\n".join(lines.to_pylist()).encode()
     values = _tree_type({p: _json_type(k) for p, k in bounded.items()})
     schema = pa.schema(
         [
@@ -215,14 +211,14 @@ def _read_fast(
             ("nullCount", _tree_type(dict.fromkeys(wanted, pa.int64()))),
         ]
     )
+    chunked = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
     try:
-        table = arrow_json.read_json(
-            io.BytesIO(blob),
-            read_options=arrow_json.ReadOptions(block_size=8 << 20),
-            parse_options=arrow_json.ParseOptions(
-                explicit_schema=schema, unexpected_field_behavior="ignore"
-            ),
-        )
+        parts = [
+            _parse_lines(chunk.slice(start, _BATCH_ROWS), schema)
+            for chunk in chunked.chunks
+            for start in range(0, len(chunk), _BATCH_ROWS)
+        ]
+        table = pa.concat_tables(parts)
         if table.num_rows != len(texts):
             return None
         columns = {}
@@ -235,6 +231,20 @@ def _read_fast(
         return FileStats(_not_negative(_leaf(table, "numRecords", ())), columns)
     except pa.ArrowException:
         return None
+
+
+def _parse_lines(texts: Any, schema: pa.Schema) -> pa.Table:
+    from pyarrow import json as arrow_json
+
+    lines = pa.ListArray.from_arrays([0, len(texts)], pc.fill_null(texts, "{}"))
+    blob = pc.binary_join(lines, "\n")
+    return arrow_json.read_json(
+        pa.BufferReader(blob[0].as_buffer()),
+        read_options=arrow_json.ReadOptions(block_size=8 << 20),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="ignore"
+        ),
+    )
 
 
 def _not_negative(counts: Any) -> Any:
