@@ -129,4 +129,5 @@ def map_from_struct(rows: pa.StructArray) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, tiled, values, STRING_MAP, mask=mask)
 
 
-_NO_TEXT = pa.array([], pa.string())
+# Not `pa.array`, which imports pandas where that is installed: three times our own import.
+_NO_TEXT = pa.nulls(0, pa.string())
