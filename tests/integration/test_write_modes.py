@@ -307,7 +307,7 @@ def test_a_void_column_is_left_out(spark, table):
 
 
 def test_an_interval_is_refused_by_column(spark, table):
-    with pytest.raises(DeltaAnalysisError, match="column i .*interval"):
+    with pytest.raises(DeltaAnalysisError, match=r"column i .*interval"):
         write(spark.sql("SELECT INTERVAL 1 DAY AS i")).save(table)
 
     assert not Path(table).exists()
