@@ -246,9 +246,6 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             raise unknown_column(given.path, schema)
         return found
 
-    def typed(given: Literal, target: Column) -> Literal:
-        return _typed_or_refused(given, target, session_tz)
-
     match expr:
         case And(parts):
             return And(tuple(bind(p, schema, session_tz=session_tz) for p in parts))
@@ -260,7 +257,7 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             raise InvalidPredicateError(f"unknown operator {op!r}; known: {', '.join(OPERATORS)}")
         case Comparison(op, left, Literal() as right):
             found = column(left)
-            return Comparison(op, found, typed(right, found))
+            return Comparison(op, found, _typed_or_refused(right, found, session_tz))
         case Comparison(op, left, Column() as right):
             first, second = column(left), column(right)
             if not comparable(first, second):
@@ -268,7 +265,7 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             return Comparison(op, first, second)
         case In(given, values):
             found = column(given)
-            each = [typed(v, found) for v in values]
+            each = [_typed_or_refused(v, found, session_tz) for v in values]
             same = unify(each)
             return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
         case IsNull(given):
