@@ -40,7 +40,7 @@ remedy() {
             # Debian 13 and its children dropped 17.
             [ "$ID" = debian ] && [ "${VERSION_ID%%.*}" -ge 13 ] 2>/dev/null &&
                 package=openjdk-21-jre-headless
-            printf '%sapt-get install -y %s' "$sudo" "$package"
+            printf '%sapt-get update && %sapt-get install -y %s' "$sudo" "$sudo" "$package"
             return
             ;;
         fedora | rhel | centos) printf '%sdnf install -y java-21-openjdk-headless' "$sudo" ; return ;;
@@ -60,7 +60,7 @@ refuse() {
         else
             printf 'Install it from\n\n    https://adoptium.net/temurin/releases/?version=17\n\n'
         fi
-        printf '%sand run the same command again. Nothing has been changed here.\n' "${2:-}"
+        printf 'and %srun the same command again. Nothing has been changed here.\n' "${2:-}"
     } >&2
     exit 1
 }
@@ -68,7 +68,7 @@ refuse() {
 if [ -n "${JAVA_HOME:-}" ]; then
     java=$JAVA_HOME/bin/java
     place="JAVA_HOME ($JAVA_HOME)"
-    hint="let JAVA_HOME name it (or unset JAVA_HOME) "
+    hint="with JAVA_HOME naming it (or unset), "
     [ -x "$java" ] || refuse "$place holds no bin/java" "$hint"
 else
     java=$(command -v java) ||
