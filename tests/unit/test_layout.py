@@ -1,0 +1,48 @@
+"""The layout's rules that no tool notices when they break."""
+
+from __future__ import annotations
+
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+REPOSITORY = Path(__file__).parents[2]
+ROOTS = ("logstores", "core", "spark", "contrib")
+TOOL = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_root_holds_one_typed_package_of_its_own_name(root: str) -> None:
+    assert {p.name for p in (REPOSITORY / root).iterdir()} <= {"lakelog", "README.md"}
+    inner = {p.name for p in (REPOSITORY / root / "lakelog").iterdir()} - {"__pycache__"}
+    assert inner == {root}, "an __init__.py beside it would break the namespace"
+    assert (REPOSITORY / root / "lakelog" / root / "__init__.py").is_file()
+    assert (REPOSITORY / root / "lakelog" / root / "py.typed").is_file()
+
+
+def test_every_tool_knows_every_root() -> None:
+    hatch = TOOL["hatch"]["build"]
+    assert hatch["dev-mode-dirs"] == list(ROOTS)
+    assert hatch["targets"]["wheel"]["packages"] == [f"{r}/lakelog" for r in ROOTS]
+    assert {f"/{r}" for r in ROOTS} <= set(hatch["targets"]["sdist"]["include"])
+    assert TOOL["mypy"]["files"][:4] == TOOL["pyright"]["include"][:4] == list(ROOTS)
+    assert TOOL["mypy"]["mypy_path"][:4] == [f"$MYPY_CONFIG_FILE_DIR/{r}" for r in ROOTS]
+    assert TOOL["pyright"]["extraPaths"][:4] == list(ROOTS)
+    assert set(TOOL["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]) >= set(ROOTS)
+    assert TOOL["importlinter"]["root_packages"] == [f"lakelog.{r}" for r in ROOTS]
+
+
+def test_the_wheel_ships_every_module(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(REPOSITORY)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = {n for n in archive.namelist() if n.endswith((".py", "py.typed"))}
+    source = {
+        str(path.relative_to(REPOSITORY / root))
+        for root in ROOTS
+        for pattern in ("*.py", "py.typed")
+        for path in (REPOSITORY / root).rglob(pattern)
+    }
+    assert shipped == source
