@@ -124,8 +124,8 @@ def test_older_versions_and_columns_are_options(source: SparkSession, tmp_path: 
     df = source.read.format("lakelog").option("columns", "s, ID").load(path)
     assert df.columns == ["s", "id"]
     assert df.where("id = 3").collect()[0].s == "3"
-    df = source.read.format("lakelog").option("timestampAsOf", "2100-01-01T00:00:00Z")
-    assert "2100" in str(original(lambda: df.load(path).count()))
+    late = source.read.format("lakelog").option("timestampAsOf", "2100-01-01T00:00:00Z")
+    assert "2100" in str(original(lambda: late.load(path).count()))
 
 
 def test_an_empty_table_gives_no_rows(source: SparkSession, tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_errors_keep_their_class_and_fields(source: SparkSession, tmp_path: Path
 
     assert isinstance(original(load_version), VersionNotFoundError)
 
-    def save() -> object:
+    def save() -> None:
         rows = source.range(1).selectExpr("id", "id AS other")
-        return rows.write.format("lakelog").mode("append").save(path)
+        rows.write.format("lakelog").mode("append").save(path)
 
     assert isinstance(original(save), SchemaMismatchError)
     assert DeltaLog.for_table(path).snapshot.version == 0
@@ -195,8 +195,8 @@ def test_a_rule_of_the_table_is_never_broken(source: SparkSession, tmp_path: Pat
     txn.commit([], Operation.manual())
     rows = source.range(1).selectExpr("CAST(NULL AS bigint) AS id", "id AS p", "'x' AS s")
 
-    def save() -> object:
-        return rows.write.format("lakelog").mode("append").save(path)
+    def save() -> None:
+        rows.write.format("lakelog").mode("append").save(path)
 
     assert isinstance(original(save), ConstraintViolationError)
     assert log.update().version == 1

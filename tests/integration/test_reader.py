@@ -135,6 +135,15 @@ def test_where_names_an_unknown_column(spark: SparkSession, table: str) -> None:
         delta.read(spark).where("nope = 1").load(table)
 
 
+def test_a_table_in_this_process_memory_is_read_too(spark: SparkSession) -> None:
+    path = "memory://test-reader/t"
+    for start in (0, 10):
+        rows = spark.range(start, start + 10).selectExpr("id", "id % 2 AS p")
+        delta.write(rows).mode("append").partitionBy("p").save(path)
+    assert ids(delta.read(spark).where("p = 1 AND id > 14").load(path)) == [15, 17, 19]
+    assert delta.read(spark).load(f"{path}@v0").count() == 10
+
+
 def test_no_table_no_read(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="none"):
         delta.read(spark).load(str(tmp_path / "none"))

@@ -247,6 +247,7 @@ def test_a_filter_on_a_cast_partition_column_prunes_too(
         files.add(f"d=2020-01-0{i + 1}", [f"2020-01-0{i + 1}"], id=[i])
     df = files.scan(classic_spark).where("d > DATE'2020-01-05'")
     assert [row.id for row in df.collect()] == [5]
-    plan = df._jdf.queryExecution().executedPlan().toString()
+    inside: Any = df
+    plan = inside._jdf.queryExecution().executedPlan().toString()
     assert "PartitionFilters: [isnotnull" in plan
     assert df.rdd.getNumPartitions() == 1

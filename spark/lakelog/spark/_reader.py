@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelog.core.snapshot import Filter, Snapshot
+    from lakelog.core.expressions import Filter
+    from lakelog.core.snapshot import Snapshot
 
 __all__ = ["DeltaReader", "snapshot_df"]
 
 _FORMATS = ("delta", "lakelog")
 
 
-def snapshot_df(spark: SparkSession, snapshot: Snapshot, where: Filter = None) -> DataFrame:
+def snapshot_df(spark: SparkSession, snapshot: Snapshot, where: Filter | None = None) -> DataFrame:
     """The rows of a snapshot; with `where`, of the files that may hold matching rows.
 
     The rows themselves are not filtered.
@@ -29,6 +30,9 @@ def snapshot_df(spark: SparkSession, snapshot: Snapshot, where: Filter = None) -
         InvalidPredicateError: `where` can't be parsed or names an unknown column.
         DataFileMissingError: the log names a file that the storage does not have.
     """
+    if snapshot.store.filesystem.type_name.endswith("memory"):
+        # Spark's readers can't see the memory of this process: the rows travel instead.
+        return spark.createDataFrame(snapshot.to_arrow(), readable_schema(snapshot.schema))
     return Scan(
         spark,
         table=snapshot.table,

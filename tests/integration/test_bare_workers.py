@@ -1,0 +1,111 @@
+"""Executors whose Python has PySpark and pyarrow, and no lakelog, orjson or sqlglot."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HIDE = """
+import sys
+
+roots = {roots!r}
+sys.path[:] = [p for p in sys.path if p not in roots]
+
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("orjson", "sqlglot"):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+JOB = """
+import sys
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lakelog.spark as delta
+from lakelog.core.errors import TableNotFoundError
+
+kind, path = sys.argv[1:]
+builder = SparkSession.builder
+if kind == "connect":
+    spark = builder.remote("local[2]").getOrCreate()
+else:
+    builder = builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.memory", "1g").getOrCreate()
+
+
+def probe(batches):
+    import pyarrow as pa
+
+    for _ in batches:
+        try:
+            import lakelog.core
+        except ImportError as exc:
+            yield pa.RecordBatch.from_pydict({"text": [str(exc)]})
+
+
+assert "lakelog" in spark.range(1, numPartitions=1).mapInArrow(probe, "text string").first().text
+
+rows = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 3 AS p")
+delta.write(rows).partitionBy("p").save(path)
+assert delta.read(spark).where("p = 1").load(path).count() == 333
+
+delta.register(spark)
+rows.write.format("lakelog").mode("append").save(path)
+assert spark.read.format("lakelog").load(path).where("p = 0").count() == 668
+try:
+    spark.read.format("lakelog").load(path + "/none").count()
+except PySparkException as exc:
+    assert isinstance(delta.original_error(exc), TableNotFoundError), exc
+else:
+    raise AssertionError("a missing table was read")
+print("both surfaces work")
+spark.stop()
+"""
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> str:
+    """This interpreter, unable to import what an executor may lack."""
+    import lakelog
+
+    hide = tmp_path / "hide"
+    hide.mkdir()
+    roots = [str(Path(portion).parent) for portion in lakelog.__path__]
+    (hide / "sitecustomize.py").write_text(HIDE.format(roots=roots))
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{hide}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    return str(wrapper)
+
+
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_workers_without_lakelog_are_served_classic_only(
+    tmp_path: Path, bare_python: str, kind: str
+) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(JOB))
+    # PySpark passes its own choice on to children; they are to make their own.
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+    env |= {"PYSPARK_PYTHON": bare_python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, str(script), kind, str(tmp_path / "t")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "both surfaces work" in done.stdout
