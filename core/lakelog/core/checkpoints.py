@@ -18,7 +18,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, as_row, file_rows, tombstone_rows
 from lakelog.core.errors import CorruptCheckpointError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from lakelog.core.snapshot import Snapshot
 
 __all__ = ["write_checkpoint"]
+
+pc: Any = pyarrow.compute
+"""Its functions are made at import, where no type checker sees them."""
 
 # Rows of a batch, and of a row group: 65 536 adds with statistics are some 20 MB.
 _ROWS = 1 << 16

@@ -18,7 +18,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from lakelog.core.file_keys import file_keys, rows_without
 from lakelog.core.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from lakelog.core.commit_file import Commit
 
 __all__ = ["FileState"]
+
+pc: Any = pyarrow.compute
+"""Its functions are made at import, where no type checker sees them."""
 
 # From here on a hash aggregation of Arrow beats a dict, and is worth the import of its engine.
 _MANY_KEYS = 100_000

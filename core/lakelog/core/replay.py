@@ -81,17 +81,18 @@ def load_state(
     while True:
         try:
             segment = find_segment(store, table, version, rejected=rejects)
-            return _load(store, segment, rejects)
-        except CorruptCheckpointError as exc:
-            first = first or exc
-            assert segment.checkpoint is not None  # only a checkpoint is corrupt in this way
-            rejects.append(segment.checkpoint)
-            version = segment.version
-            _log.warning("falling back to an older checkpoint: %s", exc)
         except (LogGapError, VersionNotFoundError, UnsupportedFeatureError):
             if first is None:
                 raise
             raise first from None
+        try:
+            return _load(store, segment, rejects)
+        except CorruptCheckpointError as exc:
+            first = first or exc
+            assert segment.checkpoint is not None  # else nothing could be corrupt in this way
+            rejects.append(segment.checkpoint)
+            version = segment.version
+            _log.warning("falling back to an older checkpoint: %s", exc)
 
 
 def _load(store: LogStore, segment: LogSegment, rejected: Sequence[CheckpointFiles]) -> State:

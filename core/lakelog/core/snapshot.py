@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.file_table import to_add_files
@@ -179,9 +179,10 @@ class Snapshot:
     @cached_property
     def size_in_bytes(self) -> int:
         """Bytes of all live files."""
-        import pyarrow.compute as pc
+        import pyarrow.compute
 
-        return int(pc.sum(self.file_table["size"]).as_py() or 0)
+        compute: Any = pyarrow.compute  # its functions are made at import
+        return int(compute.sum(self.file_table["size"]).as_py() or 0)
 
     def files(self, filter: Filter | None = None) -> list[AddFile]:  # noqa: A002  # the public name
         """The live files that may hold rows for which the filter is true.
