@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core.errors import DeltaAnalysisError
@@ -109,7 +110,7 @@ class DeltaReader:
 
     def load(
         self,
-        path: str | list[str] | None = None,
+        path: str | os.PathLike[str] | list[str] | None = None,
         format: str | None = None,  # noqa: A002  # PySpark's name
         schema: StructType | str | None = None,
         **options: Any,
@@ -157,8 +158,8 @@ class DeltaReader:
             table=tableName,
         )
 
-    def _one(self, path: str | list[str] | None) -> str:
-        paths = [path] if isinstance(path, str) else list(path or ())
+    def _one(self, path: str | os.PathLike[str] | list[str] | None) -> str:
+        paths = [os.fspath(path)] if isinstance(path, str | os.PathLike) else list(path or ())
         if not paths and "path" in self._options:
             paths = [self._options["path"]]
         if len(paths) != 1:
