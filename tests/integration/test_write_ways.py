@@ -1,0 +1,246 @@
+"""Which way a write takes, and what it leaves on the storage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from lakelog.core import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark import write
+from lakelog.spark._small_write import fetched_if_small
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def way(spark):
+    yield lambda name: spark.conf.set("spark.lakelog.write.path", name)
+    spark.conf.unset("spark.lakelog.write.path")
+
+
+def names(path):
+    return sorted(str(p.relative_to(path)) for p in Path(path).rglob("*") if p.is_file())
+
+
+def data_names(path):
+    return [n for n in names(path) if not n.startswith("_delta_log")]
+
+
+def test_rows_that_the_driver_holds_are_not_written_by_a_job(spark):
+    few = spark.createDataFrame(pa.table({"id": [1, 2]}))
+
+    fetched = fetched_if_small(few)
+
+    assert fetched is not None
+    assert fetched.to_pydict() == {"id": [1, 2]}
+
+
+def test_more_rows_than_the_driver_should_hold_are_left_to_the_job(spark):
+    assert fetched_if_small(spark.createDataFrame(pa.table({"id": range(100_001)}))) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT 1 AS a", "SELECT id FROM RANGE(1000)", "SELECT id FROM RANGE(10) WHERE id > 3"],
+)
+def test_a_cheap_plan_of_few_rows_is_fetched(classic_spark, sql):
+    frame = classic_spark.sql(sql)
+
+    fetched = fetched_if_small(frame)
+
+    assert fetched is not None
+    assert fetched.num_rows == frame.count()
+
+
+def test_a_list_of_rows_is_fetched(classic_spark):
+    frame = classic_spark.createDataFrame([(1, "a"), (2, "b")], "id long, s string")
+
+    fetched = fetched_if_small(frame)
+
+    assert fetched is not None
+    assert sorted(fetched["id"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: s.range(1001),
+        lambda s: s.createDataFrame([(i,) for i in range(101)], "id long"),
+        lambda s: s.range(9).repartition(3),
+        lambda s: s.range(9).groupBy("id").count(),
+        lambda s: s.range(9).localCheckpoint(),
+        lambda s: s.sql("SELECT explode(sequence(1, 3)) AS x"),
+    ],
+    ids=["many", "many of a list", "shuffle", "aggregate", "foreign RDD", "generator"],
+)
+def test_a_plan_that_is_long_or_costly_is_left_to_the_job(classic_spark, make):
+    assert fetched_if_small(make(classic_spark)) is None
+
+
+@pytest.mark.parametrize("name", ["native", "arrow", "driver"])
+def test_every_way_leaves_deltas_own_layout_and_nothing_else(spark, path, way, name):
+    way(name)
+    data = spark.range(6).selectExpr("id", "id % 2 AS p", "IF(id < 3, 'a/b', NULL) AS q")
+
+    write(data).partitionBy("p", "q").save(path)
+    write(spark.range(3)).save(f"{path}2")
+
+    folders = {n.rpartition("/")[0] for n in data_names(path)}
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert folders == {"p=0/q=a%2Fb", "p=1/q=a%2Fb", f"p=0/q={null}", f"p=1/q={null}"}
+    assert all("/" not in n for n in data_names(f"{path}2"))
+    every = data_names(path) + data_names(f"{path}2")
+    assert all(n.rpartition("/")[2].startswith("part-") for n in every)
+    assert all(n.endswith(".snappy.parquet") for n in every)
+    listed = {add.path for add in DeltaLog.for_table(f"{path}2").snapshot.files()}
+    assert listed == set(data_names(f"{path}2"))
+
+
+@pytest.mark.parametrize("name", ["native", "arrow", "driver"])
+def test_compression_and_rows_per_file_are_obeyed(spark, path, way, name):
+    way(name)
+
+    writer = write(spark.range(10).coalesce(1)).options(compression="zstd", maxRecordsPerFile=4)
+    writer.save(path)
+
+    assert all(n.endswith(".zstd.parquet") for n in data_names(path))
+    counts = [add.num_records for add in DeltaLog.for_table(path).snapshot.files()]
+    assert sorted(c or 0 for c in counts) == [2, 4, 4]
+
+
+def test_an_unknown_way_is_refused_with_the_known_ones(spark, path, way):
+    way("sideways")
+
+    with pytest.raises(DeltaAnalysisError, match=r"auto, driver, native, arrow.*'sideways'"):
+        write(spark.range(1)).save(path)
+
+
+def test_a_table_in_memory_is_written_by_the_driver(spark):
+    uri = "memory://writes/table"
+    data = spark.range(20_000).selectExpr("id", "id % 3 AS p")
+
+    write(data).partitionBy("p").save(uri)
+    write(data.where("id < 5")).mode("append").save(uri)
+
+    assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 20_005
+
+
+def test_the_sessions_confs_are_as_before_after_a_write(spark, path, way):
+    before = {k: v for k, v in _confs(spark).items() if "lakelog" not in k}
+    for name in ("native", "arrow"):
+        way(name)
+        write(spark.sql("SELECT 1L AS id, now() AS t")).mode("append").save(path)
+
+    assert {k: v for k, v in _confs(spark).items() if "lakelog" not in k} == before
+
+
+def _confs(spark):
+    return dict(spark.conf.getAll)
+
+
+def test_a_memory_of_delta_rs_appends_is_kept_in_turns(spark, path):
+    import deltalake
+
+    write(spark.range(3)).save(path)
+    deltalake.write_deltalake(path, pa.table({"id": pa.array([3], pa.int64())}), mode="append")
+    write(spark.range(4, 6)).mode("append").save(path)
+
+    table = DeltaTable(path)
+    assert table.version() == 2
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+
+
+# Executors ----------------------------------------------------------------------------------
+
+_JOB = """
+    import sys
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession, functions as F
+    spark = (
+        SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1").getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+
+    def has(name):
+        import importlib.util
+        return importlib.util.find_spec(name) is not None
+
+    found = spark.sparkContext.parallelize([0], 1).map(
+        lambda _: (has("lakelog"), has("pyarrow"))
+    ).collect()[0]
+    from lakelog.spark import write
+    data = spark.range(6000).selectExpr("id", "id % 3 AS p", "CAST(id AS STRING) AS s")
+    write(data).partitionBy("p").save(sys.argv[1])
+    write(data).mode("append").save(sys.argv[1])
+    print("executors:", found)
+"""
+
+
+def _run_with_workers(tmp_path, hidden):
+    """Run the job with workers whose Python lacks some packages.
+
+    Their site-packages is a folder of links to everything else.
+    """
+    site = tmp_path / "site"
+    site.mkdir()
+    for entry in sys.path:
+        if not entry.endswith("site-packages"):
+            continue
+        for each in Path(entry).iterdir():
+            hide = each.name.lower().startswith(hidden) or each.suffix == ".pth"
+            if not hide and not (site / each.name).exists():
+                (site / each.name).symlink_to(each)
+    worker = tmp_path / "python"
+    worker.write_text(f'#!/bin/sh\nPYTHONPATH="{site}:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
+    worker.chmod(0o755)
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(_JOB))
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": str(worker),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    environment.pop("PYTHONPATH", None)
+    table = str(tmp_path / "table")
+    done = subprocess.run(
+        [sys.executable, str(script), table],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = DeltaTable(table).to_pyarrow_table()
+    assert found.num_rows == 12_000
+    return done
+
+
+def test_executors_without_lakelog_write_partitioned_tables(tmp_path):
+    done = _run_with_workers(tmp_path, ("lakelog", "__editable__", "_lakelog"))
+
+    assert "executors: (False, True)" in done.stdout
+    assert "no pyarrow" not in done.stderr
+
+
+def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
+    hidden = ("lakelog", "__editable__", "_lakelog", "pyarrow", "pandas", "numpy")
+
+    done = _run_with_workers(tmp_path, hidden)
+
+    assert "executors: (False, False)" in done.stdout
+    assert "no pyarrow that Spark can use" in done.stderr
