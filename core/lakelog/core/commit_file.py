@@ -7,6 +7,7 @@ refusal the lines are parsed one by one after all, which also finds the line to 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,7 +21,7 @@ from lakelog.core.json_columns import read_file_actions
 from lakelog.core.paths import commit_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from lakelog.logstores._contract import LogStore
 
@@ -59,19 +60,26 @@ class Commit:
 
     def added(self) -> pa.Table:
         """The added files, as rows of `FILE_SCHEMA`; converted once."""
-        self.adds = self._table(self.adds, files_from_json)
+        self.adds = self._table("add", self.adds)
         return self.adds
 
     def removed(self) -> pa.Table:
         """The removed files, as rows of `TOMBSTONE_SCHEMA`; converted once."""
-        self.removes = self._table(self.removes, tombstones_from_json)
+        self.removes = self._table("remove", self.removes)
         return self.removes
 
-    def _table(self, rows: Rows, convert: Callable[[list[dict[str, Any]]], pa.Table]) -> pa.Table:
+    def _table(self, kind: str, rows: Rows) -> pa.Table:
         if isinstance(rows, pa.Table):
             return rows
+        if rows and "pandas" not in sys.modules:
+            # Converting Python objects makes Arrow import pandas, which takes longer than
+            # opening most tables; its JSON reader does not.
+            lines = [orjson.dumps({kind: row}).decode() for row in rows]
+            table = read_file_actions(kind, lines)
+            if table is not None:
+                return table
         try:
-            return convert(rows)
+            return files_from_json(rows) if kind == "add" else tombstones_from_json(rows)
         except (pa.ArrowException, AttributeError, TypeError) as exc:
             raise _corrupt(self.path, self.version, f"a file action is malformed ({exc})") from exc
 

@@ -108,6 +108,8 @@ def tombstones_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _from_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    if not rows:
+        return schema.empty_table()
     arrays = []
     for field in schema:
         values = [row.get(JSON_NAMES[field.name]) for row in rows]
