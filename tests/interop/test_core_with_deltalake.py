@@ -88,7 +88,9 @@ def test_its_checkpoints_are_read(table):
     deltalake.DeltaTable(table).create_checkpoint()
     deltalake.write_deltalake(table, rows(100), mode="append")
     snapshot = DeltaLog.for_table(table).snapshot
-    assert snapshot.state.segment.checkpoint.version == before.version
+    checkpoint = snapshot.state.segment.checkpoint
+    assert checkpoint is not None
+    assert checkpoint.version == before.version
     assert set(our_files(before)) < set(our_files(snapshot))
     assert before.metadata == snapshot.metadata
     assert before.protocol == snapshot.protocol

@@ -10,6 +10,7 @@ from lakelog.core.paths import LOG_FOLDER, commit_name
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 SCHEMA = StructType(
@@ -24,16 +25,16 @@ def metadata(
     partition_columns: tuple[str, ...] = (),
     schema: StructType = SCHEMA,
     table_id: str = "table-1",
-    **configuration: str,
+    configuration: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A metaData line; keyword `delta__x` becomes the property `delta.x`."""
+    """A metaData line."""
     return {
         "metaData": {
             "id": table_id,
             "format": {"provider": "parquet", "options": {}},
             "schemaString": schema.to_json(),
             "partitionColumns": list(partition_columns),
-            "configuration": {k.replace("__", "."): v for k, v in configuration.items()},
+            "configuration": dict(configuration or {}),
             "createdTime": 1_700_000_000_000,
         }
     }
@@ -60,9 +61,11 @@ class RawLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.next = 0
 
-    def create(self, *actions: dict[str, Any], **configuration: str) -> RawLog:
+    def create(
+        self, *actions: dict[str, Any], configuration: Mapping[str, str] | None = None
+    ) -> RawLog:
         """Version 0: protocol, metadata, and what else is given."""
-        return self.commit(PROTOCOL, metadata(**configuration), *actions)
+        return self.commit(PROTOCOL, metadata(configuration=configuration), *actions)
 
     def commit(self, *actions: dict[str, Any], version: int | None = None) -> RawLog:
         """The next version, or the given one."""

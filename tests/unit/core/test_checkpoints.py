@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, checkpoints
-from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA
+from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, file_rows
 from lakelog.core.errors import CorruptCheckpointError, UnsupportedFeatureError
 from lakelog.core.paths import checkpoint_name
 from support.manual_clock import ManualClock
@@ -33,6 +33,12 @@ def opened(log):
 
 def checkpoint_file(log, version):
     return log.folder / checkpoint_name(version)
+
+
+def checkpoint_of(snapshot):
+    found = snapshot.state.segment.checkpoint
+    assert found is not None
+    return found
 
 
 def files(snapshot):
@@ -79,7 +85,7 @@ others = st.one_of(
         names,
         st.booleans(),
     ),
-    st.just(metadata(delta__x="1")),
+    st.just(metadata(configuration={"delta.x": "1"})),
     st.just({"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}}),
     st.just({"commitInfo": {}}),
 )
@@ -100,7 +106,7 @@ def test_a_checkpoint_and_the_commits_after_it_give_what_the_commits_give(
     for version in range(at):
         log.path(version).unlink()
     fresh = opened(log).snapshot
-    assert fresh.state.segment.checkpoint.version == at
+    assert checkpoint_of(fresh).version == at
     assert everything(fresh) == expected
     shutil.rmtree(log.table)
 
@@ -178,7 +184,7 @@ def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
     log.commit(*(add(f"f{i}") for i in range(30)))
     before = listing(log)
     monkeypatch.setattr(checkpoints, "_ROWS", 10)
-    whole = checkpoints.file_rows
+    whole = file_rows
     calls = []
 
     def failing(batch):
@@ -196,7 +202,7 @@ def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
 def test_a_checkpoint_that_lacks_files_is_not_published(log, monkeypatch):
     log.commit(*(add(f"f{i}") for i in range(30)))
     before = listing(log)
-    whole = checkpoints.file_rows
+    whole = file_rows
     monkeypatch.setattr(checkpoints, "file_rows", lambda batch: whole(batch.slice(1)))
     with pytest.raises(CorruptCheckpointError, match="files instead of 31"):
         opened(log).checkpoint()
@@ -345,7 +351,7 @@ def test_a_checkpoint_in_parts_is_read_whole(log):
     checkpoint_file(log, 1).unlink()
     log.path(0).unlink()
     fresh = opened(log).snapshot
-    assert len(fresh.state.segment.checkpoint.files) == 3
+    assert len(checkpoint_of(fresh).files) == 3
     assert everything(fresh) == expected
 
 
@@ -447,7 +453,7 @@ def test_an_empty_table_can_be_checkpointed(tmp_path):
 
 def test_protocol_lists_and_metadata_survive(tmp_path):
     lists = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz", "appendOnly"]}
-    line = metadata(delta__appendOnly="true")
+    line = metadata(configuration={"delta.appendOnly": "true"})
     line["metaData"].update(
         name="n", description="d", format={"provider": "parquet", "options": {"o": "1"}}
     )

@@ -32,8 +32,11 @@ def test_every_kind_of_action_finds_its_place():
         {"future": {"x": 1}},
         {},
     )
+    assert commit.info is not None
     assert commit.info.txn_id == "x"
+    assert commit.protocol is not None
     assert commit.protocol.min_writer_version == 2
+    assert commit.metadata is not None
     assert commit.metadata.id == "table-1"
     assert commit.transactions["a"].version == 1
     assert commit.domains["d"].configuration == "{}"
@@ -106,7 +109,7 @@ def test_a_missing_commit_is_missing_and_not_damaged(tmp_path):
 def test_a_file_action_with_a_value_of_a_wrong_type_is_damaged(action):
     commit = parse(action)
     with pytest.raises(CorruptCommitError, match="malformed"):
-        (commit.added(), commit.removed())
+        _ = commit.added(), commit.removed()
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

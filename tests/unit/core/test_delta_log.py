@@ -7,6 +7,7 @@ import pytest
 
 from lakelog.core import DeltaLog
 from lakelog.core.commit_file import parse_commit
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import (
     CorruptCommitError,
     CorruptLogError,
@@ -52,9 +53,8 @@ class Counting(LocalLogStore):
 
 
 def counted(log):
-    found = opened(log)
-    found._store = Counting()
-    return found
+    store = Counting()
+    return DeltaLog(log.table, store, DeltaConf.of(None), ManualClock()), store
 
 
 def test_a_snapshot_says_what_the_log_says(log):
@@ -96,42 +96,42 @@ def test_transactions_expire_once_the_table_says_so(tmp_path):
         {"txn": {"appId": "old", "version": 1, "lastUpdated": old}},
         {"txn": {"appId": "new", "version": 1, "lastUpdated": new}},
         {"txn": {"appId": "unknown", "version": 1}},
-        delta__setTransactionRetentionDuration="interval 1 hour",
+        configuration={"delta.setTransactionRetentionDuration": "interval 1 hour"},
     )
     assert opened(log).snapshot.transactions == {"new": 1}
 
 
 def test_update_reads_only_what_is_new(log):
-    delta_log = counted(log)
+    delta_log, store = counted(log)
     first = delta_log.snapshot
     log.commit(add("b"))
-    delta_log.store.reads.clear()
-    delta_log.store.lists.clear()
+    store.reads.clear()
+    store.lists.clear()
     assert paths(delta_log.update()) == ["a", "b"]
-    assert delta_log.store.reads == [f"{v:020d}.json" for v in (1, 2)]
-    assert delta_log.store.lists == []
+    assert store.reads == [f"{v:020d}.json" for v in (1, 2)]
+    assert store.lists == []
     assert paths(first) == ["a"]
 
 
 def test_update_without_news_is_one_read_and_the_same_snapshot(log):
-    delta_log = counted(log)
+    delta_log, store = counted(log)
     first = delta_log.snapshot
-    delta_log.store.reads.clear()
+    store.reads.clear()
     assert delta_log.update() is first
-    assert delta_log.store.reads == [f"{1:020d}.json"]
+    assert store.reads == [f"{1:020d}.json"]
 
 
 def test_update_far_behind_lists_instead_of_probing(log):
-    delta_log = counted(log)
+    delta_log, store = counted(log)
     _ = delta_log.snapshot
     for index in range(30):
         log.commit(add(f"f{index}"))
-    delta_log.store.reads.clear()
-    delta_log.store.lists.clear()
+    store.reads.clear()
+    store.lists.clear()
     snapshot = delta_log.update()
     assert (snapshot.version, snapshot.num_files) == (30, 31)
-    assert len(delta_log.store.lists) == 1
-    assert len(delta_log.store.reads) == 30
+    assert len(store.lists) == 1
+    assert len(store.reads) == 30
 
 
 @pytest.mark.parametrize("new", [7, 8, 9, 16])
@@ -145,15 +145,15 @@ def test_update_finds_all_commits_whatever_their_number(log, new):
 
 
 def test_update_very_far_behind_uses_a_checkpoint(log):
-    delta_log = counted(log)
+    delta_log, store = counted(log)
     _ = delta_log.snapshot
     for index in range(120):
         log.commit(add(f"f{index}"))
     opened(log).checkpoint(118)
-    delta_log.store.reads.clear()
+    store.reads.clear()
     snapshot = delta_log.update()
     assert (snapshot.version, snapshot.num_files) == (120, 121)
-    assert len(delta_log.store.reads) < 20
+    assert len(store.reads) < 20
 
 
 def test_update_finds_a_gap(log):
@@ -193,13 +193,13 @@ def test_the_time_of_an_updated_snapshot_is_looked_up_when_asked_for(log):
 
 
 def test_a_commit_of_our_own_need_not_be_read_back(log):
-    delta_log = counted(log)
+    delta_log, store = counted(log)
     _ = delta_log.snapshot
-    delta_log.store.reads.clear()
+    store.reads.clear()
     for version in (3, 1):
         delta_log.after_commit(parse_commit(['{"add":{"path":"b","size":1}}'], version, "x"))
     assert paths(delta_log.snapshot) == ["a", "b"]
-    assert delta_log.store.reads == []
+    assert store.reads == []
 
 
 def test_an_older_version_can_be_read(log):

@@ -50,7 +50,9 @@ commits = st.lists(st.tuples(st.lists(keys, max_size=3), st.lists(keys, max_size
 
 def build(actions):
     """Commits, and the model: what a dict says is live and what is a tombstone."""
-    live, dead, made, size = {}, {}, [], 0
+    live: dict[tuple[str, str | None], int] = {}
+    dead: dict[tuple[str, str | None], int] = {}
+    made, size = [], 0
     for version, (adds, removes) in enumerate(actions):
         commit = Commit(version, f"{version}.json")
         for path, vector in removes:
@@ -182,8 +184,8 @@ def test_many_updates_do_not_make_many_chunks(monkeypatch):
 
 @given(st.lists(keys, max_size=6), st.lists(keys, max_size=6))
 def test_the_quick_way_to_leave_rows_out_agrees_with_comparing_all_keys(some, others):
-    base = files_from_json([row(*key, 1) for key in some])
-    gone = file_keys("/t", files_from_json([row(*key, 1) for key in others]))
+    base = files_from_json([row(path, vector, 1) for path, vector in some])
+    gone = file_keys("/t", files_from_json([row(path, vector, 1) for path, vector in others]))
     wanted = set(gone.to_pylist())
     kept = [key not in wanted for key in file_keys("/t", base).to_pylist()]
     assert rows_without("/t", base, gone).equals(base.filter(pa.array(kept, pa.bool_())))
@@ -191,7 +193,7 @@ def test_the_quick_way_to_leave_rows_out_agrees_with_comparing_all_keys(some, ot
 
 @given(st.lists(keys, max_size=6))
 def test_keys_are_equal_exactly_for_equal_files(some):
-    table = files_from_json([row(*key, 1) for key in some])
+    table = files_from_json([row(path, vector, 1) for path, vector in some])
     made = file_keys("/t", table).to_pylist()
     for (path, vector), key in zip(some, made, strict=True):
         for (other_path, other_vector), other in zip(some, made, strict=True):

@@ -141,8 +141,8 @@ def in_commit(path, times, since=None):
     extra = {}
     if since is not None:
         extra = {
-            "delta__inCommitTimestampEnablementVersion": str(since),
-            "delta__inCommitTimestampEnablementTimestamp": str(times[since]),
+            "delta.inCommitTimestampEnablementVersion": str(since),
+            "delta.inCommitTimestampEnablementTimestamp": str(times[since]),
         }
     lists = {"writerFeatures": ["inCommitTimestamp"]}
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, **lists}}
@@ -155,7 +155,7 @@ def in_commit(path, times, since=None):
             actions += [metadata()] if since else []
         if version == (since or 0):
             actions += [protocol] if since else []
-            actions += [metadata(delta__enableInCommitTimestamps="true", **extra)]
+            actions += [metadata(configuration={"delta.enableInCommitTimestamps": "true", **extra})]
         log.commit(*actions)
     for version, time in enumerate(times):
         log.touch(version, time if version < (since or 0) else T0 + 10**6)

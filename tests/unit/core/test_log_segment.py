@@ -41,6 +41,12 @@ def part(version, part, parts):
     return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
 
 
+def of(segment):
+    """The checkpoint of a segment that has one."""
+    assert segment.checkpoint is not None
+    return segment.checkpoint
+
+
 def versions(segment):
     return [int(status.name[:20]) for status in segment.commits]
 
@@ -60,7 +66,7 @@ def test_the_newest_checkpoint_and_the_commits_after_it_are_enough(log, hinted):
     if hinted:
         hint(log, 5)
     segment = find_segment(STORE, log.table)
-    assert segment.checkpoint.version == 5
+    assert of(segment).version == 5
     assert versions(segment) == [6, 7]
     assert (segment.hint is not None) == hinted
 
@@ -71,7 +77,7 @@ def test_a_checkpoint_newer_than_the_hint_is_found(log):
     put(log, checkpoint_name(5))
     hint(log, 2)
     segment = find_segment(STORE, log.table)
-    assert segment.checkpoint.version == 5
+    assert of(segment).version == 5
     assert segment.hint is None
 
 
@@ -80,7 +86,7 @@ def test_a_hint_that_points_at_nothing_is_survived(log):
     put(log, checkpoint_name(1))
     hint(log, 9)
     segment = find_segment(STORE, log.table)
-    assert (segment.version, segment.checkpoint.version) == (3, 1)
+    assert (segment.version, of(segment).version) == (3, 1)
 
 
 def test_a_hint_that_points_at_commits_without_a_checkpoint_is_survived(log):
@@ -103,7 +109,7 @@ def test_an_older_version_uses_an_older_checkpoint(log):
     put(log, checkpoint_name(5))
     hint(log, 5)
     segment = find_segment(STORE, log.table, 4)
-    assert (segment.version, segment.checkpoint.version, versions(segment)) == (4, 2, [3, 4])
+    assert (segment.version, of(segment).version, versions(segment)) == (4, 2, [3, 4])
 
 
 def test_an_empty_checkpoint_is_passed_over(log):
@@ -118,7 +124,7 @@ def test_a_multi_part_checkpoint_counts_when_it_is_complete(log):
     put(log, part(2, 3, 3))
     assert find_segment(STORE, log.table).checkpoint is None
     put(log, part(2, 2, 3))
-    found = find_segment(STORE, log.table).checkpoint
+    found = of(find_segment(STORE, log.table))
     assert [each.name for each in found.files] == [part(2, i, 3) for i in (1, 2, 3)]
     assert found.size_in_bytes == 3
 
@@ -137,9 +143,9 @@ def test_of_one_version_a_single_file_is_preferred_to_parts(log):
     put(log, part(2, 2, 2))
     put(log, checkpoint_name(2))
     segment = find_segment(STORE, log.table)
-    assert [each.name for each in segment.checkpoint.files] == [checkpoint_name(2)]
-    other = find_segment(STORE, log.table, rejected=[segment.checkpoint])
-    assert len(other.checkpoint.files) == 2
+    assert [each.name for each in of(segment).files] == [checkpoint_name(2)]
+    other = find_segment(STORE, log.table, rejected=[of(segment)])
+    assert len(of(other).files) == 2
 
 
 def test_a_rejected_checkpoint_is_not_used_again(log):
@@ -148,9 +154,9 @@ def test_a_rejected_checkpoint_is_not_used_again(log):
     put(log, checkpoint_name(5))
     hint(log, 5)
     first = find_segment(STORE, log.table)
-    second = find_segment(STORE, log.table, rejected=[first.checkpoint])
-    assert second.checkpoint.version == 2
-    third = find_segment(STORE, log.table, rejected=[first.checkpoint, second.checkpoint])
+    second = find_segment(STORE, log.table, rejected=[of(first)])
+    assert of(second).version == 2
+    third = find_segment(STORE, log.table, rejected=[of(first), of(second)])
     assert versions(third) == list(range(8))
 
 
