@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -321,4 +320,4 @@ def test_the_rows_of_a_wide_write_are_all_there(spark, table):
 
     found = DeltaTable(table).to_pyarrow_table()
     assert found.num_rows == 400_000
-    assert pa.compute.count_distinct(found["id"]).as_py() == 400_000
+    assert len(found["id"].unique()) == 400_000

@@ -154,8 +154,10 @@ class _Save:
         metrics = {
             "numFiles": len(adds),
             "numOutputBytes": sum(each.size for each in adds),
-            "numOutputRows": sum(each.num_records or 0 for each in adds),
         }
+        counts = [each.num_records for each in adds]
+        if None not in counts:  # the session may want no statistics
+            metrics["numOutputRows"] = sum(each or 0 for each in counts)
         if options.mode == "overwrite":
             metrics["numRemovedFiles"] = len(removed)
             metrics["numRemovedBytes"] = sum(each.size for each in removed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,8 @@ def _conf_in_one_call(spark: SparkSession) -> dict[str, str]:
     That is 15 ms for twenty keys, a fifth of a one-row write. The method behind it is private
     to PySpark, so the caller falls back on `getAll`.
     """
-    text = spark.conf._jconf.getAll().mkString(_SEPARATOR)
+    conf: Any = spark.conf
+    text = conf._jconf.getAll().mkString(_SEPARATOR)
     pairs = dict(each.split(_ARROW, 1) for each in text.split(_SEPARATOR))
     if not all(key.startswith("spark.") for key in pairs):
         raise ValueError("a value holds the separator")

@@ -9,11 +9,13 @@ are more the answer is dropped and the job runs as usual.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelog.spark._session import is_connect
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -37,6 +39,9 @@ _CHEAP_NODES = frozenset(
         "Range",
         "Union",
     ]
+)
+_CHEAP_CONNECT_NODES = frozenset(
+    ["CachedLocalRelation", "Limit", "LocalRelation", "Project", "Range", "ToDF"]
 )
 _NODE = re.compile(r"^[\s:|+\-]*(?:~\s*)?(\w+)", re.MULTILINE)
 
@@ -62,15 +67,16 @@ def _fetched(frame: DataFrame, most: int) -> pa.Table | None:
     return table if table.num_rows <= most else None
 
 
-def _cheap_nodes(frame: DataFrame) -> set[str]:
+def _cheap_nodes(frame: Any) -> set[str]:
     """The optimised plan's nodes, if they only project and filter rows from the driver.
 
-    PySpark has no public name for the optimised plan, and Connect none at all. Where it can't be
-    had the answer is empty, and the ordinary write follows: nothing but speed hangs on it.
+    PySpark has no public name for the plan. Where it can't be had the answer is empty, and the
+    ordinary write follows: nothing but speed hangs on it.
     """
-    if is_connect(frame):
-        return set()
     try:
+        if is_connect(frame):
+            nodes = {type(each).__name__ for each in _connect_plans(frame._plan)}
+            return nodes if nodes <= _CHEAP_CONNECT_NODES else set()
         plan = frame._jdf.queryExecution().optimizedPlan()
         nodes = set(_NODE.findall(plan.toString()))
         cheap = nodes <= _CHEAP_NODES and ("LogicalRDD" not in nodes or _from_driver(plan))
@@ -79,12 +85,19 @@ def _cheap_nodes(frame: DataFrame) -> set[str]:
     return nodes if cheap else set()
 
 
-def _from_driver(plan: object) -> bool:
+def _connect_plans(plan: Any) -> Iterator[Any]:
+    """A Connect client's plan and those below it; it knows nothing of what the server makes."""
+    while plan is not None:
+        yield plan
+        plan = plan._child
+
+
+def _from_driver(plan: Any) -> bool:
     """Whether every RDD below is a collection that the driver sent, as `createDataFrame` makes.
 
     Anything else, above all the batch of a stateful stream, may not be run in part.
     """
-    leaves = plan.collectLeaves()  # type: ignore[attr-defined]  # a JVM object
+    leaves = plan.collectLeaves()
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
         if leaf.nodeName() != "LogicalRDD":

@@ -11,7 +11,7 @@ from lakelog.spark._constraints import check_rule, table_rules, violation_in
 from lakelog.spark._errors import job_errors, lacks_pyarrow
 
 
-def fails(text, version=3):
+def fails(text: str, version: int | None = 3):
     with job_errors("/lake/t", version):
         raise RuntimeError(text)
 

@@ -4,12 +4,12 @@ import pytest
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark._options import WriteOptions, save_mode
+from lakelog.spark._options import SaveMode, WriteOptions, save_mode
 
 DYNAMIC = {"spark.sql.sources.partitionOverwriteMode": "DYNAMIC"}
 
 
-def read(options=None, *, mode="append", conf=None, partition_by=None):
+def read(options=None, *, mode: SaveMode = "append", conf=None, partition_by=None):
     return WriteOptions.of(mode, partition_by, options or {}, DeltaConf.of(conf))
 
 
