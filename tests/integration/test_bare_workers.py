@@ -91,9 +91,7 @@ def bare_python(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["classic", "connect"])
-def test_workers_without_lakelog_are_served_classic_only(
-    tmp_path: Path, bare_python: str, kind: str
-) -> None:
+def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, kind: str) -> None:
     script = tmp_path / "job.py"
     script.write_text(textwrap.dedent(JOB))
     # PySpark passes its own choice on to children; they are to make their own.

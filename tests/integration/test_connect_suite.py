@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.timeout(1500)
-def test_all_of_this_holds_on_spark_connect_classic_only() -> None:
+def test_all_of_this_holds_on_spark_connect() -> None:
     folder = Path(__file__).parent
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "SPARK_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.datasource import DataSourceReader
 
 import lakelog.spark as delta
 from lakelog.core.delta_log import DeltaLog
@@ -108,7 +109,8 @@ def test_filters_skip_files_by_partition_and_statistics(
     log = DeltaLog.for_table(path)
     doomed = [a for a in log.snapshot.files() if a.partition_values["p"] == "0"]
     doomed += log.snapshot.files("id >= 100 AND p = 1")
-    for add in doomed:
+    # Spark 4.0 tells Python sources nothing of filters; the rows must be right there too.
+    for add in doomed if hasattr(DataSourceReader, "pushFilters") else ():
         (tmp_path / "t" / add.path).unlink(missing_ok=True)
     df = source.read.format("lakelog").load(path)
     assert ids(df.where("p = 1 AND id < 50 AND s LIKE '4%'")) == [41, 43, 45, 47, 49]
