@@ -33,6 +33,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome, CommitStats, emit
+from lakelog.core.log_identity import still_there
 from lakelog.core.paths import commit_path, log_path
 from lakelog.core.winners import read_winner
 
@@ -49,8 +50,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitLoop"]
 
-FENCE_AGE_MS = 3_600_000
-"""A snapshot older than this may have been overtaken by log cleanup (retention is >= 1 hour)."""
+FENCE_AGE_MS = 60_000
+"""A snapshot older than this may be of a log that is gone: cleaned up, or the table made anew.
+
+A job of more than a minute does not feel the one request more."""
 
 _HALF_VISIBLE_TRIES = 10
 _READ_TRIES = 3
@@ -77,6 +80,7 @@ class CommitLoop:
         lock: LockChoice,
         read_at_ms: int,
         attempts: list[CommitStats],
+        read_info: CommitInfo | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         """Take everything that does not change between attempts.
@@ -91,6 +95,7 @@ class CommitLoop:
             lock: the lock that the caller holds, for the records.
             read_at_ms: when the transaction's snapshot was known to be current, epoch ms.
             attempts: gets one record an attempt.
+            read_info: the `commitInfo` of the version that was read, if known.
             backoff: the waits; only tests give their own.
         """
         self._store = store
@@ -103,6 +108,7 @@ class CommitLoop:
         self._lock = lock
         self._read_at_ms = read_at_ms
         self._attempts = attempts
+        self._read_info = read_info
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
         self.lock_wait = 0.0
         """Seconds that the caller waited for the lock."""
@@ -303,30 +309,29 @@ class CommitLoop:
             self._backoff.wait(0.005, at_most=self._limits.max_wait)
 
     def _fence(self, attempt: Attempt) -> None:
-        """Refuse to re-create a version that log cleanup removed.
+        """Refuse to go on behind a version that is no longer in the log.
 
         A writer that slept for days may find its version free because the table has long moved
-        on and the old commits are gone. Its predecessor then is gone too: cleanup removes the
+        on and the old commits are gone; one that took minutes, because the table was dropped and
+        made again. Its predecessor then is gone too, or is another commit: cleanup removes the
         oldest first and always leaves the newest.
         """
-        version = attempt.version
+        version, table = attempt.version, self._pending.table
         if version == 0 or self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
             return
-        path = commit_path(self._pending.table, version - 1)
         attempt.requests += 1
-        try:
-            next(iter(self._store.read(path)), None)
-        except FileNotFoundError:
-            raise ConcurrentWriteException(
-                f"[{ConcurrentWriteException.condition}] {self._pending.table}: this transaction "
-                f"read version {version - 1} more than an hour ago, and that commit is no longer "
-                "in the log: others have committed since and log cleanup removed it. Nothing was "
-                "committed. Read the table again and run the job again.",
-                table=self._pending.table,
-                version=None,
-                read_version=version - 1,
-                commit_info=None,
-            ) from None
+        if still_there(self._store, table, version - 1, self._read_info):
+            return
+        raise ConcurrentWriteException(
+            f"[{ConcurrentWriteException.condition}] {table}: the version {version - 1} that this "
+            "transaction read is no longer in the log: others have committed since and log "
+            "cleanup removed it, or the table was dropped and made again. Nothing was committed. "
+            "Read the table again and run the job again.",
+            table=table,
+            version=None,
+            read_version=version - 1,
+            commit_info=None,
+        )
 
     def _given_up(self, out_of_time: bool) -> Exception:
         if self._in_doubt is not None:

@@ -9,11 +9,13 @@ from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.commit_file import read_commit
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
+from lakelog.core.log_identity import still_there
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import normalize_table_uri
 from lakelog.core.protocol import check_readable
 from lakelog.core.replay import State, advance, load_state, read_commits
 from lakelog.core.snapshot import Snapshot
+from lakelog.logstores import Scope
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +34,9 @@ __all__ = ["DeltaLog"]
 _PROBES = 8
 # So far behind, a checkpoint is likely to be nearer than all the commits.
 _FAR_BEHIND = 100
+# Within so many seconds of seeing a commit in far storage, it is taken to be there still: a writer
+# that commits again and again would pay for a look each time. Near storage is always looked at.
+_TRUSTED_SECONDS = 1.0
 
 
 class DeltaLog:
@@ -48,6 +53,8 @@ class DeltaLog:
         self._conf = conf
         self._clock = clock
         self._snapshot: Snapshot | None = None
+        self._seen_at = 0.0
+        """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
         self._lock = threading.RLock()
 
     @classmethod
@@ -104,11 +111,16 @@ class DeltaLog:
         """
         with self._lock:
             if self._snapshot is None:
+                began = self._clock.monotonic()
                 self._snapshot = self._wrap(load_state(self._store, self._table))
+                self._seen_at = began
             return self._snapshot
 
     def update(self) -> Snapshot:
         """Read what was committed since, and nothing else; give the newest snapshot.
+
+        Where another table stands at the path by now, or log cleanup has removed the version that
+        was known, everything is read anew.
 
         Raises:
             TableNotFoundError: there is no table.
@@ -120,6 +132,10 @@ class DeltaLog:
             if known is None:
                 return self.snapshot
             commits = self._probe(known.version + 1)
+            # Looked at after the probe: what was read before belongs to the same log.
+            if not self._is_current(known, has_news=bool(commits)):
+                self._snapshot = None
+                return self.snapshot
             if not commits:
                 return known
             state = advance(known.state, commits)
@@ -127,6 +143,15 @@ class DeltaLog:
                 state = self._catch_up(state)
             self._snapshot = self._wrap(state, checked=known.state)
             return self._snapshot
+
+    def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
+        """Whether the known version is still in the log, so that what follows it is ours."""
+        now = self._clock.monotonic()
+        far = self._store.capabilities.exclusive_create == Scope.CLUSTER
+        if far and not has_news and now - self._seen_at < _TRUSTED_SECONDS:
+            return True
+        self._seen_at = now
+        return still_there(self._store, self._table, known.version, known.commit_info)
 
     def _probe(self, version: int) -> list[Commit]:
         """Read commits from `version` on until one is missing, or until listing is cheaper."""
@@ -160,11 +185,10 @@ class DeltaLog:
             known = self._snapshot
             if known is not None and known.version + 1 == commit.version:
                 self._snapshot = self._wrap(advance(known.state, [commit]), checked=known.state)
+                self._seen_at = self._clock.monotonic()
 
     def table_exists(self) -> bool:
         """Whether there is a table that can be read at all, of whatever features."""
-        if self._snapshot is not None:
-            return True
         try:
             return list_log(self._store, self._table).latest() is not None
         except (FileNotFoundError, NotADirectoryError):

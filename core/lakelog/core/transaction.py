@@ -362,6 +362,7 @@ class OptimisticTransaction:
             lock=self.lock_choice,
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,
+            read_info=self._snapshot.commit_info if self._snapshot else None,
         )
         began = log.clock.monotonic()
         with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):

@@ -50,6 +50,7 @@ class Writer:
         clock: ManualClock | None = None,
         conf: Mapping[str, str] | None = None,
         read_at_ms: int | None = None,
+        read_info: CommitInfo | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
         self.txn_id = str(uuid.uuid4())
@@ -85,6 +86,7 @@ class Writer:
             lock=LockChoice(LockKind.NONE, "test"),
             read_at_ms=self.clock.now_ms() if read_at_ms is None else read_at_ms,
             attempts=self.attempts,
+            read_info=read_info,
         )
 
     def run(self) -> int:
@@ -336,6 +338,7 @@ def test_a_writer_that_always_loses_stops_after_its_time(table: str) -> None:
 
 
 HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
 
 
 def test_a_version_that_log_cleanup_removed_is_not_made_again(table: str) -> None:
@@ -355,6 +358,18 @@ def test_a_writer_that_paused_for_an_hour_commits_where_nothing_was_cleaned(tabl
     writer = Writer(store, table, 0, clock=clock, read_at_ms=clock.now_ms() - HOUR_MS)
     assert writer.run() == 1
     assert writer.attempts[0].requests == 2
+
+
+def test_a_writer_does_not_go_on_behind_another_table_of_the_same_path(table: str) -> None:
+    store = new_table(table)
+    old = CommitInfo(operation="CREATE TABLE", txn_id="of the dropped table", timestamp=1)
+    clock = ManualClock()
+    writer = Writer(
+        store, table, 0, clock=clock, read_at_ms=clock.now_ms() - MINUTE_MS, read_info=old
+    )
+    with pytest.raises(ConcurrentWriteException, match="dropped and made again"):
+        writer.run()
+    assert read_winner(store, table, 1) is None
 
 
 def test_a_torn_commit_stops_writers_and_is_named(table: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.paths import checkpoint_name
-from lakelog.logstores import LocalLogStore, MemoryLogStore
+from lakelog.logstores import LocalLogStore, MemoryLogStore, Scope
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, SCHEMA, RawLog, add, metadata, remove
 
@@ -108,17 +109,80 @@ def test_update_reads_only_what_is_new(log):
     store.reads.clear()
     store.lists.clear()
     assert paths(delta_log.update()) == ["a", "b"]
-    assert store.reads == [f"{v:020d}.json" for v in (1, 2)]
+    assert store.reads == [f"{v:020d}.json" for v in (1, 2, 0)]
     assert store.lists == []
     assert paths(first) == ["a"]
 
 
-def test_update_without_news_is_one_read_and_the_same_snapshot(log):
+def test_update_without_news_looks_for_the_next_version_and_at_the_known_one(log):
     delta_log, store = counted(log)
     first = delta_log.snapshot
     store.reads.clear()
     assert delta_log.update() is first
+    assert store.reads == [f"{v:020d}.json" for v in (1, 0)]
+
+
+class Far(Counting):
+    """Storage where every request is a journey."""
+
+    capabilities = replace(LocalLogStore.capabilities.fget(None), exclusive_create=Scope.CLUSTER)
+
+
+def test_update_on_far_storage_trusts_for_a_second_what_it_saw(log):
+    store, clock = Far(), ManualClock()
+    delta_log = DeltaLog(log.table, store, DeltaConf.of(None), clock)
+    first = delta_log.snapshot
+    store.reads.clear()
+    assert delta_log.update() is first
     assert store.reads == [f"{1:020d}.json"]
+    clock.advance(2)
+    assert delta_log.update() is first
+    assert store.reads == [f"{v:020d}.json" for v in (1, 1, 0)]
+
+
+def remade(log, *files):
+    """The same path, with another table."""
+    for path in log.folder.iterdir():
+        path.unlink()
+    log.next = 0
+    for version, file in enumerate(files):
+        info = {"commitInfo": {"timestamp": 5, "txnId": f"new-{version}"}}
+        heads = [PROTOCOL, metadata(table_id="table-2")] if version == 0 else []
+        log.commit(info, *heads, add(file))
+
+
+@pytest.mark.parametrize("files", ["z", "yz", "xyz", "wxyz", "vwxyz"])
+def test_update_notices_that_the_table_was_dropped_and_made_again(log, files):
+    for version, file in enumerate("bc", 1):
+        log.commit({"commitInfo": {"timestamp": 5, "txnId": f"old-{version}"}}, add(file))
+    delta_log = opened(log)
+    assert paths(delta_log.snapshot) == ["a", "b", "c"]
+    remade(log, *files)
+    snapshot = delta_log.update()
+    assert (snapshot.version, paths(snapshot)) == (len(files) - 1, list(files))
+    assert snapshot.metadata.id == "table-2"
+
+
+def test_update_notices_that_the_table_was_dropped(log):
+    delta_log = opened(log)
+    assert delta_log.snapshot.version == 0
+    remade(log)
+    assert not delta_log.table_exists()
+    with pytest.raises(TableNotFoundError):
+        delta_log.update()
+    assert delta_log.start_transaction().read_version == -1
+
+
+def test_update_after_log_cleanup_does_not_take_an_old_version_for_the_newest(log):
+    stale = opened(log)
+    assert stale.snapshot.version == 0
+    for index in range(12):
+        log.commit(add(f"f{index}"))
+    opened(log).checkpoint(10)
+    for version in range(10):
+        log.path(version).unlink()
+    assert stale.update().version == 12
+    assert stale.start_transaction().read_version == 12
 
 
 def test_update_far_behind_lists_instead_of_probing(log):
@@ -131,7 +195,7 @@ def test_update_far_behind_lists_instead_of_probing(log):
     snapshot = delta_log.update()
     assert (snapshot.version, snapshot.num_files) == (30, 31)
     assert len(store.lists) == 1
-    assert len(store.reads) == 30
+    assert len(store.reads) == 1 + 30  # the known version is looked at, too
 
 
 @pytest.mark.parametrize("new", [7, 8, 9, 16])
