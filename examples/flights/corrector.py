@@ -9,6 +9,7 @@ replacement shows in the history, and is replaced by the next round.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from child import Child
@@ -41,12 +42,12 @@ def main() -> None:
             .replaceWhere(f"month = {month}")
             .option("userMetadata", f"{child.name}: month {month} as it should be")
         )
-        version = child.again_until_committed(lambda job=job: job.save(settings.table))
+        version = child.again_until_committed(partial(job.save, settings.table))
         child.say("committed", version=version, month=month)
         while len(seen) < len(PARTS):
             time.sleep(0.1)
             seen = _deliveries(spark, settings.table, deliveries)
-        if max(seen) < version:
+        if version is None or max(seen) < version:
             break
         child.say("waiting", month=month)
     child.say("done")

@@ -27,6 +27,7 @@ class _Row:
     total: int = 0
     refused: int = 0
     last: str = ""
+    last_seen: int = -1
     finished: bool = False
 
 
@@ -120,14 +121,16 @@ def _apply(row: _Row, message: dict[str, Any]) -> str:
     if what == "committed":
         row.done += 1
         row.last = f"version {message['version']}"
-        return f"[green]committed[/] version {message['version']:>2}: {_what(message)}"
+        return f"[green]committed[/] version {message['version']!s:>2}: {_what(message)}"
     if what == "refused":
         row.refused += 1
         return f"[yellow]refused[/], runs again: {message['error']}"
     if what == "saw":
+        news = row.last_seen != message["version"]
+        row.last_seen = message["version"]
         row.state = f"sees {message['rows']:>7,} rows in {message['months']:>2} months"
         row.last = f"version {message['version']}, {message['reads']} reads"
-        return f"[cyan]saw[/] version {message['version']:>2}: {message['rows']:>7,} rows"
+        return f"[cyan]saw[/] version {row.last_seen:>2}: {message['rows']:,} rows" if news else ""
     if what == "analysing":
         row.state = "asks the finished table"
         return ""

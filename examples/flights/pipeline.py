@@ -31,6 +31,7 @@ _SESSION = {
 def start_session(settings: Settings, name: str) -> SparkSession:
     """A session of its own, with the user's confs; commits leave events in a file."""
     from pyspark.sql import SparkSession
+    from pyspark.sql import functions as f
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -46,7 +47,10 @@ def start_session(settings: Settings, name: str) -> SparkSession:
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    # A first job loads most of Spark; without it the processes would not meet at the start.
+    spark.range(100).groupBy((f.col("id") % 3).alias("id")).count().collect()
+    return spark
 
 
 def wide(spark: SparkSession, settings: Settings, flights: Path) -> DataFrame:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.padding import Padding
 from rich.table import Table
 from settings import MONTH_NAMES
 
@@ -28,6 +30,7 @@ def load_events(settings: Settings) -> list[dict[str, Any]]:
 
 
 def section(console: Console, title: str, text: str = "") -> None:
+    """A heading."""
     console.print()
     console.rule(f"[bold]{title}[/]", align="left", style="dim")
     if text:
@@ -36,7 +39,7 @@ def section(console: Console, title: str, text: str = "") -> None:
 
 def _table(*columns: str) -> Table:
     """A plain table; a column whose name starts with `>` is one of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for each in columns:
         right = each.startswith(">")
         table.add_column(each.lstrip(">"), justify="right" if right else "left", no_wrap=True)
@@ -44,8 +47,12 @@ def _table(*columns: str) -> Table:
 
 
 def show_history(console: Console, history: list[dict[str, Any]]) -> None:
-    section(console, "History", "DeltaTable.forPath(spark, path).history()")
-    table = _table(">version", ">after", "operation", "who and what", ">rows", ">files", ">read at")
+    section(
+        console,
+        "History",
+        "DeltaTable.forPath(spark, path).history(); read at: the version that the writer had seen",
+    )
+    table = _table(">version", ">after", "mode", "who and what", ">rows", ">files", ">read at")
     first = history[0]["time"]
     for each in history:
         metrics, mode = each["metrics"] or {}, each["parameters"].get("mode", "")
@@ -53,7 +60,7 @@ def show_history(console: Console, history: list[dict[str, Any]]) -> None:
         table.add_row(
             str(each["version"]),
             f"{each['time'] - first:.1f} s",
-            f"{each['operation']} {mode}",
+            mode or each["operation"],
             each["who"] or "",
             f"{int(metrics.get('numOutputRows', 0)):,}",
             f"+{metrics.get('numFiles')}"
@@ -61,7 +68,7 @@ def show_history(console: Console, history: list[dict[str, Any]]) -> None:
             "" if each["read_version"] is None else str(each["read_version"]),
             style="yellow" if overwrite else None,
         )
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
 
 
 def show_events(console: Console, events: list[dict[str, Any]], settings: Settings) -> None:
@@ -82,7 +89,7 @@ def show_events(console: Console, events: list[dict[str, Any]], settings: Settin
             _median(e["write_ms"] for e in mine),
             _median(e["check_ms"] for e in mine if e["winners"]),
         )
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
     reasons = sorted({f"lock {e['lock']}: {e['lock_reason']}" for e in events})
     for each in reasons:
         console.print(f"  [dim]{each}[/]", highlight=False)
@@ -104,18 +111,20 @@ def _show_meetings(console: Console, events: list[dict[str, Any]]) -> None:
         table.add_row(
             str(each["version"]),
             each["who"],
-            f"{winner} (version {each.get('winner_version', '?')})",
-            "[green]rebased[/]: nothing of theirs mattered"
+            f"{winner}",
+            "[green]rebased[/]: nothing that it read had changed"
             if rebased
-            else f"[yellow]{_short(each.get('error'))}[/]: ran again",
+            else f"[yellow]{_condition(each.get('error'))}[/]: ran again",
         )
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
     if len(met) > _MOST_MEETINGS:
         console.print(f"  [dim]… and {len(met) - _MOST_MEETINGS} more[/]")
 
 
-def _short(error: str | None) -> str:
-    return (error or "refused").split(":")[0].split(".")[-1]
+def _condition(error: str | None) -> str:
+    """`DELTA_CONCURRENT_APPEND`, of a message that begins with it in brackets."""
+    found = re.match(r"\[(\w+)\]", error or "")
+    return found[1] if found else "refused"
 
 
 def _median(values: Any) -> str:
@@ -146,7 +155,7 @@ def show_counts(
             f"{found[1][1]:,}",
             "[green]=[/]" if same else "[bold red]≠[/]",
         )
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
     return wrong
 
 
@@ -155,12 +164,12 @@ def show_answers(console: Console, answers: dict[str, list[list[Any]]]) -> None:
     table = _table("airline", ">flights", ">minutes late on arrival", ">more than 30 min")
     for airline, flights, late, share in answers["carriers"]:
         table.add_row(airline, f"{flights:,}", _number(late), f"{_number(share)} %")
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
     section(console, "Is it the weather?", "the hour's weather at the airport of departure")
     table = _table("weather", ">flights", ">minutes late at departure", ">cancelled")
     for weather, flights, late, share in answers["weather"]:
         table.add_row(weather, f"{flights:,}", _number(late), f"{_number(share)} %")
-    console.print(table)
+    console.print(Padding(table, (1, 2)))
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from settings import PARTS
 
@@ -58,7 +58,6 @@ def prepare(settings: Settings) -> dict[str, int]:
             "rows": len(flights),
             "miles": int(flights.distance.sum()),
             "parts": [int((delivered.day.map(part_of) == part).sum()) for part in PARTS],
-            "corrected_parts": [int((flights.day.map(part_of) == part).sum()) for part in PARTS],
         }
     text = json.dumps(expected, indent=1)
     (settings.source / "expected.json").write_text(text, encoding="utf-8")
@@ -70,7 +69,7 @@ def part_of(day: int) -> int:
     return 1 if day <= 15 else 2
 
 
-def expectation(settings: Settings) -> dict[int, dict[str, int]]:
+def expectation(settings: Settings) -> dict[int, dict[str, Any]]:
     """Month -> `rows`, `miles`, and `parts`: the rows of each delivery."""
     text = (settings.source / "expected.json").read_text(encoding="utf-8")
     return {int(month): values for month, values in json.loads(text).items()}
@@ -96,7 +95,7 @@ def _write(frame: pd.DataFrame, settings: Settings, name: str) -> None:
     import pyarrow.parquet as pq
 
     frame = frame.reset_index(drop=True)
-    for column in frame.columns.intersection(_INTEGERS):
+    for column in frame.columns.intersection(list(_INTEGERS)):
         frame[column] = frame[column].astype("Int32")
     if "time_hour" in frame:
         frame["time_hour"] = pd.to_datetime(frame["time_hour"], utc=True)

