@@ -72,7 +72,8 @@ def numbers(start: int, count: int = 5) -> pa.Table:
     """Rows of which only the number matters."""
     ids = list(range(start, start + count))
     names = [f"row {n}" for n in ids]
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": names, "p": [n % 2 for n in ids]})
+    parity = pa.array([n % 2 for n in ids], pa.int32())
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": names, "p": parity})
 
 
 def _every_type() -> pa.Table:
