@@ -1,0 +1,52 @@
+"""What the documents point at exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = sorted(
+    {
+        str(page.relative_to(REPOSITORY))
+        for pattern in ("*.md", "docs/**/*.md", "[!.]*/*.md")
+        for page in REPOSITORY.glob(pattern)
+    }
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+def _text(page: str) -> str:
+    return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_of_the_page_leads_to_a_file(page: str) -> None:
+    folder = (REPOSITORY / page).parent
+    prose = re.sub(r"```.*?```", "", _text(page), flags=re.DOTALL)
+    targets = [t.split("#")[0] for t in LINK.findall(prose) if "://" not in t]
+    assert [t for t in targets if t and not (folder / t).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_python_block_of_the_page_is_python(page: str) -> None:
+    for _, code in CODE.findall(_text(page)):
+        ast.parse(textwrap.dedent(code), page)
+
+
+def test_the_make_targets_that_the_documents_name_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
+    spoken = r"(?:`|^)make ([a-z-]+)"
+    named = {t for page in PAGES for t in re.findall(spoken, _text(page), re.MULTILINE)}
+    assert named
+    assert named <= targets
+
+
+def test_make_help_lists_every_target_that_a_reader_is_told_of() -> None:
+    listed = set(re.findall(r"^([a-z-]+):.*## \S", _text("Makefile"), re.MULTILINE))
+    assert {"help", "demo", "test", "check", "check-matrix", "bench", "clean"} <= listed
