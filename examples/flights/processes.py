@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).resolve().parent
 _SILENCE = 180
 """Seconds after which a process that says nothing counts as stuck."""
-_LAST_LINES = 15
+_LAST_LINES = 30
+"""A Python traceback and, above it, what the JVM said; its frames are left out."""
 
 
 class ChildError(Exception):
@@ -107,6 +108,7 @@ class Team:
     def _last_lines(self, name: str) -> str:
         path = self.log_of(name)
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = [line for line in lines if not line.startswith("\tat ")]
         shown = "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])
         return f"last lines of {path}:\n{shown}" if shown else f"{path} is empty"
 
