@@ -38,7 +38,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 _MANY_SLASHES = re.compile(r"/{2,}")
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^/]*")
 
-# What `java.net.URI` leaves bare in a path, so that our spelling of a file equals that of Spark.
+# The ASCII that `java.net.URI` leaves bare in a path, so that Spark and we spell a file alike.
 _BARE = "/!$&'()*+,;=:@~-._"
 
 
@@ -198,12 +198,10 @@ def canonical_path(table: str, add_path: str) -> str:
 def encode_path(path: str) -> str:
     """Spell a path of the file system, relative to the table, as the `path` of an action.
 
-    The inverse of the decoding in `data_path`; the same text that Spark writes.
+    The inverse of the decoding in `data_path`. Spark would leave letters beyond ASCII as they
+    are; here they are encoded too, because deltalake compares the paths of its removes, which it
+    encodes, with those of the adds as text.
     """
-    quoted = "".join(
-        c if ord(c) > 0xA0 and not c.isspace() else quote(c, safe=_BARE, errors="strict")
-        for c in path
-    )
-    first, slash, rest = quoted.partition("/")
+    first, slash, rest = quote(path, safe=_BARE, errors="strict").partition("/")
     # A reader would take `a:b/part` for a URI of scheme `a`.
     return first.replace(":", "%3A") + slash + rest

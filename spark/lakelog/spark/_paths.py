@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-
-from lakelog.core.paths import encode_path
+from urllib.parse import quote
 
 __all__ = ["file_path_uri", "glob_escaped", "hadoop_path", "quoted"]
 
+# What `java.net.URI` leaves bare in a path: these, and letters beyond ASCII.
+_BARE = "/!$&'()*+,;=:@~-._"
+_LAST_CONTROL = 0xA0
 _GLOB = re.compile(r"[\\\[\]{}*?]")
 _AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:(?://[^/]*)?)(.*)", re.DOTALL)
 
@@ -33,7 +35,13 @@ def file_path_uri(path: str) -> str:
     match = _AUTHORITY.fullmatch(hadoop_path(path))
     if match is None:  # every storage path is absolute or has a scheme
         raise ValueError(f"{path!r} is no absolute path")
-    return match[1] + encode_path(match[2])
+    return match[1] + _java_encoded(match[2])
+
+
+def _java_encoded(path: str) -> str:
+    return "".join(
+        c if ord(c) > _LAST_CONTROL and not c.isspace() else quote(c, safe=_BARE) for c in path
+    )
 
 
 def quoted(name: str) -> str:

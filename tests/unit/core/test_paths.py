@@ -144,13 +144,13 @@ def test_two_spellings_of_one_file_are_equal(spelling):
         ("a b", "a%20b"),
         ("p=a%20b/f", "p=a%2520b/f"),
         ("p={[?#]}/f", "p=%7B%5B%3F%23%5D%7D/f"),
-        ("é=+*()!'/f", "é=+*()!'/f"),
+        ("é=+*()!'/f", "%C3%A9=+*()!'/f"),
         ("a:b/c:d", "a%3Ab/c:d"),
         ('"<>\\^`|', "%22%3C%3E%5C%5E%60%7C"),
         ("\u00a0\u2003\x01", "%C2%A0%E2%80%83%01"),
     ],
 )
-def test_paths_are_encoded_as_spark_does(path, encoded):
+def test_paths_are_encoded_as_spark_does_and_beyond_ascii_as_deltalake_does(path, encoded):
     assert encode_path(path) == encoded
 
 
