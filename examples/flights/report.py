@@ -68,7 +68,7 @@ def show_history(console: Console, history: list[dict[str, Any]]) -> None:
             "" if each["read_version"] is None else str(each["read_version"]),
             style="yellow" if overwrite else None,
         )
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
 
 
 def show_events(console: Console, events: list[dict[str, Any]], settings: Settings) -> None:
@@ -89,7 +89,7 @@ def show_events(console: Console, events: list[dict[str, Any]], settings: Settin
             _median(e["write_ms"] for e in mine),
             _median(e["check_ms"] for e in mine if e["winners"]),
         )
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
     reasons = sorted({f"lock {e['lock']}: {e['lock_reason']}" for e in events})
     for each in reasons:
         console.print(f"  [dim]{each}[/]", highlight=False)
@@ -116,7 +116,7 @@ def _show_meetings(console: Console, events: list[dict[str, Any]]) -> None:
             if rebased
             else f"[yellow]{_condition(each.get('error'))}[/]: ran again",
         )
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
     if len(met) > _MOST_MEETINGS:
         console.print(f"  [dim]… and {len(met) - _MOST_MEETINGS} more[/]")
 
@@ -155,7 +155,7 @@ def show_counts(
             f"{found[1][1]:,}",
             "[green]=[/]" if same else "[bold red]≠[/]",
         )
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
     return wrong
 
 
@@ -164,12 +164,12 @@ def show_answers(console: Console, answers: dict[str, list[list[Any]]]) -> None:
     table = _table("airline", ">flights", ">minutes late on arrival", ">more than 30 min")
     for airline, flights, late, share in answers["carriers"]:
         table.add_row(airline, f"{flights:,}", _number(late), f"{_number(share)} %")
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
     section(console, "Is it the weather?", "the hour's weather at the airport of departure")
     table = _table("weather", ">flights", ">minutes late at departure", ">cancelled")
     for weather, flights, late, share in answers["weather"]:
         table.add_row(weather, f"{flights:,}", _number(late), f"{_number(share)} %")
-    console.print(Padding(table, (1, 2)))
+    console.print(Padding(table, (1, 2), expand=False))
 
 
 def _number(value: float | None) -> str:
