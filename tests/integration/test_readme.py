@@ -37,9 +37,7 @@ def _paste_twice(page: str, folder: Path) -> str:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_classic_only_the_code_of_the_page_runs_as_pasted_and_once_more(
-    page: str, tmp_path: Path
-) -> None:
+def test_the_code_of_the_page_runs_as_pasted_and_once_more(page: str, tmp_path: Path) -> None:
     shown = _paste_twice(page, tmp_path)
     assert re.search(r"\|\s*1\|\s*UA\|\s*3\.5\|", shown), "the rows that it shows"
 

@@ -246,7 +246,8 @@ def test_merge_schema_adds_columns_nested_ones_too(spark, table):
 
     write(wider).mode("append").option("mergeSchema", True).save(table)
 
-    assert rows(table) == [
+    # Not by deltalake: it reads files with fewer nested fields only on newer versions of pyarrow.
+    assert DeltaLog.for_table(table).snapshot.to_arrow().sort_by("id").to_pylist() == [
         {"id": 1, "s": {"a": 1, "b": None}, "extra": None},
         {"id": 2, "s": {"a": 2, "b": "x"}, "extra": True},
     ]
