@@ -177,7 +177,7 @@ def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
         case "metaData":
             commit.metadata = Metadata.from_json_value(value)
         case "protocol":
-            commit.protocol = Protocol.from_json_value(value)
+            commit.protocol = _numbered(Protocol.from_json_value(value))
         case "domainMetadata":
             domain = DomainMetadata.from_json_value(value)
             commit.domains[domain.domain] = domain
@@ -187,6 +187,13 @@ def _checked(value: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(value["path"], str):
         raise TypeError("its path is no text")
     return value
+
+
+def _numbered(protocol: Protocol) -> Protocol:
+    versions = (protocol.min_reader_version, protocol.min_writer_version)
+    if not all(isinstance(each, int) for each in versions):
+        raise TypeError("its versions are no numbers")
+    return protocol
 
 
 def _cut(line: str) -> str:

@@ -219,6 +219,10 @@ class DeltaLog:
             from lakelog.core.history import version_at
 
             version = version_at(self.update(), timestamp)
+        if not isinstance(version, int):
+            raise DeltaAnalysisError(
+                f"{version!r} is no version of {self._table}: give an int", table=self._table
+            )
         known = self._snapshot
         if known is not None and known.version == version:
             return known

@@ -44,8 +44,9 @@ def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
     mask = _spelled(paths)
     if mask is not None:
         # Decoding is slow, and most rows are out at a glance: a file's name is rarely escaped.
-        last = pc.replace_substring_regex(keys, r"(?s)^.*/", "")
-        last = pc.replace_substring_regex(last, r"(?s)\x00.*$", "")
+        # The vector goes first: its id may hold slashes, too.
+        last = pc.replace_substring_regex(keys, r"(?s)\x00.*$", "")
+        last = pc.replace_substring_regex(last, r"(?s)^.*/", "")
         names = pc.replace_substring_regex(paths, r"(?s)^.*/", "")
         near = pc.or_(_in(names, last), pc.match_substring(names, "%"))
         paths = _canonical(table, paths, pc.and_(mask, near))

@@ -194,7 +194,7 @@ def parse_timestamp(value: int | str | datetime) -> int:
     """Milliseconds since the epoch of a time in any of its forms.
 
     Raises:
-        DeltaAnalysisError: the text is no ISO 8601 date or time.
+        DeltaAnalysisError: the text is no ISO 8601 date or time, or the value none of the three.
     """
     if isinstance(value, int):
         return value
@@ -208,6 +208,10 @@ def parse_timestamp(value: int | str | datetime) -> int:
                 f"{value!r} is no time: write it as 2026-01-31, 2026-01-31 12:00:00 or "
                 "2026-01-31T12:00:00.000Z"
             ) from None
+    if not isinstance(value, datetime):
+        raise DeltaAnalysisError(
+            f"{value!r} is no time: give epoch milliseconds as int, a datetime, or ISO 8601 text"
+        )
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - _EPOCH) // timedelta(milliseconds=1)

@@ -77,6 +77,8 @@ def read_file_actions(kind: str, lines: Sequence[str]) -> pa.Table | None:
         parsed = pj.read_json(source, read_options=block, parse_options=options)
     except (pa.ArrowException, UnicodeEncodeError):
         return None
+    if any(map(_has_ragged_tags, parsed.column(0).chunks)):
+        return None
     target = FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA
     batches = [_batch(chunk, target) for chunk in parsed.column(0).chunks]
     rows = pa.Table.from_batches(batches, schema=target)
@@ -97,6 +99,15 @@ def _schema(kind: str, line: str) -> pa.Schema | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     return pa.schema([(kind, pa.struct({**_FIELDS[kind], **maps}.items()))])
+
+
+def _has_ragged_tags(actions: pa.StructArray) -> bool:
+    """Whether a row lacks a tag that the first one has: a struct can't tell that from null."""
+    index = actions.type.get_field_index("tags")
+    if index < 0:
+        return False
+    tags = actions.field(index)
+    return any(tag.null_count > tags.null_count for tag in tags.flatten())
 
 
 def _batch(actions: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:

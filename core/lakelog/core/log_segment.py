@@ -12,6 +12,7 @@ of subfolders, empty checkpoints and multi-part checkpoints with a part missing 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import (
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from lakelog.logstores._contract import FileStatus, LogStore
+
+# A stray name, such as 20240131120000.json, makes a gap of billions.
+_SHOWN_MISSING = 10_000
 
 __all__ = ["CheckpointFiles", "Listing", "LogSegment", "find_segment", "list_log"]
 
@@ -206,7 +210,7 @@ def _segment(
 ) -> LogSegment:
     checkpoint = _newest(listing, rejected)
     first = 0 if checkpoint is None else checkpoint.version + 1
-    missing = [v for v in range(first, version + 1) if v not in listing.commits]
+    missing = _missing(listing.commits, first, version)
     if missing:
         raise _gap(store, table, listing, version, checkpoint, missing)
     commits = tuple(listing.commits[v] for v in range(first, version + 1))
@@ -215,6 +219,14 @@ def _segment(
         assert checkpoint is not None  # `commits` would hold the version otherwise
         last = checkpoint.files[0]
     return LogSegment(table, version, checkpoint, commits, last)
+
+
+def _missing(commits: Collection[int], first: int, last: int) -> list[int]:
+    """The versions that are not there: up to `_SHOWN_MISSING` from below, and the highest."""
+    found = list(islice((v for v in range(first, last + 1) if v not in commits), _SHOWN_MISSING))
+    if len(found) == _SHOWN_MISSING:
+        found.append(next(v for v in range(last, first, -1) if v not in commits))
+    return found
 
 
 def _gap(

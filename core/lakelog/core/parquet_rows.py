@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
+from lakelog.core.arrow_leaves import leaves
 from lakelog.core.file_table import files_from_json
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
@@ -85,11 +86,14 @@ def matching_row_groups(
     from lakelog.core.pruning import keep_files
 
     names = {field.name.lower(): field for field in schema}
+    # By position: a dotted path may be that of a field in a struct, or of a name with a dot.
+    paths = [leaf.path for leaf in leaves(metadata.schema.to_arrow_schema())]
+    columns = [names.get(path[0].lower()) if len(path) == 1 else None for path in paths]
     groups = [
         {
             "path": str(i),
             "partitionValues": partition_values,
-            "stats": _stats(metadata.row_group(i), names),
+            "stats": _stats(metadata.row_group(i), columns),
         }
         for i in range(metadata.num_row_groups)
     ]
@@ -97,15 +101,13 @@ def matching_row_groups(
     return [index for index, keep in enumerate(kept.to_pylist()) if keep]
 
 
-def _stats(group: Any, names: dict[str, StructField]) -> str:
-    """The statistics of a row group, in the form of `add.stats`."""
+def _stats(group: Any, columns: Sequence[StructField | None]) -> str:
+    """The statistics of a row group, in the form of `add.stats`; of these columns of the table."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for position in range(group.num_columns):
-        column = group.column(position)
-        field = names.get(column.path_in_schema.lower())
-        found = column.statistics
+    for position, field in enumerate(columns):
+        found = None if field is None else group.column(position).statistics
         if field is None or found is None or not isinstance(field.data_type, PrimitiveType):
             continue
         if found.has_null_count:

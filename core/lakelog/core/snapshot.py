@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.errors import CorruptLogError
+from lakelog.core.errors import CorruptLogError, LogGapError
 from lakelog.core.file_table import to_add_files
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import commit_path
@@ -83,8 +83,18 @@ class Snapshot:
             return info.in_commit_timestamp
         if self._state.timestamp is not None:
             return self._state.timestamp
-        found = list_log(self._store, self._table, self.version, self.version)
-        return found.commits[self.version].modification_time
+        found = list_log(self._store, self._table, self.version, self.version).commits
+        if self.version not in found:
+            path = commit_path(self._table, self.version)
+            raise LogGapError(
+                f"the commit {path} is gone, and with it the time of version {self.version} of "
+                f"{self._table}. Open the table again.",
+                table=self._table,
+                path=path,
+                version=self.version,
+                missing=[self.version],
+            )
+        return found[self.version].modification_time
 
     @property
     def metadata(self) -> Metadata:

@@ -232,3 +232,17 @@ def test_a_large_commit_keeps_its_small_actions(few_lines_are_many):
     assert commit.metadata is not None
     assert commit.added()["path"].to_pylist() == ["a", "b"]
     assert commit.removed()["path"].to_pylist() == ["c"]
+
+
+def test_tags_that_only_some_files_have_are_not_given_to_the_others_as_nulls():
+    lines = [json.dumps(add("a", tags={"x": "1", "y": "2"})), json.dumps(add("b", tags={"x": "1"}))]
+    assert read_file_actions("add", lines) is None
+    commit = parse_commit(lines * commit_file._MANY_LINES, 7, "/t/7.json")
+    assert commit.added()["tags"][1].as_py() == [("x", "1")]
+
+
+@pytest.mark.parametrize("version", ['"1"', "null", "1.5", "[1]"])
+def test_a_protocol_whose_versions_are_no_numbers_is_malformed(version):
+    line = f'{{"protocol":{{"minReaderVersion":{version},"minWriterVersion":2}}}}'
+    with pytest.raises(CorruptCommitError, match="malformed protocol action"):
+        parse_commit([line], 7, "/t/7.json")

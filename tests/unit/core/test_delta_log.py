@@ -277,6 +277,22 @@ def test_an_older_version_can_be_read(log):
     assert delta_log.snapshot_at(2) is not None
 
 
+@pytest.mark.parametrize("kwargs", [{"version": "1"}, {"timestamp": 1.5}, {"timestamp": b"x"}])
+def test_time_travel_to_what_is_no_version_and_no_time_is_refused(log, kwargs):
+    with pytest.raises(DeltaAnalysisError, match=r"is no (version|time)"):
+        opened(log).snapshot_at(**kwargs)
+
+
+def test_the_time_of_a_version_whose_commit_is_gone_is_an_error(log):
+    delta_log = opened(log)
+    _ = delta_log.snapshot
+    log.commit(add("b"))
+    snapshot = delta_log.update()
+    log.path(1).unlink()
+    with pytest.raises(LogGapError, match="is gone"):
+        _ = snapshot.timestamp
+
+
 def test_a_version_that_does_not_exist_is_not_found(log):
     with pytest.raises(VersionNotFoundError, match="versions 0 to 0 can be read"):
         opened(log).snapshot_at(1)

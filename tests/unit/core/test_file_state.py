@@ -22,6 +22,8 @@ PATHS = {
     "p=1/d%20e": "p=1/d e",
     "p=1/d e": "p=1/d e",
     "p%3D1/d%20e": "p=1/d e",
+    "p=1/f": "p=1/f",
+    "p%3D1/f": "p=1/f",
     "/x/y": "/x/y",
     "file:/x/y": "/x/y",
     "file:///x/%79": "/x/y",
@@ -37,6 +39,8 @@ VECTORS = {
         "sizeInBytes": 1,
         "cardinality": 1,
     },
+    # Inline vectors, and the ids of others, are Z85 text: it has slashes.
+    "ix/y": {"storageType": "i", "pathOrInlineDv": "x/y", "sizeInBytes": 1, "cardinality": 1},
 }
 
 
@@ -84,7 +88,8 @@ def names(table):
     ):
         at = None
         if vector is not None:
-            at = "u1" if vector["offset"] is None else "u1@0"
+            at = vector["storageType"] + vector["pathOrInlineDv"]
+            at += "" if vector["offset"] is None else f"@{vector['offset']}"
         yield PATHS[path], at
 
 
@@ -111,6 +116,12 @@ def test_a_state_is_not_changed_by_what_follows(actions):
     later = state.after([Commit(99, "99.json", removes=[row(p, None, 0) for p in PATHS])])
     assert all(vector is not None for _, vector in found(later)[0])
     assert found(state) == (live, dead)
+
+
+def test_a_file_of_an_escaped_folder_is_found_though_its_vector_has_slashes():
+    base = FileState("/t", live=lambda: files_from_json([row("p%3D1/f", "ix/y", 1)]))
+    commit = Commit(1, "1.json", removes=[row("p%3D1/f", "ix/y", 0)])
+    assert base.after([commit]).live.num_rows == 0
 
 
 def test_files_are_read_once_and_only_when_asked_for():

@@ -170,6 +170,13 @@ def test_a_gap_is_an_error_that_names_the_missing_versions(log):
     assert caught.value.path == str(log.path(3))
 
 
+def test_a_stray_file_named_like_a_commit_of_the_far_future_is_a_gap_and_no_hang(log):
+    commits(log, 3)
+    put(log, "20240131120000.json")
+    with pytest.raises(LogGapError, match=r"commits 4-10003, 20240131119999 are missing"):
+        find_segment(STORE, log.table)
+
+
 def test_a_gap_before_the_checkpoint_does_not_matter(log):
     commits(log, 9)
     log.path(3).unlink()

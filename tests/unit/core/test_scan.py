@@ -295,6 +295,21 @@ def test_row_groups_that_can_not_match_are_not_read(filtered, monkeypatch):
     assert read == [[4]]
 
 
+@pytest.mark.parametrize("names", [("a.b", "a"), ("a", "a.b")])
+def test_row_groups_are_judged_by_the_column_and_not_by_a_field_of_the_same_dotted_name(
+    table, names
+):
+    values = {
+        "a.b": pa.array(range(10), pa.int64()),
+        "a": pa.array([{"b": -i} for i in range(10)], pa.struct([("b", pa.int64())])),
+    }
+    kinds = {"a.b": LONG, "a": struct(b=LONG)}
+    made = table(**{name: kinds[name] for name in names})
+    made.file("f", {name: values[name] for name in names}, row_group_size=5)
+    assert made.snapshot.to_arrow(filter="`a.b` = 7").num_rows == 1
+    assert made.snapshot.to_arrow(filter="a.b = -7").num_rows == 1
+
+
 def test_files_that_can_not_match_are_not_opened(filtered):
     os.unlink(filtered.path / "f2")
     assert filtered.snapshot.to_arrow(filter="p = 1").num_rows == 100
