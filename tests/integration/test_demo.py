@@ -31,7 +31,7 @@ def processes_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.xdist_group("demo")
-def test_demo_classic_only_ends_with_an_exact_match_and_again_on_a_second_table(
+def test_demo_classic_only_replaces_the_last_run_and_ends_with_an_exact_match(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".lakelog-demo").touch()
