@@ -10,7 +10,9 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Operation"]
+    from lakelog.core.actions import AddFile
+
+__all__ = ["Operation", "write_metrics"]
 
 _CHANGES_DATA = frozenset(
     {
@@ -139,3 +141,37 @@ class Operation:
 def json_text(value: Any) -> str:
     """A parameter that Delta keeps as JSON text within the JSON (a list of columns, a schema)."""
     return orjson.dumps(value).decode()
+
+
+def write_metrics(
+    adds: Sequence[AddFile],
+    removed: Sequence[AddFile] | None = None,
+    *,
+    whole_files_by_predicate: bool = False,
+) -> dict[str, int]:
+    """The metrics that Delta reports for a `WRITE`.
+
+    Args:
+        adds: the files written.
+        removed: the files that an overwrite takes out; `None` for an append.
+        whole_files_by_predicate: whether a predicate chose them, and every row of them goes.
+            Delta then counts the rows as well.
+    """
+    metrics = {"numFiles": len(adds), "numOutputBytes": sum(add.size for add in adds)}
+    written = _rows(adds)
+    if written is not None:
+        metrics["numOutputRows"] = written
+    if removed is None:
+        return metrics
+    metrics["numRemovedFiles"] = len(removed)
+    metrics["numRemovedBytes"] = sum(file.size for file in removed)
+    deleted = _rows(removed) if whole_files_by_predicate else None
+    if deleted is not None:
+        metrics |= {"numAddedChangeFiles": 0, "numDeletedRows": deleted, "numCopiedRows": 0}
+    return metrics
+
+
+def _rows(files: Sequence[AddFile]) -> int | None:
+    """The rows of the files; `None` where the statistics of one of them don't say."""
+    counts = [file.num_records for file in files]
+    return None if None in counts else sum(count or 0 for count in counts)

@@ -20,7 +20,7 @@ from lakelog.core.errors import (
     TableExistsError,
 )
 from lakelog.core.evolution import check_write_compatible, merge_schemas
-from lakelog.core.operations import Operation
+from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.properties import TableProperties
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.schema import StructType
@@ -319,7 +319,7 @@ def _commit(
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
         if job.progress is not None:
             actions.insert(0, job.progress)
-        return txn.commit(actions, _operation(job, adds, rows, removed))
+        return txn.commit(actions, _operation(job, adds, removed))
     except CommitOutcomeUnknownError:
         raise  # the commit may be there, and it names these files
     except Exception:
@@ -327,23 +327,17 @@ def _commit(
         raise
 
 
-def _operation(
-    job: _Job, adds: Sequence[AddFile], rows: pa.Table, removed: Sequence[AddFile]
-) -> Operation:
-    metrics: dict[str, int | str] = {
-        "numFiles": len(adds),
-        "numOutputBytes": sum(add.size for add in adds),
-        "numOutputRows": rows.num_rows,
-    }
-    if job.mode == "overwrite":
-        metrics["numRemovedFiles"] = len(removed)
-        metrics["numRemovedBytes"] = sum(file.size for file in removed)
+def _operation(job: _Job, adds: Sequence[AddFile], removed: Sequence[AddFile]) -> Operation:
     return Operation.write(
         _MODES[job.mode],
         job.partition_by or (),
         predicate=job.replace_where,
         overwrite_schema=job.schema_mode == "overwrite",
         merge_schema=job.schema_mode == "merge",
-        metrics=metrics,
+        metrics=write_metrics(
+            adds,
+            removed if job.mode == "overwrite" else None,
+            whole_files_by_predicate=job.replace_where is not None,
+        ),
         user_metadata=job.user_metadata,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaError, TableExistsError
-from lakelog.core.operations import Operation
+from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
@@ -19,7 +19,7 @@ from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rule
 from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
 from lakelog.spark._options import WriteOptions
-from lakelog.spark._overwrite import replaced_before, replaced_by
+from lakelog.spark._overwrite import Replaced, replaced_before, replaced_by
 from lakelog.spark._session import session_conf
 from lakelog.spark._table_schema import apply_schema
 from lakelog.spark._types import to_delta_schema, without_void
@@ -76,8 +76,8 @@ class _Save:
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
         with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
-            adds, removed = self._write(txn, data)
-        return self._commit(txn, adds, removed)
+            adds, replaced = self._write(txn, data)
+        return self._commit(txn, adds, replaced)
 
     def _is_done(self, txn: OptimisticTransaction) -> bool:
         """Whether there is nothing to do: mode `ignore` met a table, or the batch is known."""
@@ -97,8 +97,8 @@ class _Save:
 
     def _write(
         self, txn: OptimisticTransaction, data: StructType
-    ) -> tuple[list[AddFile], list[AddFile]]:
-        """Write the data files; give them, and those that they replace."""
+    ) -> tuple[list[AddFile], Replaced]:
+        """Write the data files; give them, and what they replace."""
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
         columns = projection(data, target)
@@ -111,7 +111,7 @@ class _Save:
             adds = files.write(rows, self.frame)
         txn.mark_written()
         dynamic = replaced_by(txn, adds, self.options)
-        return adds, [*replaced.files, *dynamic.files]
+        return adds, replace(replaced, files=[*replaced.files, *dynamic.files])
 
     def _rules(self, txn: OptimisticTransaction, target: StructType) -> list[RowRule]:
         rules = table_rules(txn.metadata)
@@ -128,7 +128,7 @@ class _Save:
         return rules
 
     def _commit(
-        self, txn: OptimisticTransaction, adds: list[AddFile], removed: list[AddFile]
+        self, txn: OptimisticTransaction, adds: list[AddFile], replaced: Replaced
     ) -> int | None:
         options = self.options
         now = self.log.clock.now_ms()
@@ -139,28 +139,18 @@ class _Save:
                     app_id=options.txn_app_id, version=options.txn_version, last_updated=now
                 )
             )
-        actions += (each.remove(now, data_change=options.data_change) for each in removed)
+        actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
         actions += adds
         try:
-            return txn.commit_if_needed(actions, self._operation(adds, removed))
+            return txn.commit_if_needed(actions, self._operation(adds, replaced))
         except DeltaError:
             # Nothing was committed, so nobody knows of the files. Where the outcome is unknown
             # another type is raised, and the files must stay.
             self._discard(adds)
             raise
 
-    def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
+    def _operation(self, adds: list[AddFile], replaced: Replaced) -> Operation:
         options = self.options
-        metrics = {
-            "numFiles": len(adds),
-            "numOutputBytes": sum(each.size for each in adds),
-        }
-        counts = [each.num_records for each in adds]
-        if None not in counts:  # the session may want no statistics
-            metrics["numOutputRows"] = sum(each or 0 for each in counts)
-        if options.mode == "overwrite":
-            metrics["numRemovedFiles"] = len(removed)
-            metrics["numRemovedBytes"] = sum(each.size for each in removed)
         return Operation.write(
             _MODE_NAMES[options.mode],
             options.partition_by or (),
@@ -168,7 +158,13 @@ class _Save:
             dynamic_overwrite=options.dynamic_overwrite,
             overwrite_schema=options.overwrite_schema,
             merge_schema=options.merge_schema,
-            metrics=metrics,
+            metrics=write_metrics(
+                adds,
+                replaced.files if options.mode == "overwrite" else None,
+                whole_files_by_predicate=(
+                    options.replace_where is not None and replaced.kept_rows is None
+                ),
+            ),
             user_metadata=options.user_metadata,
         )
 

@@ -14,7 +14,7 @@ from lakelog.core.data_files import add_files, write_plan
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.executor_writer import write_batches
-from lakelog.core.operations import Operation
+from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
@@ -160,19 +160,11 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
         options = self._options
-        metrics = {
-            "numFiles": len(adds),
-            "numOutputBytes": sum(each.size for each in adds),
-            "numOutputRows": sum(each.num_records or 0 for each in adds),
-        }
-        if options.mode == "overwrite":
-            metrics["numRemovedFiles"] = len(removed)
-            metrics["numRemovedBytes"] = sum(each.size for each in removed)
         return Operation.write(
             "Overwrite" if options.mode == "overwrite" else "Append",
             options.partition_by or (),
             overwrite_schema=options.overwrite_schema,
             merge_schema=options.merge_schema,
-            metrics=metrics,
+            metrics=write_metrics(adds, removed if options.mode == "overwrite" else None),
             user_metadata=options.user_metadata,
         )
