@@ -19,7 +19,7 @@ from lakelog.logstores import Scope
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -255,6 +255,36 @@ class DeltaLog:
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
         write_checkpoint(snapshot, self._clock)
+
+    def upgrade_protocol(
+        self,
+        reader_version: int | None = None,
+        writer_version: int | None = None,
+        *,
+        features: Iterable[str] = (),
+    ) -> int:
+        """Ask more of the table's clients, so that it may use more. It can't be taken back.
+
+        Nothing is taken from the table: what it has already, and lower versions, change nothing.
+        Nor do reader 3 and writer 7 without features: they only list what a table has.
+
+        Args:
+            reader_version: the version of the protocol that readers must have, 1 to 3.
+            writer_version: that of writers, 1 to 7.
+            features: names of table features, such as `domainMetadata`.
+
+        Returns:
+            The version that holds the change; the table's present one where there was none.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            DeltaAnalysisError: there is no such version or feature.
+            UnsupportedFeatureError: we could not write the table any more.
+            ProtocolChangedException: another writer changed the protocol at the same time.
+        """
+        from lakelog.core.protocol_upgrade import upgrade_protocol
+
+        return upgrade_protocol(self, reader_version, writer_version, features)
 
     def start_transaction(self) -> OptimisticTransaction:
         """Begin a transaction on the newest version; on none, where the table is to be made."""

@@ -125,7 +125,9 @@ def test_update_without_news_looks_for_the_next_version_and_at_the_known_one(log
 class Far(Counting):
     """Storage where every request is a journey."""
 
-    capabilities = replace(LocalLogStore.capabilities.fget(None), exclusive_create=Scope.CLUSTER)
+    @property
+    def capabilities(self):
+        return replace(super().capabilities, exclusive_create=Scope.CLUSTER)
 
 
 def test_update_on_far_storage_trusts_for_a_second_what_it_saw(log):

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from lakelog.core import DeltaLog
+from lakelog.core.errors import (
+    DeltaAnalysisError,
+    ProtocolChangedException,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from lakelog.core.operations import Operation
+from support.raw_log import RawLog
+
+
+@pytest.fixture
+def log(tmp_path):
+    return DeltaLog.for_table(RawLog(tmp_path / "t").create().table)
+
+
+def shown(log):
+    protocol = DeltaLog.for_table(log.table).snapshot.protocol
+    return (
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        protocol.reader_features,
+        protocol.writer_features,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        ({"writer_version": 3}, (1, 3, None, None)),
+        ({"reader_version": 2, "writer_version": 5}, (2, 5, None, None)),
+        (
+            {"features": ["domainMetadata"]},
+            (1, 7, None, ["appendOnly", "domainMetadata", "invariants"]),
+        ),
+        (
+            {"features": ["timestampNtz"]},
+            (3, 7, ["timestampNtz"], ["appendOnly", "invariants", "timestampNtz"]),
+        ),
+    ],
+)
+def test_a_protocol_is_raised_to_what_was_asked_for(log, asked, got):
+    assert log.upgrade_protocol(**asked) == 1
+    assert shown(log) == got
+    entry = log.history(1)[0]
+    assert entry.operation == "UPGRADE PROTOCOL"
+    assert f'"minWriterVersion":{got[1]}' in entry.parameters["newProtocol"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"reader_version": 1, "writer_version": 1},
+        {"reader_version": 3, "writer_version": 7},
+    ],
+)
+def test_a_protocol_that_has_all_that_was_asked_for_is_not_committed_again(log, asked):
+    assert log.upgrade_protocol(**asked) == 0
+    log.upgrade_protocol(3, 7, features=["domainMetadata"])
+    assert log.upgrade_protocol(3, 7, features=["domainMetadata"]) == 1
+    assert log.upgrade_protocol(**asked) == 1
+
+
+@pytest.mark.parametrize(
+    "asked", [{"writer_version": 8}, {"reader_version": 0}, {"features": ["domainMetadatas"]}]
+)
+def test_a_version_or_feature_that_does_not_exist_is_refused(log, asked):
+    with pytest.raises(DeltaAnalysisError):
+        log.upgrade_protocol(**asked)
+    assert shown(log) == (1, 2, None, None)
+
+
+def test_a_feature_that_we_could_not_write_is_refused(log):
+    with pytest.raises(UnsupportedFeatureError, match="rowTracking"):
+        log.upgrade_protocol(features=["rowTracking"])
+    assert shown(log) == (1, 2, None, None)
+
+
+def test_where_there_is_no_table_there_is_no_protocol(tmp_path):
+    with pytest.raises(TableNotFoundError):
+        DeltaLog.for_table(tmp_path / "none").upgrade_protocol(1, 3)
+
+
+def test_two_changes_of_the_protocol_at_once_conflict(log):
+    txn = log.start_transaction()
+    other = DeltaLog.for_table(log.table)
+    other.upgrade_protocol(writer_version=3)
+    wanted = other.snapshot.protocol
+    with pytest.raises(ProtocolChangedException):
+        txn.commit([wanted], Operation("UPGRADE PROTOCOL"))
