@@ -203,6 +203,8 @@ class PartitionedWriter:
         columns = []
         for each in self._schema:
             column = batch.column(each.name)
+            if column.null_count and not each.nullable:
+                raise pa.ArrowInvalid(f"column {each.name!r} is required, and a row has null there")
             columns.append(column if column.type == each.type else column.cast(each.type))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -210,8 +212,7 @@ class PartitionedWriter:
         if not self._staged:
             return
         staged = pa.Table.from_batches(self._staged).combine_chunks().to_batches()
-        self._staged = []
-        self._staged_rows = self._staged_bytes = 0
+        self._staged, self._staged_rows, self._staged_bytes = [], 0, 0
         for batch in staged:
             for key, rows in self._split(batch):
                 self._add(key, rows)

@@ -151,7 +151,7 @@ def test_the_columns_are_those_of_the_protocol(log):
     opened(log).checkpoint()
     found = pq.read_schema(checkpoint_file(log, 0))
     assert found.names == CHECKPOINT_SCHEMA.names
-    assert found.field("add").type.names == [
+    assert [each.name for each in found.field("add").type] == [
         "path",
         "partitionValues",
         "size",
@@ -407,11 +407,19 @@ def test_statistics_that_are_only_a_struct_become_json(log):
     pq.write_table(both, path)
     (log.folder / "_last_checkpoint").unlink()
     (row,) = [r for r in opened(log).snapshot.file_table.to_pylist() if r["path"] == "b"]
-    assert row["stats"] == (
-        '{"numRecords":3,"minValues":{"i":1,"s":"ü","d":"2020-01-02",'
-        '"t":"2020-01-02T03:04:05.678Z","n":"2020-01-02T03:04:05.678",'
-        '"x":12345678901234567890.10},"nullCount":{"i":0}}'
-    )
+    # The decimal is compared as it is spelled; the order of keys depends on the version of pyarrow.
+    assert json.loads(row["stats"], parse_float=str) == {
+        "numRecords": 3,
+        "minValues": {
+            "i": 1,
+            "s": "ü",
+            "d": "2020-01-02",
+            "t": "2020-01-02T03:04:05.678Z",
+            "n": "2020-01-02T03:04:05.678",
+            "x": "12345678901234567890.10",
+        },
+        "nullCount": {"i": 0},
+    }
 
 
 def test_an_action_that_lacks_a_field_makes_a_checkpoint_corrupt(log):
