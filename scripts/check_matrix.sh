@@ -5,7 +5,7 @@ set -eu
 
 PYTHON=${PYTHON:-python3}
 CACHE=${LAKELOG_CACHE:-.cache}
-TESTS="tests/unit/spark tests/integration/test_reader.py tests/integration/test_write_modes.py tests/integration/test_datasource.py"
+TESTS="tests/unit tests/conformance/test_local.py tests/integration/test_reader.py tests/integration/test_write_modes.py tests/integration/test_datasource.py"
 
 run_with() {
     venv=$CACHE/venv-matrix-pyspark-$1
