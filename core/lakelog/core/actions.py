@@ -10,12 +10,15 @@ JSON values are what `orjson` gives: `str`, `int`, `float`, `bool`, `None`, `lis
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import orjson
+
+from lakelog.core.json_fields import JsonFields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "Action",
@@ -36,75 +39,8 @@ __all__ = [
     "action_from_json",
 ]
 
-JsonObject: TypeAlias = dict[str, Any]
 
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z])", lambda m: m.group(1).upper(), name)
-
-
-class _JsonFields:
-    """Dataclass fields <-> JSON object, camelCase, absent for `None`, unknown kept in `extra`."""
-
-    __slots__ = ()
-
-    _renamed: ClassVar[Mapping[str, str]] = {}
-    """Fields whose JSON name is not the camelCase of their own."""
-    _always: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are written even when empty."""
-    _nested: ClassVar[Mapping[str, type[_JsonFields]]] = {}
-    """Fields that are objects of their own."""
-    extra: Mapping[str, Any]
-
-    @classmethod
-    def _names(cls) -> dict[str, str]:
-        """JSON name -> attribute; computed once a class."""
-        cached: dict[str, str] | None = cls.__dict__.get("_names_cache")
-        if cached is None:
-            cached = {
-                cls._renamed.get(f.name, _camel(f.name)): f.name
-                for f in fields(cls)  # type: ignore[arg-type]  # subclasses are dataclasses
-                if f.name != "extra"
-            }
-            cls._names_cache = cached  # type: ignore[attr-defined]  # a cache beside the fields
-        return cached
-
-    @classmethod
-    def from_json_value(cls, value: Mapping[str, Any]) -> Self:
-        """Build from the JSON object under the action's key.
-
-        Raises:
-            TypeError: a required field is missing.
-        """
-        names = cls._names()
-        known: JsonObject = {}
-        extra: JsonObject = {}
-        for key, item in value.items():
-            name = names.get(key)
-            if name is None:
-                extra[key] = item
-            elif item is not None:
-                nested = cls._nested.get(name)
-                known[name] = nested.from_json_value(item) if nested else item
-        return cls(**known, extra=extra)
-
-    def to_json_value(self) -> JsonObject:
-        """The JSON object to put under the action's key."""
-        out: JsonObject = {}
-        for key, name in self._names().items():
-            item = getattr(self, name)
-            if item is None:
-                if name in self._always:
-                    out[key] = None
-            elif isinstance(item, _JsonFields):
-                out[key] = item.to_json_value()
-            else:
-                out[key] = item
-        out.update(self.extra)
-        return out
-
-
-class _Action(_JsonFields):
+class _Action(JsonFields):
     """What every action of a commit file has: a key, and a line."""
 
     __slots__ = ()
@@ -122,7 +58,7 @@ def _empty() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionVectorDescriptor(_JsonFields):
+class DeletionVectorDescriptor(JsonFields):
     """Where the deletion vector of a file lies (PROTOCOL.md, "Deletion Vectors")."""
 
     storage_type: str
@@ -144,7 +80,7 @@ class AddFile(_Action):
     """A data file becomes part of the table."""
 
     kind: ClassVar[str] = "add"
-    _nested: ClassVar[Mapping[str, type[_JsonFields]]] = {
+    _nested: ClassVar[Mapping[str, type[JsonFields]]] = {
         "deletion_vector": DeletionVectorDescriptor
     }
 
@@ -204,7 +140,7 @@ class RemoveFile(_Action):
     """A data file leaves the table; the tombstone stays for `VACUUM` and for replay."""
 
     kind: ClassVar[str] = "remove"
-    _nested: ClassVar[Mapping[str, type[_JsonFields]]] = {
+    _nested: ClassVar[Mapping[str, type[JsonFields]]] = {
         "deletion_vector": DeletionVectorDescriptor
     }
 
@@ -240,7 +176,7 @@ class AddCDCFile(_Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format(_JsonFields):
+class Format(JsonFields):
     """The encoding of the data files; only `parquet` exists."""
 
     provider: str = "parquet"
@@ -253,7 +189,7 @@ class Metadata(_Action):
     """Schema, partitioning and properties of the table."""
 
     kind: ClassVar[str] = "metaData"
-    _nested: ClassVar[Mapping[str, type[_JsonFields]]] = {"format": Format}
+    _nested: ClassVar[Mapping[str, type[JsonFields]]] = {"format": Format}
 
     id: str
     name: str | None = None

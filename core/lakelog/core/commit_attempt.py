@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,15 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, CommitInfo
     from lakelog.core.winners import WinningCommit
 
-__all__ = ["Attempt", "CommitLines"]
+__all__ = ["Attempt", "CommitLines", "explain"]
+
+_ADVICE = {
+    errno.ENOSPC: "Free space on the disk and run the job again.",
+    errno.EDQUOT: "Free space in your quota and run the job again.",
+    errno.EACCES: "Make the folder writable for this user and run the job again.",
+    errno.EPERM: "Make the folder writable for this user and run the job again.",
+    errno.EROFS: "Mount the file system writable and run the job again.",
+}
 
 
 @dataclass(slots=True)
@@ -46,3 +55,11 @@ class Attempt:
     first: WinningCommit | None = None
     """The commit that took the version, or the one that is in conflict."""
     error: str | None = None
+
+
+def explain(failure: OSError, table: str, version: int) -> None:
+    """Add to the storage's error what it means for the table, and what to do."""
+    advice = _ADVICE.get(failure.errno or 0, "Run the job again once the storage answers.")
+    failure.add_note(
+        f"Version {version} of {table} was not committed; the table is as it was. {advice}"
+    )

@@ -22,7 +22,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from lakelog.core.backoff import Backoff, RetryLimits
-from lakelog.core.commit_attempt import Attempt, CommitLines
+from lakelog.core.commit_attempt import Attempt, CommitLines, explain
 from lakelog.core.conflicts import check_conflicts
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -192,6 +192,8 @@ class CommitLoop:
             self._record(attempt, CommitOutcome.FAILED)
             if self._in_doubt is not None:
                 raise self._in_doubt from exc
+            if isinstance(exc, OSError):
+                explain(exc, self._pending.table, attempt.version)
             raise
         except BaseException as exc:
             # Ctrl-C within a write: nobody knows, and there is no time to look.

@@ -21,8 +21,10 @@ __all__ = [
 ]
 
 _PRIMITIVES = frozenset(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz "
-    "void variant".split()
+    (
+        *("string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary"),
+        *("date", "timestamp", "timestamp_ntz", "void", "variant"),
+    )
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import itertools
 import uuid
 from dataclasses import replace
@@ -32,7 +33,7 @@ from support.faults import Crash, Fault, FaultyLogStore
 from support.manual_clock import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(id="id", schema_string='{"type":"struct","fields":[]}')
@@ -269,6 +270,24 @@ def test_a_storage_error_passes_through_and_nothing_is_committed(table: str) -> 
     assert writer.outcomes == ["failed"]
 
 
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(errno.ENOSPC, "Free space"), (errno.EROFS, "writable"), (errno.EIO, "storage answers")],
+)
+def test_a_refusal_of_the_storage_says_what_it_means_for_the_table_and_what_to_do(
+    table: str, code: int, advice: str
+) -> None:
+    class Refusing(FaultyLogStore):
+        def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+            raise OSError(code, "no", path)
+
+    with pytest.raises(OSError, match="no") as caught:
+        Writer(Refusing(new_table(table)), table, 0).run()
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"Version 1 of {table} was not committed; the table is as it was.")
+    assert advice in note
+
+
 @pytest.mark.parametrize(("fault", "landed"), [(Fault.CRASH, 0), (Fault.LANDS_CRASH, 1)])
 def test_a_writer_that_dies_leaves_the_whole_commit_or_none(
     table: str, fault: Fault, landed: int
@@ -384,7 +403,7 @@ class HalfVisible(FaultyLogStore):
 
     torn = 3
 
-    def read(self, path: str):  # type: ignore[no-untyped-def]  # the base has the types
+    def read(self, path: str):
         if self.torn:
             self.torn -= 1
             return iter(['{"commitInfo":'])
