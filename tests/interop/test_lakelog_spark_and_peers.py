@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.compute
 import pytest
 
@@ -66,7 +67,7 @@ def test_what_deltalake_writes_we_read_by_spark(spark, path):
 
 def test_overwrites_of_ours_and_time_travel_are_seen_by_delta_spark(spark, delta_spark, path):
     delta.write(frame(spark, numbers(0))).partitionBy("p").save(path)
-    odd = numbers(20).filter(pa.compute.field("p") == 1)
+    odd = numbers(20).filter(pc.field("p") == 1)
     delta.write(frame(spark, odd)).mode("overwrite").replaceWhere("p = 1").save(path)
     few = numbers(30, 1)
     writer = delta.write(frame(spark, few)).mode("overwrite")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.compute
 import pytest
 
@@ -286,7 +287,7 @@ def test_commit_info_has_the_fields_that_history_shows(delta_spark, paths):
     delta_spark.write(theirs, data)
     write_arrow(mine, data, mode="overwrite")
     delta_spark.write(theirs, data, mode="overwrite")
-    odd = data.filter(pa.compute.field("p") == 1)
+    odd = data.filter(pc.field("p") == 1)
     write_arrow(mine, odd, mode="overwrite", replace_where="p = 1")
     delta_spark.write(theirs, odd, mode="overwrite", options={"replaceWhere": "p = 1"})
     for version in range(4):
