@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,8 +27,13 @@ values = st.recursive(
 # Names that no version of the protocol has.
 unknown = st.dictionaries(texts.map(lambda t: f"x-{t}"), st.none() | values, max_size=3)
 maps = st.dictionaries(texts, st.none() | texts, max_size=3)
-VECTOR = {"storageType": "u", "pathOrInlineDv": "a/b", "sizeInBytes": 4, "cardinality": 2}
-KNOWN = {
+VECTOR: dict[str, Any] = {
+    "storageType": "u",
+    "pathOrInlineDv": "a/b",
+    "sizeInBytes": 4,
+    "cardinality": 2,
+}
+KNOWN: dict[str, dict[str, Any]] = {
     "add": {
         "path": "a%20b",
         "partitionValues": {"p": None},
@@ -137,14 +143,9 @@ def test_an_absent_object_has_its_default():
 @pytest.mark.parametrize(
     ("stats", "count"),
     [
-        (None, None),
-        ("", None),
-        ("{", None),
-        ("[]", None),
-        ('{"numRecords":"1"}', None),
-        ("{}", None),
-    ]
-    + [('{"numRecords":7}', 7)],
+        *((text, None) for text in (None, "", "{", "[]", "{}", '{"numRecords":"1"}')),
+        ('{"numRecords":7}', 7),
+    ],
 )
 def test_the_number_of_rows_is_that_of_the_statistics_if_they_say(stats, count):
     add = AddFile(
