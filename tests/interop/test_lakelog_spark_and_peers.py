@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import deltalake
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.compute
 import pytest
 
 import lakelog.spark as delta

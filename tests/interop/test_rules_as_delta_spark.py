@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.compute
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
