@@ -121,11 +121,6 @@ class CommitLoop:
         """The commit, rebased onto the winners that were checked."""
         return self._pending
 
-    @property
-    def commit_bytes(self) -> int:
-        """Size of the commit file."""
-        return self._lines.bytes
-
     def run(self) -> int:
         """Commit.
 

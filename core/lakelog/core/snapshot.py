@@ -139,7 +139,9 @@ class Snapshot:
         found = []
         for name in self.metadata.partition_columns:
             field = self.schema.get(name)
-            if field is None:
+            # In another case it is as good as missing: the files' values go by that name, and
+            # would be taken for null. Delta does not open such a table either.
+            if field is None or field.name != name:
                 raise CorruptLogError(
                     f"{self._table} is partitioned by {name!r}, which its schema does not have",
                     table=self._table,

@@ -91,6 +91,14 @@ def test_partition_columns_are_found_in_the_schema(tmp_path):
     assert snapshot.partition_schema.names == ["p"]
 
 
+@pytest.mark.parametrize("name", ["P", "q"])
+def test_a_partition_column_that_the_schema_lacks_is_an_error_and_not_all_null(tmp_path, name):
+    log = RawLog(tmp_path).commit(PROTOCOL, metadata(partition_columns=(name,)))
+    log.commit(add("x", partitionValues={name: "v"}))
+    with pytest.raises(CorruptLogError, match=f"partitioned by '{name}'"):
+        opened(log).snapshot.to_arrow()
+
+
 def test_transactions_expire_once_the_table_says_so(tmp_path):
     old, new = 1_699_900_000_000, 1_699_999_999_000
     log = RawLog(tmp_path).create(
