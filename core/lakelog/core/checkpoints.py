@@ -18,9 +18,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, as_row, file_rows, tombstone_rows
+from lakelog.core.compute import pc
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from lakelog.core.paths import checkpoint_name, log_path
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_checkpoint"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 # Rows of a batch, and of a row group: 65 536 adds with statistics are some 20 MB.
 _ROWS = 1 << 16

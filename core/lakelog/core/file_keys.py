@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute
 
+from lakelog.core.compute import pc
 from lakelog.core.paths import canonical_path
 
 __all__ = ["file_keys", "rows_without"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 # No URI path holds one undecoded, and a decoded one can't be in a file's name.
 _SEPARATOR = "\0"

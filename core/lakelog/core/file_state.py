@@ -18,8 +18,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 
+from lakelog.core.compute import pc
 from lakelog.core.file_keys import file_keys, rows_without
 from lakelog.core.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FileState"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 # From here on a hash aggregation of Arrow beats a dict, and is worth the import of its engine.
 _MANY_KEYS = 100_000

@@ -15,9 +15,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.compute import pc
 from lakelog.core.partition_text import partition_folder, partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 
@@ -36,8 +36,6 @@ __all__ = [
     "zone_of",
 ]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -17,10 +17,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.binding import bind
+from lakelog.core.compute import pc
 from lakelog.core.evaluate import evaluate_mask
 from lakelog.core.expressions import (
     And,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["keep_files", "matches_partitions"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))

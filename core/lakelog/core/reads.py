@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute
 
+from lakelog.core.compute import pc
 from lakelog.core.partitions import parse_value
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
 __all__ = ["ReadSet", "files_in_partitions", "partition_key", "partition_keys"]
-
-pc: Any = pyarrow.compute  # its functions are made at import, where no checker sees them
 
 
 class ReadSet:

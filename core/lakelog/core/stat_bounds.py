@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute
 
 from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.compute import pc
 from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "FileStats", "read_stats"]
 
-pc: Any = pyarrow.compute
-"""Its functions are made at import, where no type checker sees them."""
 
 _Path = tuple[str, ...]
 _MILLISECOND = timedelta(microseconds=999)
