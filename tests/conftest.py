@@ -21,13 +21,18 @@ settings.register_profile("lakelog", deadline=None, print_blob=True)
 settings.load_profile("lakelog")
 
 
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if CI and report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        report.outcome = "failed"
+        report.longrepr = f"CI accepts no skip: {reason}"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a skipped test is a failed one; at a user's it stays a skip that can be seen."""
     report = yield
-    if CI and report.skipped:
-        report.outcome = "failed"
-        report.longrepr = f"skipped, which CI does not accept: {report.longreprtext}"
+    _forbid_skip(report)
     return report
 
 
@@ -35,9 +40,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """The same for a module that skips itself while it is imported."""
     report = yield
-    if CI and report.skipped:
-        report.outcome = "failed"
-        report.longrepr = f"skipped, which CI does not accept: {report.longreprtext}"
+    _forbid_skip(report)
     return report
 
 
