@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from measure import Measurement
 
 HERE = Path(__file__).parent
+WARM_UPS = 4
+"""Rounds of each work that are not counted: the JVMs compile their hot paths meanwhile."""
 
 
 def make_source(path: Path, rows: int) -> None:
@@ -120,13 +122,13 @@ def measure(
         stand: dict[str, str] = {}
         seconds: dict[tuple[str, str], list[float]] = {}
         for op, _, _, repeats in targets:
-            for i in range(repeats + 2):
+            for i in range(repeats + WARM_UPS):
                 results = set()
                 for name, engine in engines.items():
                     table = _job_table(root, name, op, stand)
                     took, result = engine.run(op, table=table, source=str(source))
                     results.add(json.dumps(result))
-                    if i >= 2:
+                    if i >= WARM_UPS:
                         seconds.setdefault((name, op), []).append(took)
                     if op.startswith("write"):
                         old = stand.get(f"{name}/{op}")
@@ -145,7 +147,8 @@ def measure(
                 )
         versions = (
             f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
-            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions, two warm-ups each."
+            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions, "
+            f"{WARM_UPS} warm-ups each."
         )
         return measurements, versions
     finally:
