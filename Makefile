@@ -5,12 +5,13 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CACHE := .cache
 # Two processes by default: one Spark session each, on the smallest machine that we support.
 JOBS ?= 2
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
+# With -j, an install would begin before the check for Java has spoken.
+.NOTPARALLEL:
 .PHONY: help demo test check lint types imports docs check-matrix bench clean java
 
 help: ## Show this list
