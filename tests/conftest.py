@@ -14,6 +14,15 @@ from support.delta_spark_peer import DeltaSparkPeer
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+pytest_plugins = [
+    "support.servers.minio",
+    "support.servers.azurite",
+    "support.servers.fake_gcs",
+    "support.servers.dynamodb",
+    "support.servers.hdfs",
+    "support.servers.bad_s3",
+]
+
 CI = os.environ.get("CI", "").lower() in ("true", "1")
 
 # Examples are drawn anew each run; a deadline would turn a busy machine into a failure.

@@ -1,10 +1,9 @@
 """Writing checkpoints: the whole state of a version in one Parquet file.
 
-1. Write all rows under a name that nobody reads, batch by batch.
+1. Write all rows to a draft that nobody reads (`LogStore.staged`), batch by batch.
 2. Read the footer back: as many rows as the state has, and whole.
-3. Publish: move to the final name. Object stores copy for this, and show a file only when it is
-   closed anyway; but what an error closes half-way is a valid file that lacks rows, and must not
-   have that name.
+3. Publish the draft under its name, all at once. What an error closes half-way is a valid file
+   that lacks rows, and never gets that name.
 4. Point `_last_checkpoint` at it.
 
 A crash after any step leaves a table that reads as before. Two writers of one checkpoint write
@@ -13,8 +12,6 @@ the same state; the later one wins.
 
 from __future__ import annotations
 
-import contextlib
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -53,19 +50,11 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
         OSError: the storage refused. The table is as it was, perhaps with a file more.
     """
     store, version = snapshot.store, snapshot.version
-    filesystem = store.filesystem
-    final = store.filesystem_path(log_path(snapshot.table, checkpoint_name(version)))
-    hidden = f".{checkpoint_name(version)}.{uuid.uuid4()}.tmp"
-    path = store.filesystem_path(log_path(snapshot.table, hidden))
-    try:
-        rows = _write(filesystem, path, _batches(snapshot, clock))
-        size = _verify(snapshot, path, rows)
-        _make_durable(filesystem, path)
-        filesystem.move(path, final)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            filesystem.delete_file(path)
-        raise
+    final = log_path(snapshot.table, checkpoint_name(version))
+    with store.staged(final) as (filesystem, draft):
+        rows = _write(filesystem, draft, _batches(snapshot, clock))
+        size = _verify(snapshot, filesystem, draft, rows)
+        _make_durable(filesystem, draft)
     hint = LastCheckpoint(
         version=version, size=rows, size_in_bytes=size, num_of_add_files=snapshot.num_files
     )
@@ -131,11 +120,10 @@ def _regrouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held, schema=CHECKPOINT_SCHEMA)
 
 
-def _verify(snapshot: Snapshot, path: str, rows: int) -> int:
+def _verify(snapshot: Snapshot, filesystem: Any, path: str, rows: int) -> int:
     """Read back what was written; give its size in bytes."""
     import pyarrow.parquet as pq
 
-    filesystem = snapshot.store.filesystem
     try:
         with filesystem.open_input_file(path) as source:
             size = int(source.size())

@@ -6,6 +6,8 @@ The transaction core needs four operations and honest `Capabilities`; `docs/logs
 how to write a store, and `lakelog.logstores.conformance` checks one.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores._resolution import Resolution, log_store_for, resolve
 from lakelog.logstores.errors import (
@@ -22,10 +24,21 @@ from lakelog.logstores.errors import (
 from lakelog.logstores.local import LocalLogStore
 from lakelog.logstores.memory import MemoryLogStore
 
+if TYPE_CHECKING:
+    from lakelog.logstores.azure import AzureConditionalLogStore, AzureLeaseLogStore
+    from lakelog.logstores.gcs import GCSLogStore
+    from lakelog.logstores.hdfs import HDFSLogStore
+    from lakelog.logstores.s3 import S3ConditionalLogStore, S3SingleDriverLogStore
+    from lakelog.logstores.s3_dynamodb import S3DynamoDBLogStore
+
 __all__ = [
+    "AzureConditionalLogStore",
+    "AzureLeaseLogStore",
     "Capabilities",
     "CommitOutcomeUnknownError",
     "FileStatus",
+    "GCSLogStore",
+    "HDFSLogStore",
     "InconsistentLogStoreConfError",
     "InvalidLogStoreConfError",
     "LocalLogStore",
@@ -36,9 +49,31 @@ __all__ = [
     "MemoryLogStore",
     "MissingExtraError",
     "Resolution",
+    "S3ConditionalLogStore",
+    "S3DynamoDBLogStore",
+    "S3SingleDriverLogStore",
     "Scope",
     "UnknownLogStoreKeyError",
     "UnsafeLogStoreError",
     "log_store_for",
     "resolve",
 ]
+
+# Loaded when they are asked for: a program on one cloud need not import the others.
+_LAZY = {
+    "AzureConditionalLogStore": "azure",
+    "AzureLeaseLogStore": "azure",
+    "GCSLogStore": "gcs",
+    "HDFSLogStore": "hdfs",
+    "S3ConditionalLogStore": "s3",
+    "S3DynamoDBLogStore": "s3_dynamodb",
+    "S3SingleDriverLogStore": "s3",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -177,6 +179,31 @@ class LogStore(ABC):
             OSError: it cannot be made (permissions, a file of that name).
         """
         self.filesystem.create_dir(self.filesystem_path(path), recursive=True)
+
+    @contextlib.contextmanager
+    def staged(self, path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
+        """Write a file of any size, such as a checkpoint, that becomes visible all at once.
+
+        Gives a file system and a path on it that no reader looks at; write there, and verify.
+        When the block ends the file is published at `path`, replacing what is there; when it
+        raises, the draft is removed and `path` is as it was.
+
+        This one publishes by a move of `filesystem`, from a hidden name in the same folder. A
+        store whose moves copy, or do not replace, overrides it.
+
+        Raises:
+            OSError: the storage refused; nothing was published.
+        """
+        folder, _, name = self.filesystem_path(path).rpartition("/")
+        filesystem = self.filesystem
+        draft = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+        try:
+            yield filesystem, draft
+            filesystem.move(draft, f"{folder}/{name}")
+        except BaseException:
+            with contextlib.suppress(OSError):
+                filesystem.delete_file(draft)
+            raise
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing open
         """Release connections. Using the store afterwards is an error; closing twice is not."""

@@ -34,9 +34,22 @@ __all__ = ["Resolution", "log_store_for", "resolve"]
 
 ENTRY_POINT_GROUP: Final = "lakelog.logstores"
 
-_LOCAL: Final = "lakelog.logstores.LocalLogStore"
-_MEMORY: Final = "lakelog.logstores.MemoryLogStore"
-_DEFAULTS: Final = {"file": _LOCAL, "memory": _MEMORY}
+_OURS: Final = "lakelog.logstores."
+_LOCAL: Final = _OURS + "LocalLogStore"
+_S3: Final = _OURS + "S3ConditionalLogStore"
+_AZURE: Final = _OURS + "AzureLeaseLogStore"
+_DEFAULTS: Final = {
+    "file": _LOCAL,
+    "memory": _OURS + "MemoryLogStore",
+    "hdfs": _OURS + "HDFSLogStore",
+    **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
+    "gs": _OURS + "GCSLogStore",
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _AZURE),
+    "oss": "lakelog.contrib.alibaba_oss.OSSLogStore",
+    "cos": "lakelog.contrib.ibm_cos.IBMCOSLogStore",
+    "oci": "lakelog.contrib.oracle_oci.OracleCloudLogStore",
+}
+"""Scheme -> class. Those of `contrib` are names only: nothing here imports them."""
 
 _BARE: Final = "delta.logStore."
 _CLASS: Final = "class"
@@ -49,15 +62,16 @@ _JVM_PACKAGES: Final = ("io.delta.storage.", "org.apache.spark.sql.delta.storage
 _DELEGATING: Final = "DelegatingLogStore"
 _JVM_STORES: Final = {
     "LocalLogStore": _LOCAL,
-    "HDFSLogStore": None,
-    "S3SingleDriverLogStore": None,
-    "S3DynamoDBLogStore": None,
-    "AzureLogStore": None,
-    "GCSLogStore": None,
-    "IBMCOSLogStore": None,
-    "OracleCloudLogStore": None,
+    "HDFSLogStore": _DEFAULTS["hdfs"],
+    # Delta's own excludes the writers of one JVM only; a conditional put excludes everybody.
+    "S3SingleDriverLogStore": _S3,
+    "S3DynamoDBLogStore": _OURS + "S3DynamoDBLogStore",
+    "AzureLogStore": _AZURE,
+    "GCSLogStore": _DEFAULTS["gs"],
+    "IBMCOSLogStore": _DEFAULTS["cos"],
+    "OracleCloudLogStore": _DEFAULTS["oci"],
 }
-"""Delta's stores; `None` where this version has no counterpart."""
+"""Delta's stores, and ours in their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +214,11 @@ def _from_jvm_name(key: str, value: str, name: str, scheme: str) -> Resolution:
     ours = _JVM_STORES[name]
     if name == "HDFSLogStore" and scheme == "file":  # Delta's own default for local paths
         ours = _LOCAL
-    if ours is None:
+    elif name == "HDFSLogStore" and scheme != "hdfs":
         raise LogStoreClassError(
-            f"{key} = {value}: this version has no built-in store in the place of that Java "
-            f"class (URI scheme {scheme!r}). Set the key to the dotted path of a Python LogStore "
-            f"class; a class for one scheme is named by spark.{_BARE}<scheme>{_IMPL}."
+            f"{key} = {value}: that Java class commits by rename, which is safe on HDFS and on "
+            f"local disks; on {scheme!r} it is not. Unset the key: the scheme's own store is "
+            f"{_DEFAULTS.get(scheme, 'named by spark.' + _BARE + scheme + _IMPL)}."
         )
     return Resolution(ours, key, f"{key} names a Java class; {ours} takes its place", value)
 

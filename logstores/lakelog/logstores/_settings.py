@@ -1,0 +1,102 @@
+"""Settings out of a Spark conf, under the names that users already have for Hadoop.
+
+A Hadoop setting reaches Spark's conf as `spark.hadoop.<key>`; a conf that comes from elsewhere may
+have `<key>` alone. Both are read, and two different values are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["bool_setting", "hadoop_setting", "int_setting", "masked", "seconds_setting"]
+
+_HADOOP = "spark.hadoop."
+_SECRET_PARTS = (
+    "secret",
+    "password",
+    "token",
+    "account.key",
+    "access.key",
+    "sas",
+    "private",
+    "credential",
+)
+_TRUTH = {"true": True, "false": False}
+
+
+def hadoop_setting(conf: Mapping[str, str], *keys: str) -> str | None:
+    """The value of the first of some Hadoop keys that is set, with or without `spark.hadoop.`.
+
+    Raises:
+        InconsistentLogStoreConfError: the two spellings of one key have two values. The values
+            are not shown: they may be secrets.
+    """
+    for key in keys:
+        both = {conf[name] for name in (_HADOOP + key, key) if name in conf}
+        if len(both) > 1:
+            raise InconsistentLogStoreConfError(
+                f"{_HADOOP}{key} and {key} have two values. Keep one of them."
+            )
+        if both:
+            return both.pop().strip() or None
+    return None
+
+
+def seconds_setting(conf: Mapping[str, str], key: str, default: float) -> float:
+    """A number of seconds above zero.
+
+    Raises:
+        LogStoreConfError: the value is none.
+    """
+    text = conf.get(key)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise LogStoreConfError(f"{key} must be a number of seconds above 0, but it is {text!r}")
+    return value
+
+
+def int_setting(conf: Mapping[str, str], key: str, default: int, *, least: int = 0) -> int:
+    """A whole number, not below `least`.
+
+    Raises:
+        LogStoreConfError: the value is none.
+    """
+    text = conf.get(key)
+    if text is None:
+        return default
+    try:
+        value = int(text.strip())
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise LogStoreConfError(f"{key} must be a whole number from {least}, but it is {text!r}")
+    return value
+
+
+def bool_setting(text: str | None, key: str, default: bool) -> bool:
+    """`true` or `false`, in any case.
+
+    Raises:
+        LogStoreConfError: the text is neither.
+    """
+    if text is None:
+        return default
+    if text.strip().lower() not in _TRUTH:
+        raise LogStoreConfError(f"{key} must be true or false, but it is {text!r}")
+    return _TRUTH[text.strip().lower()]
+
+
+def masked(key: str, value: str) -> str:
+    """The value as it may be shown to people: stars where the key speaks of a secret."""
+    lowered = key.lower()
+    return "******" if any(part in lowered for part in _SECRET_PARTS) else value

@@ -1,0 +1,1 @@
+"""Azurite: Azure's blob service."""

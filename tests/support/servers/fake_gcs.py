@@ -1,0 +1,1 @@
+"""fake-gcs-server: Google Cloud Storage."""

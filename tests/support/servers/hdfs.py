@@ -1,0 +1,1 @@
+"""HDFS: a real NameNode and DataNode in one JVM."""

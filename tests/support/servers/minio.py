@@ -1,0 +1,108 @@
+"""MinIO: an S3 server whose conditional put is atomic."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.servers._service import (
+    ServerUnavailableError,
+    answers,
+    built,
+    free_port,
+    need_program,
+    run_step,
+    running,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["S3Endpoint", "install", "minio", "run_minio"]
+
+VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
+ENDPOINT_VARIABLE = "LAKELOG_TEST_S3_ENDPOINT"
+USER, PASSWORD = "lakelog-test", "lakelog-test-secret"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Endpoint:
+    """An S3 service that tests may fill."""
+
+    url: str
+    access_key: str
+    secret_key: str
+    region: str = "us-east-1"
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """The Spark conf that leads to it, in Hadoop's names."""
+        return {
+            "spark.hadoop.fs.s3a.endpoint": self.url,
+            "spark.hadoop.fs.s3a.endpoint.region": self.region,
+            "spark.hadoop.fs.s3a.access.key": self.access_key,
+            "spark.hadoop.fs.s3a.secret.key": self.secret_key,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+        }
+
+
+def install() -> Path:
+    """The program: on the PATH, or built from source into the cache (some three minutes, once)."""
+    with contextlib.suppress(ServerUnavailableError):
+        return Path(need_program("minio", "S3"))
+    return built(f"minio-{VERSION}", _build) / "minio"
+
+
+def _build(folder: Path) -> None:
+    go = need_program("go", "building MinIO")
+    run_step(
+        [go, "install", f"github.com/minio/minio@{VERSION}"],
+        cwd=folder,
+        env={"GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"},
+    )
+
+
+@contextlib.contextmanager
+def run_minio() -> Iterator[S3Endpoint]:
+    """A MinIO of its own, empty, until the block ends."""
+    program = install()
+    with tempfile.TemporaryDirectory(prefix="minio-") as folder:
+        port, console = free_port(), free_port()
+        url = f"http://127.0.0.1:{port}"
+        argv = [str(program), "server", "--quiet", "--address", f"127.0.0.1:{port}"]
+        argv += ["--console-address", f"127.0.0.1:{console}", folder]
+        env = {
+            "MINIO_ROOT_USER": USER,
+            "MINIO_ROOT_PASSWORD": PASSWORD,
+            "MINIO_BROWSER": "off",
+            "MINIO_UPDATE": "off",
+            "HOME": folder,
+        }
+        health = f"{url}/minio/health/ready"
+        with running(argv, ready=lambda: answers(health, lambda s: s == 200), env=env):
+            yield S3Endpoint(url, USER, PASSWORD)
+
+
+@pytest.fixture(scope="session")
+def minio() -> Iterator[S3Endpoint]:
+    """An S3 endpoint for the session: the one that the environment names, or a MinIO."""
+    url = os.environ.get(ENDPOINT_VARIABLE)
+    if url:
+        yield S3Endpoint(
+            url,
+            os.environ.get("AWS_ACCESS_KEY_ID", USER),
+            os.environ.get("AWS_SECRET_ACCESS_KEY", PASSWORD),
+            os.environ.get("AWS_REGION", "us-east-1"),
+        )
+        return
+    try:
+        with run_minio() as endpoint:
+            yield endpoint
+    except ServerUnavailableError as error:
+        pytest.skip(str(error))
