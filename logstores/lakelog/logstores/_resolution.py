@@ -230,7 +230,7 @@ def _from_entry_point(key: str, value: str) -> Resolution:
     for point in group.select(name=value):
         path = point.value.split("[")[0].strip().replace(":", ".")
         return Resolution(path, key, f"{key} names an entry point, {point.value}", value)
-    ours = [path for path in _DEFAULTS.values() if path.endswith("." + value)]
+    ours = [path for path in _known_classes() if path.endswith("." + value)]
     names = sorted(group.names)
     near = ours or difflib.get_close_matches(value, names, n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
@@ -238,6 +238,13 @@ def _from_entry_point(key: str, value: str) -> Resolution:
         f"{key} = {value}: no entry point of that name in the group {ENTRY_POINT_GROUP!r} "
         f"(installed: {', '.join(names) or 'none'}), and it is no dotted path of a class{hint}"
     )
+
+
+def _known_classes() -> set[str]:
+    import lakelog.logstores
+
+    built_in = {_OURS + name for name in lakelog.logstores.__all__ if name.endswith("LogStore")}
+    return built_in | set(_DEFAULTS.values())
 
 
 def _load(resolution: Resolution) -> type[LogStore]:
@@ -258,7 +265,7 @@ def _load(resolution: Resolution) -> type[LogStore]:
         _fail(resolution, f"importing {module_name} failed: {_said(error)}", error)
     found: Any = getattr(module, class_name, None)
     if found is None:
-        near = difflib.get_close_matches(class_name, vars(module), n=1)
+        near = difflib.get_close_matches(class_name, dir(module), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         _fail(resolution, f"the module {module_name} has no {class_name}{hint}")
     if not (isinstance(found, type) and issubclass(found, LogStore)):

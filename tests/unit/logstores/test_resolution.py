@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import lakelog.logstores
 from lakelog.logstores import (
     InconsistentLogStoreConfError,
     InvalidLogStoreConfError,
@@ -96,7 +97,27 @@ def test_the_scheme_memory_gets_the_memory_store() -> None:
     assert type(log_store_for("memory://x/t")) is MemoryLogStore
 
 
-@pytest.mark.parametrize("uri", ["s3://b/t", "s3a://b/t", "S3N://b/t", "gs://b/t", "hdfs:///t"])
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("s3://b/t", "S3ConditionalLogStore"),
+        ("s3a://b/t", "S3ConditionalLogStore"),
+        ("S3N://b/t", "S3ConditionalLogStore"),
+        ("gs://b/t", "GCSLogStore"),
+        ("hdfs:///t", "HDFSLogStore"),
+        ("abfss://c@a.dfs.core.windows.net/t", "AzureLeaseLogStore"),
+        ("wasbs://c@a.blob.core.windows.net/t", "AzureLeaseLogStore"),
+        ("az://c/t", "AzureLeaseLogStore"),
+    ],
+)
+def test_each_scheme_has_its_store(uri: str, name: str) -> None:
+    found = resolve(uri)
+    assert found.cls_path == f"lakelog.logstores.{name}"
+    assert found.key is None
+    assert getattr(lakelog.logstores, name).__name__ == name
+
+
+@pytest.mark.parametrize("uri", ["adl://b/t", "ftp://b/t", "swift://b/t"])
 def test_a_scheme_without_a_store_is_refused_with_the_key_that_names_one(uri: str) -> None:
     scheme = uri.partition(":")[0].lower()
     with pytest.raises(LogStoreClassError) as caught:
@@ -125,8 +146,7 @@ def test_a_class_for_a_scheme_is_for_that_scheme_alone(prefix: str) -> None:
     conf = {f"{prefix}delta.logStore.s3a.impl": MEMORY}
     assert type(log_store_for("S3A://b/t", conf)) is MemoryLogStore
     assert type(log_store_for("/t", conf)) is LocalLogStore
-    with pytest.raises(LogStoreClassError, match="scheme 's3'"):
-        log_store_for("s3://b/t", conf)
+    assert resolve("s3://b/t", conf).key is None
 
 
 @pytest.mark.parametrize("uri", ["/t", "file:///t"])
@@ -213,22 +233,31 @@ def test_the_delegating_store_follows_the_scheme() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "scheme", "ours"),
     [
-        "S3SingleDriverLogStore",
-        "S3DynamoDBLogStore",
-        "AzureLogStore",
-        "GCSLogStore",
-        "HDFSLogStore",
-        "IBMCOSLogStore",
-        "OracleCloudLogStore",
+        ("S3SingleDriverLogStore", "s3a", "lakelog.logstores.S3ConditionalLogStore"),
+        ("S3DynamoDBLogStore", "s3a", "lakelog.logstores.S3DynamoDBLogStore"),
+        ("AzureLogStore", "abfss", "lakelog.logstores.AzureLeaseLogStore"),
+        ("GCSLogStore", "gs", "lakelog.logstores.GCSLogStore"),
+        ("HDFSLogStore", "hdfs", "lakelog.logstores.HDFSLogStore"),
+        ("IBMCOSLogStore", "cos", "lakelog.contrib.ibm_cos.IBMCOSLogStore"),
+        ("OracleCloudLogStore", "oci", "lakelog.contrib.oracle_oci.OracleCloudLogStore"),
     ],
 )
-def test_java_stores_that_have_no_counterpart_yet_are_refused_by_name(name: str) -> None:
+def test_java_stores_become_ours(name: str, scheme: str, ours: str) -> None:
+    key = f"spark.delta.logStore.{scheme}.impl"
+    found = resolve(f"{scheme}://b/t", {key: f"io.delta.storage.{name}"})
+    assert found.cls_path == ours
+    assert found.key == key
+    assert found.value == f"io.delta.storage.{name}"
+
+
+def test_the_java_store_that_renames_is_refused_where_renames_replace() -> None:
     key = "spark.delta.logStore.s3a.impl"
     with pytest.raises(LogStoreClassError) as caught:
-        log_store_for("s3a://b/t", {key: f"io.delta.storage.{name}"})
-    assert f"{key} = io.delta.storage.{name}: this version has no built-in" in str(caught.value)
+        resolve("s3a://b/t", {key: "io.delta.storage.HDFSLogStore"})
+    assert "commits by rename" in str(caught.value)
+    assert "lakelog.logstores.S3ConditionalLogStore" in str(caught.value)
 
 
 # Names of classes
@@ -264,6 +293,15 @@ def test_an_unknown_entry_point_is_refused_with_those_installed() -> None:
 def test_a_bare_class_name_of_ours_is_answered_with_its_path() -> None:
     with pytest.raises(LogStoreClassError, match=f"did you mean {MEMORY}"):
         resolve("/t", {CLASS: "MemoryLogStore"})
+    with pytest.raises(
+        LogStoreClassError, match=r"mean lakelog\.logstores\.S3SingleDriverLogStore"
+    ):
+        resolve("/t", {CLASS: "S3SingleDriverLogStore"})
+
+
+def test_a_misspelt_class_of_ours_is_answered_with_the_nearest() -> None:
+    with pytest.raises(LogStoreClassError, match="did you mean S3DynamoDBLogStore"):
+        log_store_for("s3a://b/t", {CLASS: "lakelog.logstores.S3DynamoLogStore"})
 
 
 @pytest.mark.parametrize(
