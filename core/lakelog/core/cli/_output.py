@@ -1,0 +1,93 @@
+"""How commands speak: tables and lines for people, JSON for programs.
+
+Results go to standard output, progress and errors to standard error. Colours and boxes appear on
+a terminal only, and not where NO_COLOR is set; a pipe gets plain columns that are never cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console
+
+__all__ = ["error_line", "facts", "heading", "line", "print_json", "progress", "table"]
+
+_PLAIN_WIDTH = 100_000
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    width = None if stream.isatty() else _PLAIN_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def line(text: str = "", style: str = "") -> None:
+    """Print a line, with its own line breaks only.
+
+    Args:
+        text: anything; square brackets mean nothing.
+        style: a style of rich, such as `bold` or `red`, for terminals.
+    """
+    _console(sys.stdout).print(text, style=style or None, soft_wrap=True)
+
+
+def heading(text: str) -> None:
+    """Print a line that opens a part."""
+    line()
+    line(text, "bold")
+
+
+def error_line(text: str) -> None:
+    """Tell of an error on standard error."""
+    _console(sys.stderr).print(f"lakelog: {text}", style="red", soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows under column names. A cell may be text, or a pair of text and style."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = sys.stdout.isatty()
+    grid = Table(box=SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold")
+    for name in columns:
+        grid.add_column(name, overflow="fold", no_wrap=not terminal)
+    for row in rows:
+        grid.add_row(*(Text(*cell) if isinstance(cell, tuple) else Text(str(cell)) for cell in row))
+    _console(sys.stdout).print(grid)
+
+
+def facts(pairs: Sequence[tuple[str, Any]]) -> None:
+    """Print names and values in two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold", no_wrap=not sys.stdout.isatty())
+    for name, value in pairs:
+        grid.add_row(Text(f"  {name}"), Text(str(value)))
+    _console(sys.stdout).print(grid)
+
+
+def print_json(data: Any) -> None:
+    """Print one JSON document, indented, keys in the order in which they were given."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows what is being done right now; silent unless on a terminal."""
+    console = _console(sys.stderr)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield lambda text: status.update(text)
