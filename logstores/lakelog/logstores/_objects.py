@@ -91,6 +91,8 @@ class Owner:
 
     token: str | None
     """The token in its metadata; `None` on objects that other programs made."""
+    modification_time: int | None = None
+    """Milliseconds since 1970-01-01 UTC by the service's clock; `None` where it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
