@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores._settings import seconds_setting
+from lakelog.logstores._trust import ensure_trusted
 from lakelog.logstores.errors import CommitOutcomeUnknownError
 from lakelog.logstores.lines import decode_lines, encode_lines
 
@@ -322,6 +323,7 @@ class ObjectLogStore(LogStore):
         if overwrite:
             self._again(path, lambda: client.put(key, body))
         else:
+            ensure_trusted(client, key, self.conf, self._timeout)
             create_once(client, key, body, path, self._policy)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:

@@ -1,0 +1,172 @@
+"""The two ways to race for a name: on an object store's own client, or on any LogStore."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores._probing_race import Outcome, from_threads, send_together
+from lakelog.logstores.errors import CommitOutcomeUnknownError, UnsafeLogStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakelog.logstores._contract import LogStore
+    from lakelog.logstores._objects import ObjectClient
+
+__all__ = ["Contender", "ObjectContender", "StoreContender"]
+
+_READS: Final = 4
+"""Attempts to read an object back; each may time out, so no more."""
+
+
+class Contender(ABC):
+    """Creates files under numbered names, alone and in races."""
+
+    pre_sent: bool = False
+    """Whether the requests of a race are made to meet, rather than just started together."""
+
+    @abstractmethod
+    def create(self, number: int, text: str) -> Outcome:
+        """Create a file alone.
+
+        Raises:
+            UnsafeLogStoreError: the storage says that it can't create exclusively.
+            OSError: it refuses for another reason.
+        """
+
+    @abstractmethod
+    def race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
+        """Let one writer per text create the same file at once."""
+
+    @abstractmethod
+    def stored(self, number: int) -> str | None:
+        """The text of a file; `None` if there is none.
+
+        Raises:
+            OSError: it can't be read.
+        """
+
+
+class ObjectContender(Contender):
+    """Sends single conditional puts, without the loop that settles lost replies."""
+
+    def __init__(self, client: ObjectClient, prefix: str, timeout: float) -> None:
+        """Race below a prefix.
+
+        Args:
+            client: of the bucket.
+            prefix: ends with a slash; what is made stays there for the caller to remove.
+            timeout: seconds for each reply.
+        """
+        self._client = client
+        self._prefix = prefix
+        self._timeout = timeout
+        self._made: set[str] = set()
+        self.pre_sent = client.prepared_create(self._key(0), b"x", uuid.uuid4().hex) is not None
+
+    def _key(self, number: int) -> str:
+        return f"{self._prefix}{number:020d}.json"
+
+    def create(self, number: int, text: str) -> Outcome:
+        self._made.add(self._key(number))
+        try:
+            self._client.create(self._key(number), text.encode(), uuid.uuid4().hex)
+        except KeyTakenError:
+            return Outcome.LOST
+        except TryAgainError:
+            return Outcome.UNANSWERED
+        return Outcome.WON
+
+    def race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
+        self._made.add(self._key(number))
+        if self.pre_sent:
+            outcomes = self._pre_sent_race(number, texts)
+            if set(outcomes) != {Outcome.UNANSWERED}:
+                return outcomes
+            # A proxy for the SDKs alone, a certificate that only they trust: sockets of our own
+            # don't get through, and the client may.
+            self.pre_sent = False
+        return from_threads([partial(self._attempt, number, text) for text in texts])
+
+    def _pre_sent_race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
+        requests = [
+            self._client.prepared_create(self._key(number), text.encode(), uuid.uuid4().hex)
+            for text in texts
+        ]
+        try:
+            return send_together([r for r in requests if r is not None], self._timeout)
+        except OSError:
+            return [Outcome.UNANSWERED]
+
+    def _attempt(self, number: int, text: str) -> Outcome:
+        try:
+            return self.create(number, text)
+        except OSError:
+            return Outcome.UNANSWERED
+
+    def stored(self, number: int) -> str | None:
+        failure = TryAgainError("not asked", may_have_landed=False)
+        for _ in range(_READS):
+            try:
+                return self._client.get(self._key(number)).decode(errors="replace")
+            except FileNotFoundError:
+                return None
+            except TryAgainError as error:
+                failure = error
+        raise OSError(f"{self._key(number)} can't be read back: {failure}")
+
+    def clear(self) -> list[str]:
+        """Delete what was made, and say which keys may be left."""
+        left = []
+        for key in sorted(self._made):
+            try:
+                self._client.delete(key)
+            except (OSError, TryAgainError):
+                left.append(key)
+        self._made.clear()
+        return left
+
+
+class StoreContender(Contender):
+    """Commits through `LogStore.write`, as a table's writers do."""
+
+    def __init__(self, store: LogStore, folder: str) -> None:
+        """Race in a folder that looks like a table's log, and is nobody's.
+
+        Args:
+            store: any.
+            folder: a URI that ends in `/_delta_log`; it exists.
+        """
+        self._store = store
+        self._folder = folder
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{number:020d}.json"
+
+    def create(self, number: int, text: str) -> Outcome:
+        try:
+            self._store.write(self._path(number), [text])
+        except FileExistsError:
+            return Outcome.LOST
+        except CommitOutcomeUnknownError:
+            return Outcome.UNANSWERED
+        return Outcome.WON
+
+    def race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
+        return from_threads([partial(self._attempt, number, text) for text in texts])
+
+    def _attempt(self, number: int, text: str) -> Outcome:
+        try:
+            return self.create(number, text)
+        except (OSError, UnsafeLogStoreError):
+            return Outcome.UNANSWERED
+
+    def stored(self, number: int) -> str | None:
+        try:
+            return "\n".join(self._store.read(self._path(number)))
+        except FileNotFoundError:
+            return None

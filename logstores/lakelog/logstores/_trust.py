@@ -1,0 +1,191 @@
+"""Trust on first use: an endpoint that nobody vouches for is probed before its first commit.
+
+Amazon, Google and Microsoft document that a conditional create has one winner. Of any other
+endpoint we only know what it does, and some answer 200 to every writer. So the first exclusive
+create on it is preceded by the short probe, about a second, and is refused if that fails.
+Processes of one user share what was found, for seven days.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from lakelog.logstores.errors import LogStoreConfError, UnsafeLogStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lakelog.logstores._objects import ObjectClient
+    from lakelog.logstores._probing_create import CreateProbe
+
+__all__ = ["PROBE_KEY", "ROUNDS", "WRITERS", "ensure_trusted", "forget_trust", "probe_folder"]
+
+PROBE_KEY: Final = "spark.lakelog.store.endpointProbe"
+"""`auto` (unknown endpoints, once), `always` (every endpoint, once a process), or `never`."""
+ROUNDS: Final = 10
+WRITERS: Final = 8
+_SECONDS: Final = 20.0
+"""No race of the probe starts after these."""
+_REFUSAL_KEPT: Final = 60.0
+"""Seconds for which a refusal is repeated without a new probe: writers retry, and come in many."""
+_QUEUE_SECONDS: Final = 60.0
+
+_log = logging.getLogger("lakelog.logstores")
+_trusted: set[str] = set()
+_refused: dict[str, tuple[float, str]] = {}
+_state_lock = threading.Lock()
+
+
+def forget_trust() -> None:
+    """Forget what this process found out about endpoints."""
+    global _state_lock
+    _state_lock = threading.Lock()
+    _trusted.clear()
+    _refused.clear()
+
+
+def _after_fork() -> None:
+    # Another thread may have held the lock; what was found out stays true.
+    global _state_lock
+    _state_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def probe_folder() -> str:
+    """A new name for a folder of probes, hidden from Delta's readers by its dot."""
+    return f".lakelog-probe-{uuid.uuid4().hex[:16]}"
+
+
+def ensure_trusted(client: ObjectClient, key: str, conf: Mapping[str, str], timeout: float) -> None:
+    """Let an exclusive create go on where it can be trusted to have one winner.
+
+    Costs a look into a set, but for the first create on an endpoint that is not known.
+
+    Args:
+        client: of the bucket that is to be written.
+        key: what is to be created; probes are made in a folder of their own beside the log.
+        conf: the user's.
+        timeout: seconds for each reply.
+
+    Raises:
+        UnsafeLogStoreError: the endpoint failed the probe, now or within the last minute.
+        LogStoreConfError: `spark.lakelog.store.endpointProbe` has another value.
+    """
+    endpoint = client.endpoint
+    if endpoint in _trusted:
+        return
+    mode = _mode(conf)
+    if mode == "never" or (mode == "auto" and client.is_known):
+        return
+    with _one_at_a_time(endpoint):
+        if endpoint in _trusted or _refused_lately(endpoint):
+            return
+        if mode == "auto" and _noted(endpoint):
+            _trusted.add(endpoint)
+            return
+        _probe(client, key, timeout)
+
+
+def _mode(conf: Mapping[str, str]) -> str:
+    mode = conf.get(PROBE_KEY, "auto").strip().lower()
+    if mode not in ("auto", "always", "never"):
+        raise LogStoreConfError(f"{PROBE_KEY} must be auto, always or never, but it is {mode!r}")
+    return mode
+
+
+@contextlib.contextmanager
+def _one_at_a_time(endpoint: str) -> Iterator[None]:
+    """Let one thread of one process of this host probe; the rest wait and take its answer."""
+    from lakelog.logstores.locks import host_lock
+
+    with contextlib.ExitStack() as stack:
+        # Without the lock there is one probe more, and no harm.
+        with contextlib.suppress(OSError, UnsafeLogStoreError):
+            stack.enter_context(host_lock(f"endpoint:{endpoint}", timeout=_QUEUE_SECONDS))
+        yield
+
+
+def _refused_lately(endpoint: str) -> bool:
+    """Raise the refusal again if it is fresh.
+
+    Raises:
+        UnsafeLogStoreError: it is.
+    """
+    with _state_lock:
+        found = _refused.get(endpoint)
+    if found is not None and time.monotonic() - found[0] < _REFUSAL_KEPT:
+        raise UnsafeLogStoreError(found[1])
+    return False
+
+
+def _noted(endpoint: str) -> bool:
+    from lakelog.logstores._trust_cache import passed_lately
+
+    return passed_lately(endpoint)
+
+
+def _probe(client: ObjectClient, key: str, timeout: float) -> None:
+    from lakelog.logstores._probing_contenders import ObjectContender
+    from lakelog.logstores._probing_create import CreateVerdict, probe_exclusive_create
+    from lakelog.logstores._trust_cache import remember
+
+    endpoint = client.endpoint
+    _log.info(
+        "%s is not known to create exclusively: probing it once with %d races of %d writers",
+        endpoint, ROUNDS, WRITERS,
+    )  # fmt: skip
+    contender = ObjectContender(client, f"{_table(key)}{probe_folder()}/_delta_log/", timeout)
+    try:
+        probe = probe_exclusive_create(
+            contender, rounds=ROUNDS, writers=WRITERS, seconds=_SECONDS, stop_early=True
+        )
+    except OSError as error:
+        # Nothing was learnt. The create itself meets the same trouble and tells of it, or it
+        # may write where the probe may not; then somebody has to know that nobody looked.
+        _log.warning("%s could not be probed: %s. Run `lakelog doctor`.", endpoint, error)
+        return
+    finally:
+        left = contender.clear()
+        if left:
+            _log.warning("%s: the probe may not delete; these are left: %s", endpoint, left)
+    if probe.is_failure:
+        _refuse(endpoint, probe)
+    if probe.verdict is CreateVerdict.UNDECIDED:
+        _log.warning("%s: the probe is %s. Run `lakelog doctor`.", endpoint, probe.sentence())
+        return
+    _trusted.add(endpoint)
+    remember(endpoint)
+
+
+def _refuse(endpoint: str, probe: CreateProbe) -> None:
+    text = (
+        f"{endpoint} can't be trusted to create a file once, so that two writers may overwrite "
+        f"each other's commits. Seen: {probe.sentence()}. {REMEDY} If you know better, set "
+        f"{PROBE_KEY}=never."
+    )
+    with _state_lock:
+        _refused[endpoint] = (time.monotonic(), text)
+    raise UnsafeLogStoreError(text)
+
+
+REMEDY: Final = (
+    "Use S3DynamoDBLogStore (spark.delta.logStore.<scheme>.impl=io.delta.storage."
+    "S3DynamoDBLogStore), whose lock is a row of a DynamoDB table; or an endpoint that honours "
+    "If-None-Match atomically; or, where a single process ever writes, "
+    "lakelog.logstores.S3SingleDriverLogStore with spark.lakelog.unsafe.singleWriter=true."
+)
+"""What to do about storage that can't create exclusively."""
+
+
+def _table(key: str) -> str:
+    """The table's prefix of a key in its log; the folder of any other key."""
+    table, log, _ = key.rpartition("_delta_log/")
+    return table if log else key[: key.rfind("/") + 1]
