@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lakelog.logstores._settings import storage_settings
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -171,6 +173,14 @@ class LogStore(ABC):
     @abstractmethod
     def filesystem_path(self, path: str) -> str:
         """Translate a URI of this store to the spelling that `filesystem` takes."""
+
+    def settings(self) -> Mapping[str, str]:
+        """The settings in force, for people (`lakelog doctor` shows them). No value is a secret.
+
+        This one gives the keys of the conf that concern storage, secrets starred out. A store
+        may add what it took from elsewhere, such as where its credentials come from.
+        """
+        return storage_settings(self.conf)
 
     def create_folder(self, path: str) -> None:
         """Make a folder and its parents; do nothing where it exists or storage has no folders.

@@ -7,13 +7,14 @@ import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._probing_race import Outcome
 from lakelog.logstores.errors import UnsafeLogStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lakelog.logstores._probing_contenders import Contender
 
@@ -110,35 +111,38 @@ def probe_exclusive_create(
     Raises:
         OSError: the storage refuses to create or to read, whoever else is there.
     """
-    alone = _alone(contender, writers)
+    # Numbers without a gap, as commits have: a store may look for the one before.
+    numbers = count()
+    alone = _alone(contender, numbers, writers)
     if alone is not None:
         return alone
     winners: Counter[int] = Counter()
     failures = undecided = 0
     deadline = time.monotonic() + seconds
-    for number in range(1, rounds + 1):
+    for done in range(1, rounds + 1):
+        number = next(numbers)
         texts = [_text(number, writer) for writer in range(writers)]
-        outcomes = contender.race(_TRIES_ALONE + number, texts)
+        outcomes = contender.race(number, texts)
         won = [text for text, o in zip(texts, outcomes, strict=False) if o is Outcome.WON]
         winners[len(won)] += 1
         if not won:
             undecided += 1
-        elif len(won) > 1 or contender.stored(_TRIES_ALONE + number) != won[0]:
+        elif len(won) > 1 or contender.stored(number) != won[0]:
             failures += 1
-        tell(number)
+        tell(done)
         if (failures and stop_early) or time.monotonic() > deadline:
             break
-    done = sum(winners.values())
+    run = sum(winners.values())
     verdict, reason = CreateVerdict.NO_FAILURE_SEEN, ""
     if failures:
         verdict = CreateVerdict.NOT_ATOMIC
-    elif undecided * 2 > done:
+    elif undecided * 2 > run:
         verdict = CreateVerdict.UNDECIDED
-        reason = f"in {undecided} of {done} races no writer was told that it won"
+        reason = f"in {undecided} of {run} races no writer was told that it won"
     return CreateProbe(
         verdict,
         writers,
-        rounds=done,
+        rounds=run,
         failures=failures,
         undecided=undecided,
         winners=dict(sorted(winners.items())),
@@ -147,14 +151,14 @@ def probe_exclusive_create(
     )
 
 
-def _alone(contender: Contender, writers: int) -> CreateProbe | None:
+def _alone(contender: Contender, numbers: Iterator[int], writers: int) -> CreateProbe | None:
     """What one writer after another shows to be wrong; `None` if nothing."""
     try:
-        for number in range(_TRIES_ALONE):
-            first = _text(0, number)
+        for number in islice(numbers, _TRIES_ALONE):
+            first = _text(number, 0)
             if contender.create(number, first) is not Outcome.WON:
                 continue
-            again = contender.create(number, _text(0, number))
+            again = contender.create(number, _text(number, 1))
             if again is Outcome.WON or contender.stored(number) != first:
                 return CreateProbe(CreateVerdict.IGNORED, writers)
             if again is Outcome.LOST:

@@ -13,7 +13,14 @@ from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConf
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["bool_setting", "hadoop_setting", "int_setting", "masked", "seconds_setting"]
+__all__ = [
+    "bool_setting",
+    "hadoop_setting",
+    "int_setting",
+    "masked",
+    "seconds_setting",
+    "storage_settings",
+]
 
 _HADOOP = "spark.hadoop."
 _SECRET_PARTS = (
@@ -25,6 +32,15 @@ _SECRET_PARTS = (
     "sas",
     "private",
     "credential",
+)
+_STORAGE_KEYS = (
+    "fs.",
+    "dfs.",
+    "hadoop.",
+    "delta.logStore.",
+    "io.delta.storage.",
+    "lakelog.",
+    "databricks.delta.commitLock.",
 )
 _TRUTH = {"true": True, "false": False}
 
@@ -100,3 +116,12 @@ def masked(key: str, value: str) -> str:
     """The value as it may be shown to people: stars where the key speaks of a secret."""
     lowered = key.lower()
     return "******" if any(part in lowered for part in _SECRET_PARTS) else value
+
+
+def storage_settings(conf: Mapping[str, str]) -> dict[str, str]:
+    """The keys of a conf that concern storage, in order of name, with secrets masked."""
+    return {key: masked(key, conf[key]) for key in sorted(conf) if _of_storage(key)}
+
+
+def _of_storage(key: str) -> bool:
+    return key.removeprefix("spark.").removeprefix("hadoop.").startswith(_STORAGE_KEYS)
