@@ -1,0 +1,154 @@
+"""One bucket of an S3 service, one request at a time, on boto3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from lakelog.logstores._objects import TOKEN_NAME, ObjectClient, ObjectEntry, Owner
+from lakelog.logstores._s3_conf import S3Settings
+from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
+from lakelog.logstores._s3_sdk import sdk_client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from lakelog.logstores._objects import PreparedRequest
+
+__all__ = ["S3Client"]
+
+_AWS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+_DIRECTORY_BUCKET: Final = "--x-s3"
+
+
+class S3Client(ObjectClient):
+    """A bucket. Holds settings only, so it may be pickled, forked and shared by threads."""
+
+    def __init__(self, settings: S3Settings, bucket: str) -> None:
+        """Connect to nothing yet."""
+        self.settings = settings
+        self.bucket = bucket
+        encryption = settings.encryption
+        # What each kind of request carries beside its bucket and key.
+        self._always: dict[str, Any] = {"Bucket": bucket}
+        if settings.requester_pays:
+            self._always["RequestPayer"] = "requester"
+        self._opening = dict(self._always)
+        self._storing = dict(self._always)
+        if encryption and encryption.customer_key is not None:
+            own = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": encryption.customer_key}
+            self._opening |= own
+            self._storing |= own
+        elif encryption:
+            self._storing["ServerSideEncryption"] = encryption.algorithm
+            if encryption.kms_key:
+                self._storing["SSEKMSKeyId"] = encryption.kms_key
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, str], bucket: str) -> S3Client:
+        """The client of a bucket, by the user's conf.
+
+        Raises:
+            LogStoreConfError: a setting has no meaning.
+        """
+        return cls(S3Settings.from_conf(conf, bucket), bucket)
+
+    @property
+    def sdk(self) -> Any:
+        """The boto3 client of this process; it may serve other buckets, too."""
+        return sdk_client(self.settings)
+
+    @property
+    def endpoint(self) -> str:  # the base class says it
+        return f"{self.sdk.meta.endpoint_url.rstrip('/')}/{self.bucket}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the host is AWS's: conditional writes are documented there."""
+        host = urlsplit(self.sdk.meta.endpoint_url).hostname or ""
+        return host.endswith(_AWS)
+
+    def create(self, key: str, body: bytes, token: str) -> None:
+        """One PUT with `If-None-Match: *`, of 5 GB at most."""
+        place = self._place(key)
+        with speaking_s3("create", place):
+            reply = self.sdk.put_object(
+                Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **self._storing
+            )
+        check_reply(reply, "ETag", place)
+
+    def put(self, key: str, body: bytes, *, token: str | None = None) -> None:
+        """One PUT that replaces; with a token, that is what `owner` finds."""
+        place = self._place(key)
+        named = {"Metadata": {TOKEN_NAME: token}} if token else {}
+        with speaking_s3("put", place):
+            reply = self.sdk.put_object(Key=key, Body=body, **named, **self._storing)
+        check_reply(reply, "ETag", place)
+
+    def get(self, key: str) -> bytes:
+        place = self._place(key)
+        with speaking_s3("read", place):
+            reply = self.sdk.get_object(Key=key, **self._opening)
+            check_reply(reply, "ETag", place)
+            data: bytes = reply["Body"].read()
+        return data
+
+    def owner(self, key: str) -> Owner | None:
+        try:
+            with speaking_s3("read", self._place(key)):
+                reply = self.sdk.head_object(Key=key, **self._opening)
+        except FileNotFoundError:
+            return None
+        made = int(reply["LastModified"].timestamp() * 1000) if "LastModified" in reply else None
+        return Owner(reply.get("Metadata", {}).get(TOKEN_NAME), made)
+
+    def page(
+        self, prefix: str, start: str, continuation: str | None, limit: int | None
+    ) -> tuple[list[ObjectEntry], str | None]:
+        asked: dict[str, Any] = {"Prefix": prefix, "Delimiter": "/", **self._always}
+        if continuation is not None:
+            # Some servers fail when a continuation comes with a start.
+            asked["ContinuationToken"] = continuation
+        elif start and not self.bucket.endswith(_DIRECTORY_BUCKET):
+            # StartAfter leaves out the name itself, and the start is wanted.
+            asked["StartAfter"] = prefix + start[:-1]
+        if limit is not None:
+            asked["MaxKeys"] = limit
+        place = self._place(prefix)
+        with speaking_s3("list", place):
+            reply = self.sdk.list_objects_v2(**asked)
+        check_reply(reply, "IsTruncated", place)
+        cut = len(prefix)
+        entries = [
+            ObjectEntry(
+                each["Key"][cut:], each["Size"], int(each["LastModified"].timestamp() * 1000)
+            )
+            for each in reply.get("Contents", ())
+        ]
+        entries += [
+            ObjectEntry(each["Prefix"][cut:].rstrip("/"), 0, 0, is_prefix=True)
+            for each in reply.get("CommonPrefixes", ())
+        ]
+        return entries, reply.get("NextContinuationToken") if reply["IsTruncated"] else None
+
+    def delete(self, key: str) -> None:
+        with speaking_s3("delete", self._place(key)):
+            self.sdk.delete_object(Key=key, **self._always)
+
+    def upload(self, key: str, source: Path) -> None:
+        """One PUT, or parts of which none is visible before the last request."""
+        from lakelog.logstores._s3_upload import upload
+
+        upload(self.sdk, self._storing, self._opening, self._place(key), source)
+
+    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
+        from lakelog.logstores._s3_prepared import prepared_put
+
+        if self.bucket.endswith(_DIRECTORY_BUCKET):  # signed for a session, by a request more
+            return None
+        return prepared_put(self.settings, self._storing, key, body, token)
+
+    def _place(self, key: str) -> Place:
+        meta = self.sdk.meta
+        return Place(meta.endpoint_url, meta.region_name, self.bucket, key)

@@ -1,0 +1,62 @@
+"""A conditional put as the bytes that go over the wire, for races between sockets."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
+
+from lakelog.logstores._objects import TOKEN_NAME, PreparedRequest
+from lakelog.logstores._s3_sdk import new_sdk_client
+
+if TYPE_CHECKING:
+    from lakelog.logstores._s3_conf import S3Settings
+
+__all__ = ["prepared_put"]
+
+_OURS = ("expect", "connection", "host", "transfer-encoding")
+
+
+class _Caught(Exception):  # noqa: N818  # carries a request, tells of no error
+    def __init__(self, request: Any) -> None:
+        super().__init__("a signed request")
+        self.request = request
+
+
+def prepared_put(
+    settings: S3Settings, storing: dict[str, Any], key: str, body: bytes, token: str
+) -> PreparedRequest:
+    """Let the SDK sign a put with `If-None-Match: *`, and keep it from sending it.
+
+    The request is good for the time that the service allows a clock to differ (15 minutes).
+    """
+    try:
+        _catching_client(settings).put_object(
+            Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **storing
+        )
+    except _Caught as caught:
+        request = caught.request
+    parts = urlsplit(request.url)
+    tls = parts.scheme == "https"
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    headers = {
+        name: value.decode() if isinstance(value, bytes) else str(value)
+        for name, value in request.headers.items()
+        if name.lower() not in _OURS
+    }
+    lines = [f"PUT {target} HTTP/1.1", f"Host: {parts.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += ["Connection: close", "", ""]
+    port = parts.port or (443 if tls else 80)
+    return PreparedRequest(parts.hostname or "", port, tls, "\r\n".join(lines).encode() + body)
+
+
+@lru_cache(maxsize=4)
+def _catching_client(settings: S3Settings) -> Any:
+    client = new_sdk_client(settings)
+    client.meta.events.register("before-send.s3", _catch)
+    return client
+
+
+def _catch(request: Any, **_: Any) -> NoReturn:
+    raise _Caught(request)
