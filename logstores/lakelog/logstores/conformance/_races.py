@@ -186,7 +186,10 @@ def _judge(store: LogStore, path: str, outcomes: list[str]) -> None:
 def _append(store: LogStore, folder: str, text: str, most: int) -> int:
     """Append one entry to a log; each lost race means that another one advanced."""
     # From "0": a store may keep its drafts, hidden, beside the log.
-    version = len(names(store, folder + "/0"))
+    try:
+        version = len(names(store, folder + "/0"))
+    except FileNotFoundError:  # an object store knows no empty folder
+        version = 0
     for _ in range(most + 1):
         try:
             store.write(f"{folder}/{version:020d}.json", [text])
