@@ -1,22 +1,20 @@
 """Reading the rows of a snapshot: data files to Arrow, exactly in the table's types.
 
 Files are read by a few threads, in order, never more than a window ahead of whoever takes the
-batches. What a file lacks is null; what it has in a narrower type is widened; partition columns
-come from the log and not from the file.
+batches. `file_rows` says what becomes of one file.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow_types import cast_table, to_arrow_schema
+from lakelog.core.arrow_types import to_arrow_schema
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, UnsupportedFeatureError
-from lakelog.core.parquet_rows import as_utc, matching_row_groups
+from lakelog.core.file_rows import RowReader, in_order, without_columns
 from lakelog.core.paths import data_path
 from lakelog.core.schema import StructField, StructType
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.snapshot import Snapshot
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["Scan"]
+__all__ = ["DataStores", "Scan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,26 @@ class _File:
     """Partition column -> scalar."""
     partition_values: dict[str, str | None]
     """The same as the log has it."""
+
+
+class DataStores:
+    """Which store has a data file: the table's, unless the log names another by a full URI."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Make no store yet."""
+        self._snapshot = snapshot
+        self._others: dict[str, LogStore] = {}
+
+    def of(self, path: str) -> LogStore:
+        """The store of a storage path."""
+        root, snapshot = _root(path), self._snapshot
+        if root == _root(snapshot.table):
+            return snapshot.store
+        if root not in self._others:
+            from lakelog.logstores import log_store_for
+
+            self._others[root] = log_store_for(path, snapshot.conf)
+        return self._others[root]
 
 
 class Scan:
@@ -70,7 +88,10 @@ class Scan:
         shown = {each.name for each in self._output}
         hidden = [f for f in snapshot.schema if f.name.lower() in needed and f.name not in shown]
         self._read = StructType((*self._output, *hidden))
-        self._stores: dict[str, LogStore] = {}
+        self._reader = RowReader(
+            snapshot.schema, tuple(snapshot.partition_columns), self._read, self._expression
+        )
+        self._stores = DataStores(snapshot)
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,7 +109,7 @@ class Scan:
         if not tables:
             return self.schema.empty_table()
         if not len(self._output):
-            return _counted(sum(table.num_rows for table in tables))
+            return without_columns(sum(table.num_rows for table in tables))
         return pa.concat_tables(tables)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -99,25 +120,7 @@ class Scan:
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
         self._check_filter()
-        files = self._files()
-        if len(files) < 2:
-            yield from map(self._table, files)
-            return
-        from concurrent.futures import Future, ThreadPoolExecutor
-
-        workers = min(len(files), 2 * (os.cpu_count() or 1), 32)
-        pending: deque[Future[pa.Table]] = deque()
-        with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
-            try:
-                for file in files:
-                    pending.append(pool.submit(self._table, file))
-                    if len(pending) > 2 * workers:
-                        yield pending.popleft().result()
-                while pending:
-                    yield pending.popleft().result()
-            finally:
-                for each in pending:
-                    each.cancel()
+        yield from in_order(self._table, self._files(), min(2 * (os.cpu_count() or 1), 32))
 
     def _check_filter(self) -> None:
         """Refuse what can't be evaluated before any file is opened, or none is left to open."""
@@ -174,57 +177,9 @@ class Scan:
 
     def _rows(self, file: _File) -> pa.Table:
         """The rows of a file that may match, with the columns of `_read`."""
-        import pyarrow.parquet as pq
-
-        store = self._store(file.path)
-        stored = StructType(tuple(f for f in self._read if f.name not in self._partitioned))
-        source = store.filesystem.open_input_file(store.filesystem_path(file.path))
-        with source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
-            spelled = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
-            groups = self._groups(parquet.metadata, file)
-            count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
-            wanted = [spelled[f.name.lower()] for f in stored if f.name.lower() in spelled]
-            data = parquet.read_row_groups(groups, columns=wanted, use_threads=False)
-        rows = cast_table(as_utc(data, stored), stored) if wanted else None
-        columns = []
-        for field, target in zip(self._read, to_arrow_schema(self._read), strict=True):
-            if field.name in self._partitioned:
-                columns.append(pa.repeat(file.partition[field.name], count))
-            elif rows is None:
-                columns.append(pa.nulls(count, target.type))
-            else:
-                columns.append(rows.column(field.name))
-        if not columns:
-            return _counted(count)
-        return pa.Table.from_arrays(columns, schema=to_arrow_schema(self._read))
-
-    def _groups(self, metadata: Any, file: _File) -> list[int]:
-        if self._expression is None or metadata.num_row_groups < 2:
-            return list(range(metadata.num_row_groups))
-        snapshot = self._snapshot
-        return matching_row_groups(
-            metadata,
-            self._expression,
-            snapshot.schema,
-            snapshot.partition_columns,
-            file.partition_values,
-        )
-
-    def _store(self, path: str) -> LogStore:
-        """The storage of a file: the table's, unless the log names another by a full URI."""
-        root, snapshot = _root(path), self._snapshot
-        if root == _root(snapshot.table):
-            return snapshot.store
-        if root not in self._stores:
-            from lakelog.logstores import log_store_for
-
-            self._stores[root] = log_store_for(path, snapshot.conf)
-        return self._stores[root]
-
-
-def _counted(rows: int) -> pa.Table:
-    """So many rows without a column; joining and building tables loses their number."""
-    return pa.table({"_": pa.nulls(rows)}).select([])
+        store = self._stores.of(file.path)
+        path = store.filesystem_path(file.path)
+        return self._reader.rows(store.filesystem, path, file.partition, file.partition_values)
 
 
 def _root(uri: str) -> str:

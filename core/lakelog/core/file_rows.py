@@ -1,0 +1,131 @@
+"""The rows of one data file, exactly in the table's types.
+
+What a file lacks is null; what it has in a narrower type is widened; partition columns come from
+the log and not from the file. A `RowReader` is picklable and knows no store, so that an engine
+can send it to wherever the files are read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from lakelog.core.arrow_types import cast_table, to_arrow_schema
+from lakelog.core.parquet_rows import as_utc, matching_row_groups
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyarrow.fs import FileSystem
+
+    from lakelog.core.expressions import Expression
+
+__all__ = ["RowReader", "in_order", "without_columns"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads files of one version of a table."""
+
+    schema: StructType
+    """The table's."""
+    partition_columns: tuple[str, ...]
+    read: StructType
+    """The columns that come out, in order; some of the table's."""
+    prune: Expression | None = None
+    """Row groups without a row for which it is true are left out."""
+
+    def rows(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        partition: Mapping[str, Any],
+        partition_values: Mapping[str, str | None],
+        share: tuple[int, int] = (0, 1),
+    ) -> pa.Table:
+        """The rows of a file that may match.
+
+        Args:
+            filesystem: has the file.
+            path: as the file system spells it.
+            partition: partition column -> Arrow scalar of its type.
+            partition_values: the same as the log has it.
+            share: which part of how many: the row groups are dealt out in runs.
+
+        Raises:
+            FileNotFoundError: no such file.
+        """
+        import pyarrow.parquet as pq
+
+        stored = StructType(tuple(f for f in self.read if f.name not in self.partition_columns))
+        # Many small reads cost nothing on a disk; elsewhere each of them is a request.
+        joined = filesystem.type_name != "local"
+        source = filesystem.open_input_file(path)
+        with (
+            source,
+            pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=joined) as parquet,
+        ):
+            spelled = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
+            groups = self._groups(parquet.metadata, partition_values, share)
+            count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
+            wanted = [spelled[f.name.lower()] for f in stored if f.name.lower() in spelled]
+            data = parquet.read_row_groups(groups, columns=wanted, use_threads=False)
+        rows = cast_table(as_utc(data, stored), stored, purpose="read") if wanted else None
+        columns = []
+        for field, target in zip(self.read, to_arrow_schema(self.read), strict=True):
+            if field.name in self.partition_columns:
+                columns.append(pa.repeat(partition[field.name], count))
+            elif rows is None:
+                columns.append(pa.nulls(count, target.type))
+            else:
+                columns.append(rows.column(field.name))
+        if not columns:
+            return without_columns(count)
+        return pa.Table.from_arrays(columns, schema=to_arrow_schema(self.read))
+
+    def _groups(
+        self, metadata: Any, partition_values: Mapping[str, str | None], share: tuple[int, int]
+    ) -> list[int]:
+        part, parts = share
+        count = metadata.num_row_groups
+        mine = range(part * count // parts, (part + 1) * count // parts)
+        if self.prune is None or len(mine) < 2:
+            return list(mine)
+        kept = matching_row_groups(
+            metadata, self.prune, self.schema, self.partition_columns, partition_values
+        )
+        return [group for group in kept if group in mine]
+
+
+def without_columns(rows: int) -> pa.Table:
+    """So many rows without a column; joining and building tables loses their number."""
+    return pa.table({"_": pa.nulls(rows)}).select([])
+
+
+def in_order(function: Callable[[_T], _R], items: Sequence[_T], workers: int) -> Iterator[_R]:
+    """`map` by some threads, never more than twice as many results ahead of whoever takes them."""
+    if len(items) < 2:
+        yield from map(function, items)
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    pending: deque[Future[_R]] = deque()
+    workers = min(workers, len(items))
+    with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) > 2 * workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for each in pending:
+                each.cancel()
