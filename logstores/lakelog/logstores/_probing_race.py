@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores._objects import PreparedRequest
 
-__all__ = ["Outcome", "from_threads", "send_together"]
+__all__ = ["Outcome", "from_threads", "send_together", "trusting"]
 
 _HEADS_ARRIVE: Final = 0.03
 """Seconds for servers to read what comes before the last byte, so that only that is awaited."""
@@ -80,13 +80,18 @@ def _connected(request: PreparedRequest, timeout: float) -> socket.socket:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not request.tls:
             return plain
-        return _trusting().wrap_socket(plain, server_hostname=request.host)
+        return trusting().wrap_socket(plain, server_hostname=request.host)
     except BaseException:
         plain.close()
         raise
 
 
-def _trusting() -> ssl.SSLContext:
+def trusting() -> ssl.SSLContext:
+    """TLS with the system's authorities, or with the user's own.
+
+    Raises:
+        OSError: the file that a variable names can't be read.
+    """
     # The variables by which the SDKs are told of a company's own certificates.
     names = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
     bundle = next((os.environ[name] for name in names if os.environ.get(name)), None)
