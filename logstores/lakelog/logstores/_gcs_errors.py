@@ -1,0 +1,209 @@
+"""What Google Cloud Storage and its libraries say, as errors of the contract.
+
+Sources of the meanings: https://cloud.google.com/storage/docs/json_api/v1/status-codes
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores.errors import LogStoreConfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ForeignReplyError", "translated"]
+
+_HOLDS: Final = ("retentionPolicyNotMet", "objectUnderActiveHold", "retentionexpirationtime")
+_CLOCK: Final = re.compile(r"(?i)iat and exp|reasonable timeframe|clock")
+_TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([\s=:\"']+)\S+")
+_LONGEST: Final = 300
+
+
+class ForeignReplyError(Exception):
+    """A reply of success that is not Google's."""
+
+
+@contextlib.contextmanager
+def translated(what: str, permission: str, *, changes: bool = False) -> Iterator[None]:
+    """Turn what libraries raise in the block into what an `ObjectClient` may raise.
+
+    Args:
+        what: the object or the prefix, as a `gs:` URI.
+        permission: the permission that the request needs: `storage.objects.get`.
+        changes: whether the request changes something, so that a lost reply may hide a success.
+    """
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        yield
+    except GoogleAPICallError as error:
+        _service(error, what, permission, changes)
+    except GoogleAuthError as error:
+        _login(error, what)
+    except ForeignReplyError as error:
+        raise TryAgainError(f"{what}: {error}", may_have_landed=changes) from None
+    except _corruption() as error:
+        raise TryAgainError(
+            f"{what}: the bytes do not have the checksum that Google gave", may_have_landed=changes
+        ) from error
+    except requests.exceptions.RequestException as error:
+        raise TryAgainError(
+            f"{what}: {_connection(error)}", may_have_landed=changes and not _never_sent(error)
+        ) from None
+
+
+def _corruption() -> type[Exception]:
+    """The error of a wrong checksum: google-cloud-storage 2 has it in another package."""
+    try:
+        from google.cloud.storage.exceptions import DataCorruption
+    except ImportError:
+        from google.resumable_media.common import DataCorruption
+    found: type[Exception] = DataCorruption
+    return found
+
+
+def _service(error: Any, what: str, permission: str, changes: bool) -> None:
+    status = int(error.code or 0)
+    said = _said(error)
+    if status == 412:
+        raise KeyTakenError(what) from None
+    if status == 404:
+        raise FileNotFoundError(_missing(what, said)) from None
+    if status == 429:
+        raise TryAgainError(
+            f"{what}: Google Cloud Storage asks to go slower (429). It takes one write a second "
+            f"of one name. {said}",
+            may_have_landed=False,
+            retry_after=_retry_after(error),
+        ) from None
+    if status in (408, 409) or status >= 500:
+        raise TryAgainError(
+            f"{what}: HTTP {status}. {said}",
+            may_have_landed=changes and status != 409,
+            retry_after=_retry_after(error),
+        ) from None
+    if status in (401, 403):
+        raise PermissionError(_refused(error, status, what, permission, said)) from None
+    hint = ""
+    if (status == 400 and "userProject" in said) or "requester pays" in said.lower():
+        hint = (
+            " Whoever asks for this bucket pays: set spark.hadoop.fs.gs.requester.pays.mode=ENABLED"
+            " and spark.hadoop.fs.gs.requester.pays.project.id."
+        )
+    raise OSError(
+        f"{what}: Google Cloud Storage refused with HTTP {status}. {said}{hint}"
+    ) from None
+
+
+def _refused(error: Any, status: int, what: str, permission: str, said: str) -> str:
+    reasons = {str(each.get("reason", "")) for each in error.errors or ()}
+    if reasons & set(_HOLDS) or any(hold.lower() in said.lower() for hold in _HOLDS):
+        return (
+            f"{what} is held by a retention policy or a hold of its bucket, so it can be neither "
+            f"replaced nor deleted (HTTP {status}). New commits still work, but _last_checkpoint "
+            f"can't be renewed: take the policy off this bucket or prefix. {said}"
+        )
+    if _is_page(error):
+        return f"{what}: HTTP {status}. {said}"
+    if status == 401:
+        return (
+            f"{what}: Google Cloud Storage does not accept the credentials (HTTP 401). Renew them: "
+            f"`gcloud auth application-default login`, or a new key of the service account. {said}"
+        )
+    return (
+        f"{what}: the account lacks the permission {permission} (HTTP 403). Give it the role "
+        f"Storage Object User on the bucket. {said}"
+    )
+
+
+def _missing(what: str, said: str) -> str:
+    if "bucket" in said.lower():
+        return f"{what}: the bucket does not exist, or this account may not know of it. {said}"
+    return f"{what} does not exist"
+
+
+def _login(error: Any, what: str) -> None:
+    """No token could be had: the request itself was never sent."""
+    from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
+
+    text = _clean(str(error))
+    if isinstance(error, DefaultCredentialsError):
+        raise LogStoreConfError(f"{what}: no Google credentials were found: {text}") from None
+    if isinstance(error, TransportError) or getattr(error, "retryable", False):
+        raise TryAgainError(
+            f"{what}: no token could be had, the token server does not answer: {text}",
+            may_have_landed=False,
+        ) from None
+    if isinstance(error, RefreshError) and "invalid_grant" in text and _CLOCK.search(text):
+        raise PermissionError(
+            f"{what}: Google refused to give a token because the time in the request is off: set "
+            f"this host's clock right (NTP). {text}"
+        ) from None
+    raise PermissionError(
+        f"{what}: Google gave no token: the key or the login is expired, revoked or of a deleted "
+        f"account. Make a new key, or log in again. {text}"
+    ) from None
+
+
+def _said(error: Any) -> str:
+    """What the service said, short, in one line; never a page of HTML."""
+    if _is_page(error):
+        return (
+            "An HTML page answered, so it was not Google Cloud Storage: a proxy or a login page "
+            "stands in between. Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
+        )
+    message = str(error.message or "")
+    # Google's library puts "POST https://...: " before what the service said.
+    text = _clean(re.sub(r"^[A-Z]+ https?://\S+: ", "", message))
+    return f"It said: {text}" if text else ""
+
+
+def _is_page(error: Any) -> bool:
+    kind = str(getattr(error.response, "headers", {}).get("Content-Type", ""))
+    return kind.startswith("text/html") and "<html" in str(error.message or "").lower()
+
+
+def _clean(text: str) -> str:
+    # A token never belongs into a message, whoever put it there.
+    text = " ".join(_TOKEN.sub(r"\1\2…", text).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _retry_after(error: Any) -> float | None:
+    value = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
+    # The other form is a date, which would need the service's clock.
+    return float(value) if value.isdigit() else None
+
+
+def _never_sent(error: Exception) -> bool:
+    """Whether the connection was not even made."""
+    import requests
+    from urllib3.exceptions import NewConnectionError
+
+    if isinstance(error, (requests.exceptions.ConnectTimeout, requests.exceptions.ProxyError)):
+        return True
+    inner = error.args[0] if error.args else None
+    return isinstance(getattr(inner, "reason", None), NewConnectionError)
+
+
+def _connection(error: Exception) -> str:
+    import requests
+
+    if isinstance(error, requests.exceptions.ProxyError):
+        return (
+            "the HTTP proxy does not let the request through. Check fs.gs.proxy.address, "
+            "fs.gs.proxy.username and HTTPS_PROXY"
+        )
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"the TLS connection failed: {_clean(str(error))}"
+    if _never_sent(error):
+        return "no connection to the endpoint could be made. Check its address and the network"
+    if isinstance(error, requests.exceptions.Timeout):
+        return "the endpoint did not answer in time"
+    return f"the connection broke: {_clean(str(error))}"
