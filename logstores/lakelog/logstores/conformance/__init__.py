@@ -11,19 +11,51 @@ With pytest, inherit `LogStoreConformance` and give it two fixtures:
         def root(self):
             return "my://bucket/a-new-prefix"
 
-Without pytest: `print(run_conformance(make_store, "my://bucket/a-new-prefix"))`.
+`HttpFaultConformance` does the same for what happens on the way to a service over HTTP.
+
+Without a line of code: `pytest --pyargs lakelog.logstores.conformance.suite --lakelog-uri <uri>`,
+or `lakelog conformance <uri>`. Without pytest: `print(run_conformance(make_store, "my://b/new"))`.
 
 The check against a model needs the package `hypothesis`.
 """
 
-from lakelog.logstores.conformance._expect import PromiseBrokenError
-from lakelog.logstores.conformance._runner import CheckResult, Report, run_conformance
-from lakelog.logstores.conformance._suite import LogStoreConformance
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakelog.logstores.conformance._expect import PromiseBrokenError
+    from lakelog.logstores.conformance._http_suite import HttpFaultConformance
+    from lakelog.logstores.conformance._runner import CheckResult, Report, run_conformance
+    from lakelog.logstores.conformance._suite import LogStoreConformance
+    from lakelog.logstores.conformance.fault_proxy import FaultProxy
+    from lakelog.logstores.conformance.http_dialects import HttpDialect
 
 __all__ = [
     "CheckResult",
+    "FaultProxy",
+    "HttpDialect",
+    "HttpFaultConformance",
     "LogStoreConformance",
     "PromiseBrokenError",
     "Report",
     "run_conformance",
 ]
+
+# Loaded when they are asked for: pytest imports this package at each start, for its plugin.
+_LAZY = {
+    "CheckResult": "_runner",
+    "FaultProxy": "fault_proxy",
+    "HttpDialect": "http_dialects",
+    "HttpFaultConformance": "_http_suite",
+    "LogStoreConformance": "_suite",
+    "PromiseBrokenError": "_expect",
+    "Report": "_runner",
+    "run_conformance": "_runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
