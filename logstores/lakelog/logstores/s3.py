@@ -70,7 +70,7 @@ class S3ConditionalLogStore(ObjectLogStore):
 
         return arrow_filesystem(self._client(self._bucket or "").settings)
 
-    def filesystem_path(self, path: str) -> str:
+    def filesystem_path(self, path: str) -> str:  # noqa: D102  # the contract says it
         bucket, key = bucket_and_key(path)
         self._client(bucket)
         return f"{bucket}/{key}".rstrip("/")
@@ -86,7 +86,7 @@ class S3SingleDriverLogStore(S3ConditionalLogStore):
     """
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> Capabilities:  # noqa: D102
         return Capabilities(
             exclusive_create=Scope.NONE,
             partial_write_visible=False,

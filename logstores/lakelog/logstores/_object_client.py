@@ -1,0 +1,160 @@
+"""What an object store has to offer: one bucket, one request at a time, and four answers.
+
+The signals say what a request came to, and never more than is known. Whether to repeat it is
+decided in `_settle`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "TOKEN_NAME",
+    "KeyTakenError",
+    "ObjectClient",
+    "ObjectEntry",
+    "Owner",
+    "PreparedRequest",
+    "TryAgainError",
+]
+
+TOKEN_NAME: Final = "lakelogtoken"
+"""The metadata key of the token; Azure takes identifiers only, so all stores use one."""
+
+
+class KeyTakenError(Exception):
+    """The service says that the key has an object. Whose it is has to be looked up."""
+
+
+class TryAgainError(Exception):
+    """The service or the way to it failed for now."""
+
+    def __init__(
+        self, reason: str, *, may_have_landed: bool, retry_after: float | None = None
+    ) -> None:
+        """Say what failed.
+
+        Args:
+            reason: for people, without secrets.
+            may_have_landed: whether the request may have been, or may yet be, carried out.
+                `False` for a refusal by the service itself (409, 429, 503 SlowDown with nothing
+                done) and for a connection that was never made.
+            retry_after: seconds that the service asked to wait.
+        """
+        super().__init__(reason)
+        self.may_have_landed = may_have_landed
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who made an object."""
+
+    token: str | None
+    """The token in its metadata; `None` on objects that other programs made."""
+    modification_time: int | None = None
+    """Milliseconds since 1970-01-01 UTC by the service's clock; `None` where it was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEntry:
+    """One entry of a listing: an object, or a common prefix (the name of a "folder")."""
+
+    name: str
+    """Relative to the prefix that was listed, without a slash at its end."""
+    length: int
+    """Bytes; 0 for a common prefix."""
+    modification_time: int
+    """Milliseconds since 1970-01-01 UTC; 0 for a common prefix."""
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A complete, authorised HTTP/1.1 request, for races whose last bytes leave together."""
+
+    host: str
+    port: int
+    tls: bool
+    data: bytes
+
+
+class ObjectClient(ABC):
+    """One bucket (container) of one service. Each method is one request, never repeated here.
+
+    Every method translates the SDK's errors:
+
+    - `TryAgainError`: timeouts, broken connections, 429, 5xx, and S3's 409, a conflict in flight.
+    - `FileNotFoundError`: no such object (404 of a key).
+    - `PermissionError`, `OSError`, `LogStoreError`: all else, for good; the message names the
+      object, what the service said, and what to do; no secret is in it.
+    """
+
+    @property
+    @abstractmethod
+    def endpoint(self) -> str:
+        """Scheme, host, port and bucket: the thing that keeps or breaks promises. No secrets."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the service documents that `create` has one winner (AWS, Google, Azure)."""
+        return False
+
+    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:  # noqa: ARG002
+        """`create` as bytes for a socket; `None` where it can't be had."""
+        return None
+
+    @abstractmethod
+    def create(self, key: str, body: bytes, token: str) -> None:
+        """Make an object if the key is free, with the token in its metadata, in one request.
+
+        Raises:
+            KeyTakenError: the key has an object.
+        """
+
+    @abstractmethod
+    def put(self, key: str, body: bytes) -> None:
+        """Make or replace an object."""
+
+    @abstractmethod
+    def get(self, key: str) -> bytes:
+        """The whole object: a body that ends early is a `TryAgainError`."""
+
+    @abstractmethod
+    def owner(self, key: str) -> Owner | None:
+        """Who made the object; `None` if there is none."""
+
+    @abstractmethod
+    def page(
+        self, prefix: str, start: str, continuation: str | None, limit: int | None
+    ) -> tuple[list[ObjectEntry], str | None]:
+        """One page of the entries right below `prefix`, and the continuation of the next one.
+
+        Args:
+            prefix: ends with a slash, or is empty for the bucket itself.
+            start: a name within the prefix; entries below it may be left out. May be ignored.
+            continuation: from the page before.
+            limit: most entries that are wanted, where the caller needs no more.
+
+        The object whose key is the prefix itself (a "folder marker") is an entry named "".
+        A missing bucket is a `FileNotFoundError` that says so.
+        """
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Delete an object; none there is no error."""
+
+    @abstractmethod
+    def upload(self, key: str, source: Path) -> None:
+        """Make or replace an object of any size from a local file, whole or not at all.
+
+        May take several requests (a multipart upload); what a failed one leaves is cleaned up.
+        """
+
+    def close(self) -> None:  # noqa: B027  # not every client holds connections
+        """Release connections."""

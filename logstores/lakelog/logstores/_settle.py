@@ -1,0 +1,212 @@
+"""Making an object exactly once, over a network that loses replies.
+
+The request is repeated, meets the object that it made itself, and hears "exists". So each create
+carries a token of its own in the object's metadata, SDK retries are off, and this loop decides:
+
+    2xx                              -> created
+    taken (412; Azure: 409)          -> whose token? ours: created; another's: FileExistsError
+    a conflict in flight, 429, 5xx,
+    a timeout, a broken connection   -> wait, then again with the same token
+    refused for good                 -> OSError, if no request before it may have landed
+    the budget is spent              -> look once more, then say what is known and no more
+
+A request that timed out can still land later. That is why an absent object proves nothing once a
+request may have reached the service: the outcome is then `CommitOutcomeUnknownError`. It can't
+land on another writer's object, so a conflict is a conflict whatever is still on its way. (Unless
+that object is deleted meanwhile. Nobody deletes a commit that is younger than the budget.)
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+from lakelog.logstores._object_client import KeyTakenError, TryAgainError
+from lakelog.logstores.errors import CommitOutcomeUnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lakelog.logstores._object_client import ObjectClient, Owner
+
+__all__ = ["Patience", "RetryPolicy", "create_once", "repeat"]
+
+_LONGEST_PACE: Final = 30.0
+"""Seconds; a service that asks for more is asked again after these."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long and how patiently requests are repeated."""
+
+    budget: float = 60.0
+    """Seconds from the first request to the last one's start."""
+    first_wait: float = 0.05
+    longest_wait: float = 5.0
+    grace: float = 5.0
+    """Seconds, beside the budget, for finding out whose an object is."""
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    def start(self, seconds: float | None = None) -> Patience:
+        """Begin to count the budget, or these seconds, down."""
+        return Patience(self, self.budget if seconds is None else seconds)
+
+    def waits(self) -> Iterator[float]:
+        """Seconds to wait before each repetition, for a caller that waits by itself."""
+        return iter(self.start().next_wait, None)
+
+
+class Patience:
+    """What is left of a budget."""
+
+    def __init__(self, policy: RetryPolicy, seconds: float) -> None:
+        """Count from now."""
+        self._policy = policy
+        self._deadline = policy.clock() + seconds
+        self._wait = policy.first_wait
+
+    def next_wait(self) -> float | None:
+        """Seconds to wait before the next try, with decorrelated jitter; `None`: no more tries."""
+        left = self._deadline - self._policy.clock()
+        if left <= 0:
+            return None
+        drawn = random.uniform(self._policy.first_wait, self._wait * 3)  # noqa: S311, RUF100
+        self._wait = min(self._policy.longest_wait, drawn)
+        return min(self._wait, left)
+
+    def pause(self, retry_after: float | None = None) -> bool:
+        """Wait before the next try; say whether there is one.
+
+        Args:
+            retry_after: seconds that the service asked for.
+        """
+        wait = self.next_wait()
+        if wait is None:
+            return False
+        left = self._deadline - self._policy.clock()
+        asked = min(retry_after or 0.0, _LONGEST_PACE, left)
+        self._policy.sleep(max(wait, asked))
+        return True
+
+
+class _OwnerHiddenError(Exception):
+    """The service won't say whose an object is."""
+
+
+def create_once(
+    client: ObjectClient, key: str, body: bytes, path: str, policy: RetryPolicy
+) -> None:
+    """Make an object exactly once, whatever becomes of the replies.
+
+    Takes the budget, the grace and two requests at the longest.
+
+    Args:
+        client: of the bucket.
+        key: of the object.
+        body: its bytes.
+        path: its name in messages.
+        policy: how often to ask.
+
+    Raises:
+        FileExistsError: another writer has the key.
+        CommitOutcomeUnknownError: nobody knows; the object may exist, now or later.
+        OSError: it was not made. Other exceptions of the client pass through likewise.
+    """
+    token = uuid.uuid4().hex
+    patience = policy.start()
+    uncertain = False
+    while True:
+        retry_after = None
+        try:
+            client.create(key, body, token)
+        except KeyTakenError as error:
+            if _is_ours(client, key, token, path, policy):
+                return
+            # It was deleted since. A server that contradicts itself may be wrong about either,
+            # and a request that was delivered twice may have met its own object.
+            uncertain, seen = True, f"{error}, and then it was not there"
+        except TryAgainError as error:
+            uncertain = uncertain or error.may_have_landed
+            seen, retry_after = str(error), error.retry_after
+        except Exception as error:
+            if not uncertain:
+                raise
+            _settle(client, key, token, path, policy, f"after a request without a reply, {error}")
+            return
+        else:
+            return
+        if not patience.pause(retry_after):
+            if uncertain:
+                _settle(client, key, token, path, policy, seen)
+                return
+            raise OSError(f"{path} was not written: {seen}; given up after {policy.budget:g} s")
+
+
+def repeat(request: Callable[[], _T], path: str, policy: RetryPolicy) -> _T:
+    """Make a request that does no harm when it is made twice, until it succeeds.
+
+    Raises:
+        OSError: it failed for now until the budget was spent. What else it raised passes through.
+    """
+    patience = policy.start()
+    while True:
+        try:
+            return request()
+        except TryAgainError as error:
+            if not patience.pause(error.retry_after):
+                raise OSError(f"{path}: {error}; given up after {policy.budget:g} s") from error
+
+
+def _is_ours(client: ObjectClient, key: str, token: str, path: str, policy: RetryPolicy) -> bool:
+    """Whether the object is this call's; `False` if there is none.
+
+    Raises:
+        FileExistsError: it is another's.
+        CommitOutcomeUnknownError: its owner can't be read.
+    """
+    try:
+        owner = _owner(client, key, policy)
+    except _OwnerHiddenError as hidden:
+        _unknown(path, f"the service says that it exists, but its owner can't be read: {hidden}")
+    if owner is None:
+        return False
+    if owner.token != token:
+        raise FileExistsError(f"{path} exists: another writer made it")
+    return True
+
+
+def _settle(
+    client: ObjectClient, key: str, token: str, path: str, policy: RetryPolicy, seen: str
+) -> None:
+    """The last look, when a request may have landed: return if it did."""
+    try:
+        owner = _owner(client, key, policy)
+    except _OwnerHiddenError as hidden:
+        _unknown(path, f"{seen}; afterwards it could not be looked up: {hidden}")
+    if owner is None:
+        _unknown(path, f"{seen}; it is absent now, and may land yet")
+    if owner.token != token:
+        raise FileExistsError(f"{path} exists: another writer made it")
+
+
+def _unknown(path: str, evidence: str) -> NoReturn:
+    raise CommitOutcomeUnknownError(path, evidence) from None
+
+
+def _owner(client: ObjectClient, key: str, policy: RetryPolicy) -> Owner | None:
+    # The budget may be spent, and one look too few would make an outcome unknown for nothing.
+    patience = policy.start(policy.grace)
+    while True:
+        try:
+            return client.owner(key)
+        except TryAgainError as error:
+            if not patience.pause(error.retry_after):
+                raise _OwnerHiddenError(str(error)) from error
+        except Exception as error:
+            raise _OwnerHiddenError(str(error)) from error
