@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lakelog.logstores._probing import Finding, Status
@@ -117,7 +118,7 @@ class FileProbe:
         path = self._path(_HINT)
         for text in ("first", "second"):
             self._store.write(path, [text], overwrite=True)
-            found = list(self._store.read(path))
+            found = self._lines(path)
             if found != [text]:
                 return _broken("put", f"an overwritten file was read back as {found!r}")
         return Finding("put", Status.FINE, "files can be replaced, and read back as replaced")
@@ -127,7 +128,7 @@ class FileProbe:
         for number in range(2):
             path = self._commit(number)
             self._store.write(path, [f"commit {number}"])
-            found = list(self._store.read(path))
+            found = self._lines(path)
             if found != [f"commit {number}"]:
                 return _broken("conditional-put", f"a created file was read back as {found!r}")
         return Finding("conditional-put", Status.FINE, "files can be created")
@@ -135,7 +136,7 @@ class FileProbe:
     def _reads(self) -> Finding:
         missing = self._path("00000000000000009999.json")
         try:
-            found = list(self._store.read(missing))
+            found = self._lines(missing)
         except FileNotFoundError:
             return Finding("get", Status.FINE, "every write was read back at once")
         return _broken("get", f"a file that nobody made was read as {found!r}")
@@ -157,6 +158,9 @@ class FileProbe:
             f"{len(_NAMES)} files were listed right after each was written, in order",
         )
 
+    def _lines(self, path: str) -> list[str]:
+        return list(self._store.read(path))
+
     def _listed(self, start: str) -> list[str]:
         return [status.name for status in self._store.list_from(self._path(start))]
 
@@ -164,9 +168,9 @@ class FileProbe:
         timed = self.latencies.timed
         for number in range(2, 2 + self._samples):
             path = self._commit(number)
-            timed("create", lambda path=path: self._store.write(path, ["x" * 200]))
-            timed("read", lambda path=path: list(self._store.read(path)))
-            timed("list", lambda path=path: list(self._store.list_from(path)))
+            timed("create", partial(self._store.write, path, ["x" * 200]))
+            timed("read", partial(self._lines, path))
+            timed("list", partial(self._listed, path.rpartition("/")[2]))
         summary = self.latencies.summary()
         said = ", ".join(f"{name} {of['p50_ms']:g} ms" for name, of in summary.items())
         return Finding("latency", Status.FINE, f"medians: {said}", measured=summary)

@@ -32,7 +32,11 @@ _SECRET_PARTS = (
     "sas",
     "private",
     "credential",
+    "connection.string",
+    "connectionstring",
 )
+_NO_SECRET_ENDS = (".provider", ".provider.path", ".type", ".endpoint")
+"""Keys that speak of secrets and name only who has them."""
 _STORAGE_KEYS = (
     "fs.",
     "dfs.",
@@ -115,6 +119,8 @@ def bool_setting(text: str | None, key: str, default: bool) -> bool:
 def masked(key: str, value: str) -> str:
     """The value as it may be shown to people: stars where the key speaks of a secret."""
     lowered = key.lower()
+    if lowered.endswith(_NO_SECRET_ENDS):
+        return value
     return "******" if any(part in lowered for part in _SECRET_PARTS) else value
 
 

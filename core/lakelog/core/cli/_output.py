@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["error_line", "facts", "heading", "line", "print_json", "progress", "table"]
 
@@ -61,7 +62,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         grid.add_column(name, overflow="fold", no_wrap=not terminal)
     for row in rows:
         grid.add_row(*(Text(*cell) if isinstance(cell, tuple) else Text(str(cell)) for cell in row))
-    _console(sys.stdout).print(grid)
+    _print_grid(grid)
 
 
 def facts(pairs: Sequence[tuple[str, Any]]) -> None:
@@ -74,7 +75,18 @@ def facts(pairs: Sequence[tuple[str, Any]]) -> None:
     grid.add_column(overflow="fold", no_wrap=not sys.stdout.isatty())
     for name, value in pairs:
         grid.add_row(Text(f"  {name}"), Text(str(value)))
-    _console(sys.stdout).print(grid)
+    _print_grid(grid)
+
+
+def _print_grid(grid: Table) -> None:
+    console = _console(sys.stdout)
+    if console.is_terminal:
+        console.print(grid)
+        return
+    with console.capture() as capture:
+        console.print(grid)
+    for row in capture.get().splitlines():
+        sys.stdout.write(row.rstrip() + "\n")
 
 
 def print_json(data: Any) -> None:

@@ -1,0 +1,117 @@
+"""What the doctor found, as data. `docs/doctor.md` documents the JSON form."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores._probing import Finding, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lakelog.core.commit_lock import LockChoice
+    from lakelog.logstores import Capabilities, Resolution
+
+__all__ = ["FORMAT", "Report", "Verdict"]
+
+FORMAT: Final = 1
+"""Of the JSON form; a change that takes away or renames a field makes it 2."""
+
+
+class Verdict(enum.StrEnum):
+    """The whole in a word."""
+
+    NO_FAILURE_SEEN = "no-failure-seen"
+    FAILED = "failed"
+    NOT_PROBED = "not-probed"
+    """Nothing failed, and nothing was written: `--read-only`."""
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything that `lakelog doctor` says about a URI."""
+
+    uri: str
+    read_only: bool = False
+    resolution: Resolution | None = None
+    endpoint: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    capabilities: Capabilities | None = None
+    lock: LockChoice | None = None
+    table_version: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    left_behind: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, finding: Finding) -> Finding:
+        """Keep a finding and give it back."""
+        self.findings.append(finding)
+        return finding
+
+    @property
+    def failures(self) -> list[Finding]:
+        """What has to be mended."""
+        return [each for each in self.findings if each.status is Status.FAILED]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The whole in a word."""
+        if self.failures:
+            return Verdict.FAILED
+        return Verdict.NOT_PROBED if self.read_only else Verdict.NO_FAILURE_SEEN
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented form. Not scrubbed."""
+        from importlib.metadata import version
+
+        return {
+            "format": FORMAT,
+            "lakelog": version("lakelog"),
+            "uri": self.uri,
+            "verdict": self.verdict.value,
+            "store": self._store(),
+            "endpoint": self.endpoint,
+            "settings": dict(self.settings),
+            "capabilities": self._capabilities(),
+            "commit_lock": self.lock and {"kind": self.lock.kind.value, "reason": self.lock.reason},
+            "table_version": self.table_version,
+            "findings": [
+                {
+                    "check": each.check,
+                    "status": each.status.value,
+                    "summary": each.summary,
+                    "remedy": each.remedy,
+                    "measured": dict(each.measured),
+                }
+                for each in self.findings
+            ],
+            "left_behind": list(self.left_behind),
+            "seconds": round(self.seconds, 2),
+        }
+
+    def _store(self) -> dict[str, Any] | None:
+        chosen = self.resolution
+        if chosen is None:
+            return None
+        return {
+            "class": chosen.cls_path,
+            "key": chosen.key,
+            "value": chosen.value,
+            "reason": chosen.reason,
+        }
+
+    def _capabilities(self) -> dict[str, Any] | None:
+        found = self.capabilities
+        if found is None:
+            return None
+        return {
+            "exclusive_create": found.exclusive_create.name.lower(),
+            "partial_write_visible": found.partial_write_visible,
+            "atomic_overwrite": found.atomic_overwrite,
+            "consistent_listing": found.consistent_listing,
+            "ordered_listing": found.ordered_listing,
+            "durable": found.durable,
+            "min_commit_interval": found.min_commit_interval,
+        }

@@ -1,0 +1,218 @@
+"""The doctor's examination: from the conf to the store, to the endpoint, to its promises.
+
+Each step that fails is a finding with a remedy, and ends what could only fail for the same reason.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lakelog.core.cli._doctor_report import Report
+from lakelog.core.commit_lock import lock_for
+from lakelog.core.errors import DeltaError
+from lakelog.core.paths import log_path, normalize_table_uri
+from lakelog.logstores import LogStore, Scope, log_store_for, resolve
+from lakelog.logstores._objects import BUDGET_KEY
+from lakelog.logstores._probing import Finding, Status
+from lakelog.logstores._probing_area import ProbeArea
+from lakelog.logstores._probing_clock import clock_finding
+from lakelog.logstores._probing_exclusive import exclusive_findings
+from lakelog.logstores._probing_files import FileProbe
+from lakelog.logstores._probing_reach import reach
+from lakelog.logstores._probing_remedies import remedy_for
+from lakelog.logstores._trust import PROBE_KEY
+from lakelog.logstores.errors import LogStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Depth", "examine"]
+
+_BUDGET: Final = "10"
+"""Seconds that one operation is repeated; the stores' own minute would make for a slow doctor."""
+_CONNECT_SECONDS: Final = 5.0
+_SAMPLES: Final = 20
+
+_ERRORS: Final = (OSError, ValueError, LogStoreError, DeltaError)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How far to go."""
+
+    rounds: int = 20
+    writers: int = 8
+    read_only: bool = False
+    seconds: float = 60.0
+    """No race starts after these."""
+
+
+def examine(uri: str, conf: Mapping[str, str], depth: Depth, tell: Callable[[str], None]) -> Report:
+    """Examine the storage of a URI.
+
+    Args:
+        uri: of a table, or of the folder that is to hold tables.
+        conf: the user's.
+        depth: how far to go.
+        tell: is told what is being done.
+    """
+    started = time.monotonic()
+    report = Report(uri, read_only=depth.read_only)
+    try:
+        _examine(report, conf, depth, tell)
+    finally:
+        report.seconds = time.monotonic() - started
+    return report
+
+
+def _examine(
+    report: Report, conf: Mapping[str, str], depth: Depth, tell: Callable[[str], None]
+) -> None:
+    tell("choosing the store")
+    store = _store(report, conf)
+    if store is None:
+        return
+    tell("connecting")
+    skew = _reached(report, store)
+    if not report.failures or report.failures[-1].check != "connection":
+        tell("looking for a table")
+        _table(report, store)
+        if depth.read_only:
+            if skew is not None:
+                report.add(clock_finding(skew, "the Date of a reply"))
+        else:
+            _probe(report, store, depth, skew, tell)
+    store.close()
+
+
+def _store(report: Report, conf: Mapping[str, str]) -> LogStore | None:
+    try:
+        report.uri = normalize_table_uri(report.uri)
+        report.resolution = resolve(report.uri, conf)
+        shown = log_store_for(report.uri, conf)
+        report.settings = shown.settings()
+        report.capabilities = shown.capabilities
+        store = log_store_for(report.uri, {BUDGET_KEY: _BUDGET, **conf, PROBE_KEY: "never"})
+    except _ERRORS as error:
+        report.add(Finding("store", Status.FAILED, str(error), remedy_for(error)))
+        return None
+    report.add(Finding("store", Status.FINE, report.resolution.reason))
+    _lock(report, store, conf)
+    return store
+
+
+def _lock(report: Report, store: LogStore, conf: Mapping[str, str]) -> None:
+    try:
+        report.lock = lock_for(store, report.uri, conf)
+    except _ERRORS as error:
+        report.add(Finding("commit-lock", Status.FAILED, str(error), remedy_for(error)))
+        return
+    scope = store.capabilities.exclusive_create
+    if scope < Scope.CLUSTER:
+        where = {Scope.HOST: "one host", Scope.PROCESS: "one process", Scope.NONE: "nobody"}[scope]
+        said = f"writers exclude each other within {where} only"
+        if scope is Scope.NONE:
+            said = "writers exclude nobody; the conf says that a single process writes"
+        report.add(Finding("commit-lock", Status.NOTE, said, "Keep to that, or change the store."))
+
+
+def _reached(report: Report, store: LogStore) -> float | None:
+    """The clock's skew by the endpoint's own time, where it tells it."""
+    try:
+        report.endpoint, connections = reach(store, report.uri, _CONNECT_SECONDS)
+    except _ERRORS as error:
+        report.add(Finding("connection", Status.FAILED, str(error), remedy_for(error)))
+        return None
+    skew = None
+    for connection in connections:
+        report.add(connection.finding)
+        skew = connection.skew if connection.skew is not None else skew
+    return skew
+
+
+def _table(report: Report, store: LogStore) -> None:
+    from lakelog.core.errors import TableNotFoundError
+    from lakelog.core.log_segment import find_segment
+
+    try:
+        segment = find_segment(store, report.uri)
+        newest = f"{log_path(report.uri)}/{segment.version:020d}.json"
+        for _ in store.read(newest):
+            break
+    except (TableNotFoundError, FileNotFoundError):
+        report.add(Finding("table", Status.NOTE, "there is no table here yet"))
+    except _ERRORS as error:
+        report.add(Finding("table", Status.FAILED, str(error), remedy_for(error)))
+    else:
+        report.table_version = segment.version
+        said = f"version {segment.version}, and its log can be read"
+        report.add(Finding("table", Status.FINE, said, measured={"version": segment.version}))
+
+
+def _probe(
+    report: Report,
+    store: LogStore,
+    depth: Depth,
+    skew: float | None,
+    tell: Callable[[str], None],
+) -> None:
+    area = ProbeArea(store, report.uri)
+    try:
+        tell("writing, reading, listing")
+        probe = FileProbe(store, area.log("files"), _SAMPLES)
+        for finding in probe.findings():
+            report.add(finding)
+        if any(each.check in ("put", "conditional-put") for each in report.failures):
+            return
+        for finding in exclusive_findings(
+            store,
+            area,
+            rounds=depth.rounds,
+            writers=depth.writers,
+            seconds=depth.seconds,
+            tell=lambda done: tell(f"racing: {done} of {depth.rounds}"),
+        ):
+            report.add(finding)
+        report.add(_clock(probe, skew))
+    except _ERRORS as error:
+        report.add(Finding("probe", Status.FAILED, str(error), remedy_for(error)))
+    finally:
+        tell("cleaning up")
+        _clean(report, area)
+
+
+def _clock(probe: FileProbe, skew: float | None) -> Finding:
+    if skew is not None:
+        return clock_finding(skew, "the Date of a reply")
+    made = probe.modification_time()
+    if made is None:
+        return clock_finding(None, "the storage tells no times")
+    stored, before, after = made
+    off = 0.0
+    if after < stored:
+        off = after - stored
+    elif before > stored + 1:  # some storages keep whole seconds
+        off = before - stored - 1
+    return clock_finding(off, "the time of a file that was just written")
+
+
+def _clean(report: Report, area: ProbeArea) -> None:
+    try:
+        report.left_behind = area.clear()
+    except _ERRORS as error:
+        report.left_behind = [area.folder]
+        report.add(Finding("delete", Status.FAILED, str(error), remedy_for(error)))
+        return
+    if report.left_behind:
+        report.add(
+            Finding(
+                "delete",
+                Status.NOTE,
+                f"what was written could not be deleted; left below {area.folder}",
+                "Commits need no right to delete; vacuum and log cleanup do. Remove the folder.",
+            )
+        )
+    else:
+        report.add(Finding("delete", Status.FINE, "what was written was deleted again"))

@@ -1,0 +1,109 @@
+"""Exclusive create as a store's writers would meet it, and as the endpoint behind it does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.logstores._contract import Scope
+from lakelog.logstores._objects import ObjectLogStore
+from lakelog.logstores._probing import Finding, Status
+from lakelog.logstores._probing_contenders import ObjectContender, StoreContender
+from lakelog.logstores._probing_create import CreateVerdict, probe_exclusive_create
+from lakelog.logstores._trust import REMEDY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lakelog.logstores._contract import LogStore
+    from lakelog.logstores._probing_area import ProbeArea
+    from lakelog.logstores._probing_contenders import Contender
+    from lakelog.logstores._probing_create import CreateProbe
+
+__all__ = ["exclusive_findings"]
+
+_UNDECIDED_REMEDY = (
+    "Run this again; if it stays so, the storage is overloaded or something in between drops "
+    "requests. --rounds and --writers make the probe smaller."
+)
+
+
+def exclusive_findings(
+    store: LogStore,
+    area: ProbeArea,
+    *,
+    rounds: int,
+    writers: int,
+    seconds: float,
+    tell: Callable[[int], None],
+) -> Iterator[Finding]:
+    """Race, and say what was seen.
+
+    A store that commits by one conditional request is raced by requests that are sent beforehand
+    but for their last bytes. Any other store is raced through its `write`; if it is an object
+    store, the conditional request itself is raced, too, since it is the fence behind the store's
+    own lock.
+
+    Raises:
+        OSError: the storage refuses to create or to read.
+    """
+    if store.capabilities.exclusive_create is Scope.NONE:
+        said = "not raced: the store claims no exclusive create"
+        yield Finding("exclusive-create", Status.SKIPPED, said)
+        return
+
+    def run(contender: Contender) -> CreateProbe:
+        return probe_exclusive_create(
+            contender, rounds=rounds, writers=writers, seconds=seconds, tell=tell
+        )
+
+    if not isinstance(store, ObjectLogStore):
+        yield _finding(run(StoreContender(store, area.log("race"))))
+        return
+    client, prefix = store._locate(area.log("fence") + "/")
+    endpoint = ObjectContender(client, prefix, store._timeout)
+    if type(store).write is ObjectLogStore.write:
+        yield _finding(run(endpoint))
+        return
+    yield _finding(run(StoreContender(store, area.log("race"))))
+    yield _fence(run(endpoint), store)
+
+
+def _finding(probe: CreateProbe) -> Finding:
+    status, remedy = Status.FINE, ""
+    if probe.is_failure:
+        status, remedy = Status.FAILED, REMEDY
+    elif probe.verdict is CreateVerdict.UNDECIDED:
+        status, remedy = Status.FAILED, _UNDECIDED_REMEDY
+    return Finding("exclusive-create", status, _said(probe), remedy, _measured(probe))
+
+
+def _fence(probe: CreateProbe, store: LogStore) -> Finding:
+    """A failure here loses no commit by itself: the store's own lock stands before it."""
+    check = "conditional-create"
+    if not probe.is_failure:
+        return Finding(check, Status.FINE, _said(probe), "", _measured(probe))
+    return Finding(
+        check,
+        Status.NOTE,
+        f"{_said(probe)}. {type(store).__name__} does not rest on it, but lacks the fence that "
+        "would stop a writer which lost its lock, or never took it",
+        "Let every writer of the table use this store.",
+        _measured(probe),
+    )
+
+
+def _said(probe: CreateProbe) -> str:
+    how = " of requests sent to arrive together" if probe.pre_sent and probe.rounds else ""
+    return probe.sentence() + how
+
+
+def _measured(probe: CreateProbe) -> dict[str, object]:
+    return {
+        "verdict": probe.verdict.value,
+        "rounds": probe.rounds,
+        "writers": probe.writers,
+        "failures": probe.failures,
+        "undecided": probe.undecided,
+        "winners": {str(won): races for won, races in probe.winners.items()},
+        "pre_sent": probe.pre_sent,
+    }
