@@ -21,7 +21,7 @@ from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
 SCHEMA = pa.schema([pa.field("a", pa.int64())])
 
 
-def _ours(log: DeltaLog, i: int) -> float:
+def commit_ours(log: DeltaLog, i: int) -> float:
     add = AddFile(
         path=f"part-{i}.parquet",
         partition_values={},
@@ -35,7 +35,7 @@ def _ours(log: DeltaLog, i: int) -> float:
     return time.perf_counter() - start
 
 
-def _theirs(table: deltalake.DeltaTable, schema: object, i: int) -> float:
+def commit_theirs(table: deltalake.DeltaTable, schema: object, i: int) -> float:
     add = AddAction(
         path=f"part-{i}.parquet",
         size=1000,
@@ -63,7 +63,7 @@ def measure(folder: Path, commits: int = 60) -> list[Measurement]:
         schema = table.schema()
         ours, theirs = [], []
         for i in range(commits + 10):
-            one, other = _ours(log, i), _theirs(table, schema, i)
+            one, other = commit_ours(log, i), commit_theirs(table, schema, i)
             if i >= 10:
                 ours.append(one)
                 theirs.append(other)

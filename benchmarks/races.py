@@ -1,4 +1,4 @@
-"""16 processes append to one table at once; every commit is counted.
+"""Many processes append to one table at once; every commit is counted.
 
 Each side runs with its own defaults. The peer gives up a commit after 15 lost races, and its figure
 is what landed in the time that it took.
@@ -38,8 +38,10 @@ def _add(kind: type[Any], worker: int, i: int) -> Any:
     )
 
 
-def _ours(path: str, worker: int, commits: int, barrier: Any, failures: Any) -> None:
-    log = DeltaLog.for_table(path)
+def _ours(
+    path: str, conf: dict[str, str], worker: int, commits: int, barrier: Any, failures: Any
+) -> None:
+    log = DeltaLog.for_table(path, conf)
     log.update()
     barrier.wait()
     for i in range(commits):
@@ -52,8 +54,10 @@ def _ours(path: str, worker: int, commits: int, barrier: Any, failures: Any) -> 
         log.update()
 
 
-def _theirs(path: str, worker: int, commits: int, barrier: Any, failures: Any) -> None:
-    table = deltalake.DeltaTable(path)
+def _theirs(
+    path: str, options: dict[str, str], worker: int, commits: int, barrier: Any, failures: Any
+) -> None:
+    table = deltalake.DeltaTable(path, storage_options=options)
     schema = table.schema()
     barrier.wait()
     for i in range(commits):
@@ -65,12 +69,14 @@ def _theirs(path: str, worker: int, commits: int, barrier: Any, failures: Any) -
 
 
 def _race(
-    target: Callable[..., None], path: str, processes: int, commits: int
+    target: Callable[..., None], path: str, options: dict[str, str], processes: int, commits: int
 ) -> tuple[float, list[str]]:
     context = multiprocessing.get_context("spawn")
     barrier, failures = context.Barrier(processes + 1), context.Queue()
     workers = [
-        context.Process(target=target, args=(path, w, commits, barrier, failures), daemon=True)
+        context.Process(
+            target=target, args=(path, options, w, commits, barrier, failures), daemon=True
+        )
         for w in range(processes)
     ]
     for worker in workers:
@@ -86,9 +92,9 @@ def _race(
     return seconds, errors
 
 
-def _landed(path: str, wanted: int, errors: int) -> tuple[int, str]:
+def _landed(path: str, options: dict[str, str], wanted: int, errors: int) -> tuple[int, str]:
     """How many commits are in the table, and a note that names the lost and doubled ones."""
-    paths = deltalake.DeltaTable(path).file_uris()
+    paths = deltalake.DeltaTable(path, storage_options=options).file_uris()
     landed = len(set(paths))
     doubled = len(paths) - landed
     lost = wanted - errors - landed
@@ -103,32 +109,51 @@ def _landed(path: str, wanted: int, errors: int) -> tuple[int, str]:
 def measure(
     folder: Path, processes: int = 16, commits: int = 50, rounds: int = 3
 ) -> list[Measurement]:
-    """Run the two sides in turns; the figures are commits a second."""
+    """Race on the local file system."""
+    root = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        return measure_at(str(root), {}, str(root), {}, processes, commits, rounds, target=3.0)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def measure_at(
+    ours_root: str,
+    conf: dict[str, str],
+    theirs_root: str,
+    options: dict[str, str],
+    processes: int,
+    commits: int,
+    rounds: int,
+    *,
+    target: float,
+    place: str = "",
+) -> list[Measurement]:
+    """Run the two sides in turns, each round on new tables; the figures are commits a second."""
     ours, theirs = [], []
     notes: list[str] = []
-    for _ in range(rounds):
-        root = Path(tempfile.mkdtemp(dir=folder))
-        try:
-            our_path, their_path = str(root / "ours"), str(root / "theirs")
-            write_arrow(our_path, SCHEMA.empty_table(), properties=PROPERTIES)
-            deltalake.write_deltalake(their_path, SCHEMA.empty_table(), configuration=PROPERTIES)
-            for side, target, path, rates in (
-                ("lakelog", _ours, our_path, ours),
-                ("peer", _theirs, their_path, theirs),
-            ):
-                seconds, errors = _race(target, path, processes, commits)
-                landed, note = _landed(path, processes * commits, len(errors))
-                rates.append(landed / seconds)
-                notes.append(f"{side}: {note}")
-        finally:
-            shutil.rmtree(root, ignore_errors=True)
+    for number in range(rounds):
+        our_path, their_path = f"{ours_root}/ours-{number}", f"{theirs_root}/theirs-{number}"
+        write_arrow(our_path, SCHEMA.empty_table(), conf=conf, properties=PROPERTIES)
+        deltalake.write_deltalake(
+            their_path, SCHEMA.empty_table(), configuration=PROPERTIES, storage_options=options
+        )
+        for side, work, path, settings, rates in (
+            ("lakelog", _ours, our_path, conf, ours),
+            ("peer", _theirs, their_path, options, theirs),
+        ):
+            seconds, errors = _race(work, path, settings, processes, commits)
+            shown = f"{theirs_root}/{path.rpartition('/')[2]}"
+            landed, note = _landed(shown, options, processes * commits, len(errors))
+            rates.append(landed / seconds)
+            notes.append(f"{side}: {note}")
     return [
         Measurement(
-            f"{processes} processes x {commits} blind appends",
+            f"{processes} processes x {commits} blind appends{place}",
             f"deltalake {deltalake.__version__}",
             ours,
             theirs,
-            3.0,
+            target,
             higher_is_better=True,
             unit="commits/s",
             note="; ".join(sorted(notes)),

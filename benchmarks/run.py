@@ -1,6 +1,6 @@
 """Run the benchmarks and put their tables into RESULTS.md.
 
-    python benchmarks/run.py [core] [spark] [--folder DIR] [--rows N]
+    python benchmarks/run.py [core] [s3] [spark] [--folder DIR] [--rows N]
 
 Each part replaces its own section of the file and leaves the other as it was.
 """
@@ -48,7 +48,7 @@ def _publish(name: str, section: str) -> None:
     if pattern.search(text):
         text = pattern.sub(lambda _: section, text)
     else:
-        titles = {"core": "## Commits", "spark": "## Spark"}
+        titles = {"core": "## Commits", "s3": "## Commits on S3", "spark": "## Spark"}
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
     print(section)
@@ -57,11 +57,12 @@ def _publish(name: str, section: str) -> None:
 def main() -> int:
     """Run what was asked for; the exit code says whether all targets were reached."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["core", "spark"])
+    parser.add_argument("parts", nargs="*", default=["core", "s3", "spark"])
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
+    sys.path.insert(0, str(HERE.parent / "tests"))
     missed = 0
     if "core" in args.parts:
         print("core: commits, races, import", flush=True)
@@ -69,10 +70,16 @@ def main() -> int:
         prose = [imports.measure()]
         _publish("core", _section("core", "python benchmarks/run.py core", found, prose))
         missed += sum(not m.reached for m in found)
+    if "s3" in args.parts:
+        import object_store
+
+        print("s3: commits and races on a MinIO", flush=True)
+        found = object_store.measure()
+        _publish("s3", _section("s3", "python benchmarks/run.py s3", found, []))
+        missed += sum(not m.reached for m in found)
     if "spark" in args.parts:
         import versus_delta
 
-        sys.path.insert(0, str(HERE.parent / "tests"))
         from support import delta_spark
 
         print("spark: writes and scans against delta-spark", flush=True)
