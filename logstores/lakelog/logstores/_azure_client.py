@@ -1,0 +1,305 @@
+"""A container of an Azure account, one request at a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from lakelog.logstores._azure_errors import code_of, explained
+from lakelog.logstores._azure_sdk import blob_service
+from lakelog.logstores._object_client import (
+    TOKEN_NAME,
+    KeyTakenError,
+    ObjectClient,
+    ObjectEntry,
+    Owner,
+    TryAgainError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+    from pathlib import Path
+
+    from azure.storage.blob import BlobClient
+
+    from lakelog.logstores._azure_conf import AzureSettings
+    from lakelog.logstores._object_client import PreparedRequest
+
+__all__ = ["LOCK_NAME", "AzureClient", "BlobInfo", "LeaseHeldError", "LeaseLostError"]
+
+LOCK_NAME: Final = ".lakelog.lock"
+"""The blob, beside a log's files, whose lease is the writers' turn. It sorts before digits, and no
+listing of ours shows it."""
+
+# Put Blob answers the first to a failed If-None-Match: *. The others say "there is a blob" as well:
+# a condition, a lease or a policy can only stand against one that exists.
+_TAKEN: Final = frozenset(
+    {
+        "BlobAlreadyExists",
+        "BlobImmutableDueToPolicy",
+        "ConditionNotMet",
+        "LeaseIdMissing",
+        "TargetConditionNotMet",
+    }
+)
+_HELD: Final = frozenset({"LeaseAlreadyPresent", "LeaseIsBreakingAndCannotBeAcquired"})
+_KNOWN_CLOUDS: Final = (
+    ".core.windows.net",
+    ".core.chinacloudapi.cn",
+    ".core.usgovcloudapi.net",
+    ".storage.azure.net",
+)
+_FOLDER_MARK: Final = "hdi_isfolder"
+"""Metadata of blobs that stand for a directory, on accounts with a hierarchical namespace and
+where Hadoop's drivers made one."""
+
+_T = TypeVar("_T")
+
+
+class LeaseHeldError(Exception):
+    """Another writer holds the lease."""
+
+
+class LeaseLostError(Exception):
+    """The lease is no longer ours: it ran out, was broken, or was released."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobInfo:
+    """What a HEAD tells."""
+
+    length: int
+    modification_time: int
+    """Milliseconds since 1970-01-01 UTC."""
+    etag: str
+    is_folder: bool
+
+
+class AzureClient(ObjectClient):
+    """One container. Besides an object client's requests it has those of a lease.
+
+    A conflict of `create` is 409 here, not 412. The SDK's own retries are off.
+    """
+
+    def __init__(self, settings: AzureSettings, container: str) -> None:
+        """Keep both; connect at the first request."""
+        self._settings = settings
+        self._name = container
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self._settings.endpoint}/{self._name}"
+
+    @property
+    def is_known(self) -> bool:
+        host = self._settings.endpoint.partition("://")[2].partition("/")[0]
+        return host.endswith(_KNOWN_CLOUDS)
+
+    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
+        from lakelog.logstores._azure_signing import prepared_put
+
+        return self._ask(key, lambda: prepared_put(self._settings, self._name, key, body, token))
+
+    def create(self, key: str, body: bytes, token: str) -> None:
+        def request() -> None:
+            self._blob(key).upload_blob(
+                body, length=len(body), overwrite=False, metadata={TOKEN_NAME: token}
+            )
+
+        self._ask(key, request, KeyTakenError, _TAKEN)
+
+    def put(self, key: str, body: bytes) -> None:
+        self._ask(key, lambda: self._blob(key).upload_blob(body, length=len(body), overwrite=True))
+
+    def get(self, key: str) -> bytes:
+        def request() -> bytes:
+            reply = self._blob(key).download_blob(max_concurrency=1)
+            data = bytes(reply.readall())
+            if not reply.properties.etag or len(data) != reply.size:
+                # A page of a proxy has no ETag.
+                raise TryAgainError(
+                    f"{self._where(key)}: the reply is not the whole blob", may_have_landed=False
+                )
+            return data
+
+        return self._ask(key, request)
+
+    def owner(self, key: str) -> Owner | None:
+        try:
+            found = self._ask(key, lambda: self._blob(key).get_blob_properties())
+        except FileNotFoundError:
+            return None
+        return Owner(_metadata(found).get(TOKEN_NAME), _milliseconds(found.last_modified))
+
+    def page(
+        self,
+        prefix: str,
+        start: str,  # noqa: ARG002  # from which names on: Azurite ignores it, so it is untried
+        continuation: str | None,
+        limit: int | None,
+    ) -> tuple[list[ObjectEntry], str | None]:
+        entries, following = self._listed(prefix, continuation, limit, "/")
+        return [entry for entry in entries if entry.name != LOCK_NAME], following
+
+    def flat_page(
+        self, prefix: str, continuation: str | None
+    ) -> tuple[list[ObjectEntry], str | None]:
+        """One page of all blobs below a prefix, however deep, and the next one's continuation."""
+        return self._listed(prefix, continuation, None, None)
+
+    def info(self, key: str) -> BlobInfo | None:
+        """What is known of a blob; `None` if there is none."""
+        try:
+            found = self._ask(key, lambda: self._blob(key).get_blob_properties())
+        except FileNotFoundError:
+            return None
+        entry = _entry(found, "")
+        return BlobInfo(entry.length, entry.modification_time, str(found.etag), entry.is_prefix)
+
+    def get_range(self, key: str, start: int, length: int, etag: str) -> bytes:
+        """Some bytes of a blob, if it is still the one with that ETag.
+
+        Raises:
+            OSError: it was replaced since.
+        """
+        from azure.core import MatchConditions
+
+        def request() -> bytes:
+            reply = self._blob(key).download_blob(
+                offset=start,
+                length=length,
+                max_concurrency=1,
+                etag=etag,
+                match_condition=MatchConditions.IfNotModified,
+            )
+            data = bytes(reply.readall())
+            if len(data) != length:
+                raise TryAgainError(
+                    f"{self._where(key)}: the reply is not the whole range", may_have_landed=False
+                )
+            return data
+
+        return self._ask(key, request)
+
+    def delete(self, key: str) -> None:
+        with suppress(FileNotFoundError):
+            self._ask(key, lambda: self._blob(key).delete_blob(delete_snapshots="include"))
+
+    def upload(self, key: str, source: Path) -> None:
+        # Blocks that a broken upload leaves belong to no blob; Azure drops them after a week.
+        def request() -> None:
+            with source.open("rb") as data:
+                self._blob(key).upload_blob(
+                    data, length=source.stat().st_size, overwrite=True, max_concurrency=4
+                )
+
+        self._ask(key, request)
+
+    def acquire_lease(self, key: str, lease_id: str, seconds: int) -> None:
+        """Take the lease of a blob; taking it again with the same id prolongs it.
+
+        Raises:
+            LeaseHeldError: another id has it.
+            FileNotFoundError: no such blob.
+        """
+        self._ask(key, lambda: self._lease(key, lease_id).acquire(seconds), LeaseHeldError, _HELD)
+
+    def renew_lease(self, key: str, lease_id: str) -> None:
+        """Prolong a lease.
+
+        Raises:
+            LeaseLostError: it is not ours.
+        """
+        self._ask(key, self._lease(key, lease_id).renew, LeaseLostError, status=409)
+
+    def release_lease(self, key: str, lease_id: str) -> None:
+        """Give a lease up.
+
+        Raises:
+            LeaseLostError: it is not ours.
+        """
+        self._ask(key, self._lease(key, lease_id).release, LeaseLostError, status=409)
+
+    def break_lease(self, key: str) -> None:
+        """End the lease of whoever has it, at once; none there is no error."""
+        with suppress(LeaseLostError):
+            self._ask(
+                key,
+                lambda: self._lease(key, None).break_lease(lease_break_period=0),
+                LeaseLostError,
+                status=409,
+            )
+
+    def _listed(
+        self, prefix: str, continuation: str | None, limit: int | None, delimiter: str | None
+    ) -> tuple[list[ObjectEntry], str | None]:
+        def request() -> tuple[list[Any], str | None]:
+            container = blob_service(self._settings).get_container_client(self._name)
+            asked = {"include": ["metadata"], "results_per_page": limit}
+            if delimiter:
+                listing = container.walk_blobs(prefix, delimiter=delimiter, **asked)
+            else:
+                listing = container.list_blobs(prefix, **asked)
+            pages = listing.by_page(continuation)
+            items = list(next(pages))
+            return items, pages.continuation_token or None
+
+        items, following = self._ask(prefix, request)
+        return [_entry(item, prefix) for item in items], following
+
+    def _blob(self, key: str) -> BlobClient:
+        return blob_service(self._settings).get_blob_client(self._name, key)
+
+    def _lease(self, key: str, lease_id: str | None) -> Any:
+        from azure.storage.blob import BlobLeaseClient
+
+        return BlobLeaseClient(self._blob(key), lease_id)
+
+    def _where(self, key: str) -> str:
+        return f"{self.endpoint}/{key}"
+
+    def _ask(
+        self,
+        key: str,
+        request: Callable[[], _T],
+        signal: type[Exception] | None = None,
+        codes: Collection[str] = (),
+        status: int | None = None,
+    ) -> _T:
+        """Make one request; raise `signal` for these codes or this status, ours for the rest."""
+        blob_service(self._settings)  # a missing extra is no error of the service
+        from azure.core.exceptions import AzureError
+        from requests.exceptions import RequestException
+
+        # The SDK parses some refusals wrongly and raises ValueError then.
+        try:
+            return request()
+        except (AzureError, RequestException, ValueError) as error:
+            code = code_of(error)
+            told = getattr(getattr(error, "response", None), "status_code", None)
+            if signal is not None and (code in codes or (status is not None and told == status)):
+                trouble: Exception = signal(f"{self._where(key)}: {code}")
+            else:
+                trouble = explained(error, self._where(key))
+        # Raised here, not there: an exception's context is printed, and the SDK's shows URLs.
+        raise trouble
+
+
+def _entry(item: Any, prefix: str) -> ObjectEntry:
+    name = str(item.name)[len(prefix) :]
+    if type(item).__name__ == "BlobPrefix":
+        return ObjectEntry(name.rstrip("/"), 0, 0, is_prefix=True)
+    if _metadata(item).get(_FOLDER_MARK) == "true":
+        return ObjectEntry(name, 0, 0, is_prefix=True)
+    return ObjectEntry(name, int(item.size or 0), _milliseconds(item.last_modified) or 0)
+
+
+def _milliseconds(when: datetime | None) -> int | None:
+    return None if when is None else int(when.timestamp() * 1000)
+
+
+def _metadata(item: Any) -> dict[str, str]:
+    """Metadata of a blob; Azure keeps the case of names and ignores it."""
+    return {str(name).lower(): str(value) for name, value in (item.metadata or {}).items()}

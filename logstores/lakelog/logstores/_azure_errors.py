@@ -1,0 +1,225 @@
+"""What Azure says, in our words: what was wrong, where, what to do.
+
+Nothing of the SDK's own text is passed on, because it quotes URLs, and a URL may hold a signature.
+The service's error code and its request id are: Azure's support asks for the latter.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores._object_client import TryAgainError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["code_of", "explained"]
+
+_ADVICE: Final = {
+    "AccountIsDisabled": "the storage account is disabled",
+    "AccountRequiresHttps": "the account takes https only: give an https endpoint",
+    "AuthenticationFailed": "the account key or the signature is wrong for this account",
+    "AuthorizationFailure": (
+        "the request is not allowed: look at the account's network rules (firewall, private "
+        "endpoints) and at what the key or SAS may do"
+    ),
+    "AuthorizationPermissionMismatch": (
+        "the identity or SAS lacks a right: give the identity the role Storage Blob Data "
+        "Contributor on the container, or make a SAS with read, create, write, delete and list"
+    ),
+    "AuthorizationProtocolMismatch": "the SAS allows https only: give an https endpoint",
+    "AuthorizationResourceTypeMismatch": (
+        "the SAS lacks a resource type: it needs containers and objects (srt=co)"
+    ),
+    "AuthorizationServiceMismatch": "the SAS is not for the blob service (ss=b)",
+    "AuthorizationSourceIPMismatch": "the SAS does not allow this host's IP address",
+    "BlobArchived": "the blob is in the archive tier: rehydrate it",
+    "BlobImmutableDueToPolicy": (
+        "an immutability policy or a legal hold keeps the blob from being replaced or deleted; "
+        "a table's log needs a container without one"
+    ),
+    "ContainerBeingDeleted": "the container is being deleted",
+    "FeatureVersionMismatch": "the blob uses a feature that the request's version does not know",
+    "InsufficientAccountPermissions": "the credential may not do this on this account",
+    "InvalidAuthenticationInfo": "the service does not accept this kind of credential",
+    "InvalidBlobType": "the blob is an append or page blob; logs are block blobs",
+    "InvalidResourceName": "Azure does not allow this container or blob name",
+    "InvalidUri": "Azure does not allow this container or blob name",
+    "KeyBasedAuthenticationNotPermitted": (
+        "the account allows no account keys: sign in with an identity (OAuth) instead"
+    ),
+    "LeaseIdMissing": "somebody holds a lease on the blob itself: break it",
+    "NoAuthenticationInformation": "the request carried no credential that the service knows",
+    "OutOfRangeInput": "a container's name must have 3 to 63 characters",
+    "PublicAccessNotPermitted": "the account allows no anonymous access: set a credential",
+    "ResourceTypeMismatch": "there is a directory of that name",
+}
+"""Error code -> what it means here. Source: Microsoft's lists of storage and blob error codes."""
+
+_DENIED: Final = frozenset({"AccountIsDisabled", "BlobImmutableDueToPolicy"})
+_BUSY: Final = frozenset({"ServerBusy", "TooManyRequests", "AccountBeingCreated"})
+_AGAIN: Final = frozenset({"InternalError", "OperationTimedOut"})
+_UNSENT: Final = frozenset(
+    {"ConnectTimeout", "ConnectTimeoutError", "NameResolutionError", "NewConnectionError"}
+)
+_SKEW_SECONDS: Final = 300.0
+_STS: Final = re.compile(r"AADSTS\d+")
+
+
+def code_of(error: BaseException) -> str:
+    """The service's error code, such as `BlobNotFound`; empty where there is none.
+
+    Replies to HEAD have no body, so the header is asked first.
+    """
+    response = getattr(error, "response", None)
+    headers = getattr(response, "headers", None) or {}
+    code = headers.get("x-ms-error-code") or getattr(error, "error_code", None) or ""
+    return str(getattr(code, "value", code))
+
+
+def explained(error: BaseException, where: str) -> Exception:
+    """The exception that stands for an error of the SDK.
+
+    Args:
+        error: what the SDK raised.
+        where: the object, as people know it; without secrets.
+    """
+    from azure.core.exceptions import ClientAuthenticationError
+
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if isinstance(status, int) and status >= 300:
+        return _refusal(error, response, status, where)
+    if isinstance(error, ClientAuthenticationError):
+        return _no_token(error, where)
+    return _no_reply(error, where)
+
+
+def _refusal(error: BaseException, response: Any, status: int, where: str) -> Exception:
+    code, headers = code_of(error), response.headers
+    foreign = not code and "x-ms-request-id" not in headers
+    said = f"{where}: {_told(status, code, headers)}"
+    if status in (408, 429) or status >= 500 or code in _BUSY | _AGAIN:
+        if status == 501:
+            return OSError(f"{said}: the endpoint does not know this operation")
+        kind = "; a web page, so it came from a proxy and not from Azure" if foreign else ""
+        return TryAgainError(
+            said + kind,
+            may_have_landed=not (status == 429 or code in _BUSY),
+            retry_after=_seconds(headers.get("Retry-After")),
+        )
+    if foreign and "html" in (headers.get("Content-Type") or "").lower():
+        return OSError(
+            f"{said} with a web page: a proxy or a sign-in page stands before the blob service"
+        )
+    if code == "ContainerNotFound":
+        return FileNotFoundError(f"{said}: there is no such container. Make it, or mend its name")
+    if status == 404:
+        return FileNotFoundError(said)
+    if code == "InvalidHeaderValue" and "x-ms-version" in str(error):
+        return OSError(
+            f"{said}: the service does not speak this SDK's version of the protocol. Set "
+            "spark.lakelog.azure.apiVersion to one that it does, such as 2023-11-03"
+        )
+    advice = _time_trouble(str(error), headers) or _ADVICE.get(code, "")
+    text = f"{said}{': ' + advice if advice else ''}"
+    denied = status in (401, 403, 407) or code in _DENIED
+    return PermissionError(text) if denied else OSError(text)
+
+
+def _told(status: int, code: str, headers: Any) -> str:
+    request_id = headers.get("x-ms-request-id")
+    tail = f", request id {request_id}" if request_id else ""
+    return f"the service answered {status}{' ' + code if code else ''}{tail}"
+
+
+def _time_trouble(text: str, headers: Any) -> str:
+    """A clock that is off and a signature that has run out look alike: 403 AuthenticationFailed."""
+    lowered = text.lower()
+    skew = _skew(headers.get("Date"))
+    if skew:
+        return f"this host's clock is {skew}: set it right"
+    if "date header" in lowered and "old" in lowered:
+        return "the request's date is too old: set this host's clock right"
+    if "time frame" in lowered or "signed expiry" in lowered or "sig expired" in lowered:
+        return "the SAS has expired, or is not valid yet: make a new one"
+    return ""
+
+
+def _skew(date: str | None) -> str:
+    try:
+        theirs = email.utils.parsedate_to_datetime(date or "").timestamp()
+    except (TypeError, ValueError):
+        return ""
+    ahead = time.time() - theirs
+    if abs(ahead) < _SKEW_SECONDS:
+        return ""
+    return f"{abs(ahead) / 60:.0f} minutes {'ahead of' if ahead > 0 else 'behind'} the service's"
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:  # a date: our own pace will do
+        return None
+
+
+def _no_token(error: BaseException, where: str) -> Exception:
+    """No credential, or the sign-in service said no; of its text only the codes are passed on."""
+    codes = sorted(set(_STS.findall(str(error))))
+    if type(error).__name__ == "AzureSigningError":
+        return PermissionError(f"{where}: the account key is no base64 text: copy it again")
+    if codes:
+        return PermissionError(
+            f"{where}: Microsoft Entra refused the sign-in ({', '.join(codes)}): check the tenant, "
+            "the client id, and whether the secret is right and has not expired"
+        )
+    return PermissionError(
+        f"{where}: no credential for Azure was found or accepted. Set fs.azure.account.key."
+        "<account>, a SAS or the OAuth settings, or sign in with `az login` or a managed identity"
+    )
+
+
+def _no_reply(error: BaseException, where: str) -> Exception:
+    chain = list(_causes(error))
+    names = [type(each).__name__ for each in chain]
+    text = " ".join(str(each) for each in chain)
+    if any(isinstance(each, socket.gaierror) and _is_unknown(each) for each in chain) or (
+        "NameResolutionError" in names and "Name or service not known" in text
+    ):
+        return OSError(
+            f"{where}: no host of that name exists. Is the storage account's name right?"
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return OSError(f"{where}: the server's certificate is not trusted on this host")
+    if "non-https" in text.lower() or "non-TLS" in text:
+        return PermissionError(
+            f"{where}: OAuth tokens are sent over https only; the endpoint is http"
+        )
+    if any(name in _UNSENT for name in names):
+        return TryAgainError(f"{where}: could not connect", may_have_landed=False)
+    late = any("Timeout" in name for name in names)
+    reason = "no reply in time" if late else "the connection broke before the whole reply came"
+    return TryAgainError(f"{where}: {reason}", may_have_landed=True)
+
+
+def _is_unknown(error: socket.gaierror) -> bool:
+    return error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and all that it was made from."""
+    seen: set[int] = set()
+    todo: list[object] = [error]
+    while todo:
+        each = todo.pop(0)
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        todo += [each.__cause__, each.__context__, getattr(each, "inner_exception", None)]
+        todo += [getattr(each, "reason", None), *each.args]

@@ -1,0 +1,176 @@
+"""A writer's turn: the lease of one blob beside the log, held for the length of one commit.
+
+The turn is a courtesy and never the guarantee. A lease protects the blob that it is on and no
+other, and a writer may stall for longer than its lease lasts; what keeps one writer from another's
+version is the conditional create of the commit file, which is made with and without a turn. So
+whatever goes wrong with a lease, the write goes on, and at worst it is refused by that create:
+
+    the lease is free               take it, write, give it back
+    another writer has it           look for our file: there already -> we lost, nothing was sent;
+                                    else wait and try again
+    the wait is over                break the lease (its holder stalled), take it; go on without
+                                    it if somebody else was faster
+    it can't be had at all          go on without it
+    it is lost while we write       go on: the create decides
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from lakelog.logstores._azure_client import LOCK_NAME, LeaseHeldError, LeaseLostError
+from lakelog.logstores._object_client import KeyTakenError, TryAgainError
+from lakelog.logstores._settle import RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lakelog.logstores._object_client import Owner
+
+__all__ = ["LeaseClient", "LeaseTerms", "turn"]
+
+_logger = logging.getLogger("lakelog.azure")
+
+_FIRST_WAIT: Final = 0.02
+_LONGEST_WAIT: Final = 0.5
+_RELEASE_SECONDS: Final = 2.0
+"""How long a lease is tried to be given back; after that it runs out by itself."""
+
+
+class LeaseClient(Protocol):
+    """What a turn needs of a client; `AzureClient` has it."""
+
+    def acquire_lease(self, key: str, lease_id: str, seconds: int) -> None: ...
+    def renew_lease(self, key: str, lease_id: str) -> None: ...
+    def release_lease(self, key: str, lease_id: str) -> None: ...
+    def break_lease(self, key: str) -> None: ...
+    def create(self, key: str, body: bytes, token: str) -> None: ...
+    def owner(self, key: str) -> Owner | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """How long is held, and how long is waited."""
+
+    seconds: int = 15
+    """Length of the lease. Azure allows 15 to 60."""
+    wait: float = 10.0
+    """Seconds to wait for another writer's turn to end."""
+    renew_every: float = 5.0
+    """Seconds between renewals while a write lasts."""
+
+
+@contextlib.contextmanager
+def turn(client: LeaseClient, key: str, path: str, terms: LeaseTerms) -> Iterator[None]:
+    """Hold the lease for writing `key`, where it can be had, until the block ends.
+
+    Raises:
+        FileExistsError: `key` came to be while another writer had its turn.
+    """
+    folder, slash, _ = key.rpartition("/")
+    lock = folder + slash + LOCK_NAME
+    # The id is ours to propose: an acquire whose reply got lost is repeated and succeeds.
+    lease_id = str(uuid.uuid4())
+    if not _taken(client, lock, lease_id, key, path, terms):
+        yield
+        return
+    done = threading.Event()
+    threading.Thread(
+        target=_renew, args=(client, lock, lease_id, terms.renew_every, done), daemon=True
+    ).start()
+    try:
+        yield
+    finally:
+        done.set()
+        _release(client, lock, lease_id)
+
+
+def _taken(
+    client: LeaseClient, lock: str, lease_id: str, key: str, path: str, terms: LeaseTerms
+) -> bool:
+    """Whether the lease is ours now."""
+    patience = RetryPolicy(terms.wait, _FIRST_WAIT, _LONGEST_WAIT).start()
+    held = False
+    try:
+        while True:
+            try:
+                _acquire(client, lock, lease_id, terms.seconds)
+            except LeaseHeldError:
+                held = True
+                if _exists(client, key):
+                    raise FileExistsError(f"{path} exists: another writer made it") from None
+            except TryAgainError as error:
+                _logger.debug("waiting for the lease of %s: %s", lock, error)
+            else:
+                return True
+            if not patience.pause():
+                return held and _taken_over(client, lock, lease_id, terms)
+    except FileExistsError:
+        raise
+    except (OSError, LeaseLostError) as error:
+        _logger.debug("writing %s without the lease: %s", path, error)
+        return False
+
+
+def _acquire(client: LeaseClient, lock: str, lease_id: str, seconds: int) -> None:
+    try:
+        client.acquire_lease(lock, lease_id, seconds)
+    except FileNotFoundError:
+        with contextlib.suppress(KeyTakenError):
+            client.create(lock, b"", uuid.uuid4().hex)
+        client.acquire_lease(lock, lease_id, seconds)
+
+
+def _exists(client: LeaseClient, key: str) -> bool:
+    try:
+        return client.owner(key) is not None
+    except (TryAgainError, OSError):  # the create will tell
+        return False
+
+
+def _taken_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms) -> bool:
+    """Break a lease that outlasted the wait. Its holder, if it lives, is held by the create."""
+    _logger.warning("the lease of %s was held by others for %g s: breaking it", lock, terms.wait)
+    try:
+        client.break_lease(lock)
+        client.acquire_lease(lock, lease_id, terms.seconds)
+    except (LeaseHeldError, TryAgainError):
+        return False
+    return True
+
+
+def _renew(
+    client: LeaseClient, lock: str, lease_id: str, every: float, done: threading.Event
+) -> None:
+    while not done.wait(every):
+        try:
+            client.renew_lease(lock, lease_id)
+        except TryAgainError as error:
+            _logger.debug("could not renew the lease of %s: %s", lock, error)
+        except (LeaseLostError, OSError) as error:
+            if not done.is_set():
+                _logger.warning(
+                    "lost the lease of %s while writing; the write goes on, and the conditional "
+                    "create decides (%s)",
+                    lock,
+                    error,
+                )
+            return
+
+
+def _release(client: LeaseClient, lock: str, lease_id: str) -> None:
+    patience = RetryPolicy(_RELEASE_SECONDS, _FIRST_WAIT, _LONGEST_WAIT).start()
+    while True:
+        try:
+            client.release_lease(lock, lease_id)
+        except TryAgainError:
+            if patience.pause():
+                continue
+        except (LeaseLostError, OSError) as error:
+            _logger.debug("the lease of %s was not released: %s", lock, error)
+        return

@@ -1,0 +1,111 @@
+"""Connections to accounts: one a process for equal settings, made at the first use.
+
+A connection pool must not cross a fork, so the process is part of what it is kept under. The few
+latest are kept, so that a store which is made for a single call need not connect anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores._azure_credentials import SasToken
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
+
+if TYPE_CHECKING:
+    from azure.storage.blob import BlobServiceClient
+
+    from lakelog.logstores._azure_conf import AzureSettings
+
+__all__ = ["blob_service", "no_retries"]
+
+_KEPT: Final = 16
+_EMULATED_VERSION: Final = "2025-11-05"
+"""Azurite refuses versions that are newer than itself, and SDKs are ahead of it."""
+_ONE_PUT: Final = 256 << 20
+"""Bytes up to which a blob is made by a single request. Azure allows 5000 MiB."""
+_ONE_GET: Final = 64 << 20
+
+_services: dict[tuple[int, AzureSettings], BlobServiceClient] = {}
+
+
+def blob_service(settings: AzureSettings) -> BlobServiceClient:
+    """The process's connection for these settings.
+
+    Raises:
+        MissingExtraError: azure-storage-blob is not installed.
+        LogStoreConfError: the version of the protocol is unknown to it.
+    """
+    slot = (os.getpid(), settings)
+    found = _services.get(slot)
+    if found is None:
+        # Two threads may both come here: the loser's connection has not been opened yet.
+        found = _services.setdefault(slot, _connected(settings))
+        while len(_services) > _KEPT:
+            # Those who still use it keep it open; urllib3 closes it after them.
+            _services.pop(next(iter(_services)), None)
+    return found
+
+
+def no_retries() -> dict[str, Any]:
+    """What keeps the SDK from repeating a request: a repeated create meets its own blob."""
+    return {"retry_total": 0, "retry_connect": 0, "retry_read": 0, "retry_status": 0}
+
+
+def _connected(settings: AzureSettings) -> BlobServiceClient:
+    try:
+        from azure.storage.blob import BlobServiceClient
+    except ModuleNotFoundError:
+        raise MissingExtraError("azure", "Azure storage") from None
+    if isinstance(settings.credential, SasToken):
+        _hide_signatures()
+    options: dict[str, Any] = {
+        **no_retries(),
+        "connection_timeout": settings.timeout,
+        "read_timeout": settings.timeout,
+        "max_single_put_size": _ONE_PUT,
+        "max_single_get_size": _ONE_GET,
+        "user_agent": "lakelog",
+    }
+    if settings.api_version:
+        options["api_version"] = settings.api_version
+    credential = settings.credential.open()
+
+    def connect(**more: Any) -> BlobServiceClient:
+        return BlobServiceClient(settings.endpoint, credential=credential, **options, **more)
+
+    try:
+        service = connect()
+    except ValueError:
+        if not settings.api_version:
+            raise
+        raise LogStoreConfError(
+            f"spark.lakelog.azure.apiVersion = {settings.api_version!r} is unknown to the "
+            "installed azure-storage-blob"
+        ) from None
+    if settings.is_emulator and not settings.api_version:
+        own = str(service.api_version)
+        if own > _EMULATED_VERSION:
+            service = connect(api_version=_EMULATED_VERSION)
+    return service
+
+
+class _SignatureFilter(logging.Filter):
+    """Blacks out signatures in urllib3's debug log, which prints whole URLs."""
+
+    pattern = re.compile(r"(?i)\bsig=[^&\s\"']+")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if "sig=" in text.lower():
+            record.msg, record.args = self.pattern.sub("sig=******", text), ()
+        return True
+
+
+_filter = _SignatureFilter()
+
+
+def _hide_signatures() -> None:
+    logging.getLogger("urllib3.connectionpool").addFilter(_filter)
