@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -90,8 +91,9 @@ class S3Client(ObjectClient):
         place = self._place(key)
         with speaking_s3("read", place):
             reply = self.sdk.get_object(Key=key, **self._opening)
-            check_reply(reply, "ETag", place)
-            data: bytes = reply["Body"].read()
+            with contextlib.closing(reply["Body"]) as body:
+                check_reply(reply, "ETag", place)
+                data: bytes = body.read()
         return data
 
     def owner(self, key: str) -> Owner | None:

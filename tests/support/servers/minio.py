@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from support.servers._service import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["S3Endpoint", "install", "minio", "run_minio"]
+__all__ = ["S3Endpoint", "install", "minio", "run_minio", "s3_bucket"]
 
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_S3_ENDPOINT"
@@ -50,6 +51,18 @@ class S3Endpoint:
             "spark.hadoop.fs.s3a.secret.key": self.secret_key,
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }
+
+    def client(self) -> Any:
+        """A boto3 client of its own, for what tests do around the store."""
+        import boto3
+
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=self.url,
+            region_name=self.region,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+        )
 
 
 def install() -> Path:
@@ -106,3 +119,18 @@ def minio() -> Iterator[S3Endpoint]:
             yield endpoint
     except ServerUnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def s3_bucket(minio: S3Endpoint) -> Iterator[str]:
+    """A bucket for the tests of one module, emptied and removed in the end."""
+    client = minio.client()
+    name = f"lakelog-{uuid.uuid4().hex[:12]}"
+    client.create_bucket(Bucket=name)
+    yield name
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+        keys = [{"Key": each["Key"]} for each in page.get("Contents", ())]
+        if keys:
+            client.delete_objects(Bucket=name, Delete={"Objects": keys})
+    client.delete_bucket(Bucket=name)
+    client.close()
