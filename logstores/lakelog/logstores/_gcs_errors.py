@@ -20,11 +20,12 @@ __all__ = ["ForeignReplyError", "translated"]
 _HOLDS: Final = ("retentionPolicyNotMet", "objectUnderActiveHold", "retentionexpirationtime")
 _CLOCK: Final = re.compile(r"(?i)iat and exp|reasonable timeframe|clock")
 _TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([\s=:\"']+)\S+")
+_CHECK: Final = "Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
 _LONGEST: Final = 300
 
 
 class ForeignReplyError(Exception):
-    """A reply of success that is not Google's."""
+    """A reply of success that is not Google's, or not whole."""
 
 
 @contextlib.contextmanager
@@ -47,7 +48,8 @@ def translated(what: str, permission: str, *, changes: bool = False) -> Iterator
     except GoogleAuthError as error:
         _login(error, what)
     except ForeignReplyError as error:
-        raise TryAgainError(f"{what}: {error}", may_have_landed=changes) from None
+        text = f"{what}: {error}, so something in between may have made it. {_CHECK}"
+        raise TryAgainError(text, may_have_landed=changes) from None
     except _corruption() as error:
         raise TryAgainError(
             f"{what}: the bytes do not have the checksum that Google gave", may_have_landed=changes
@@ -130,9 +132,19 @@ def _missing(what: str, said: str) -> str:
 
 def _login(error: Any, what: str) -> None:
     """No token could be had: the request itself was never sent."""
-    from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
+    from google.auth.exceptions import (
+        DefaultCredentialsError,
+        InvalidOperation,
+        RefreshError,
+        TransportError,
+    )
 
     text = _clean(str(error))
+    if isinstance(error, InvalidOperation):
+        raise PermissionError(
+            f"{what}: Google Cloud Storage wants to know who asks (HTTP 401), but no credentials "
+            "are used. Set fs.gs.auth.type to APPLICATION_DEFAULT or SERVICE_ACCOUNT_JSON_KEYFILE."
+        ) from None
     if isinstance(error, DefaultCredentialsError):
         raise LogStoreConfError(f"{what}: no Google credentials were found: {text}") from None
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
@@ -156,7 +168,7 @@ def _said(error: Any) -> str:
     if _is_page(error):
         return (
             "An HTML page answered, so it was not Google Cloud Storage: a proxy or a login page "
-            "stands in between. Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
+            f"stands in between. {_CHECK}"
         )
     message = str(error.message or "")
     # Google's library puts "POST https://...: " before what the service said.
