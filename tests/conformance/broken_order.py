@@ -83,6 +83,21 @@ class ListsOnePage(MemoryLogStore):
         return iter(list(super().list_from(path))[:1000])
 
 
+class FiltersOnlyTheFirstPage(MemoryLogStore):
+    """Takes a page, and then what is wanted of it."""
+
+    breaks: ClassVar[str] = "a_long_listing_is_complete"
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        folder, _, start = path.rpartition("/")
+        page = list(super().list_from(folder + "/"))
+        for first in range(0, len(page), 1000):
+            kept = [entry for entry in page[first : first + 1000] if entry.name >= start]
+            if not kept:
+                return
+            yield from kept
+
+
 class CachesListings(MemoryLogStore):
     breaks: ClassVar[str] = "a_listing_includes_every_write_before_it"
 

@@ -27,7 +27,7 @@ def _load(name: str) -> ModuleType:
 
 BROKEN: dict[str, Any] = {
     name: value
-    for module in (_load("broken_files"), _load("broken_order"))
+    for module in map(_load, ("broken_files", "broken_order", "broken_lives"))
     for name, value in vars(module).items()
     if hasattr(value, "breaks")
 }

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from lakelog.logstores._contract import Scope
+from lakelog.logstores.conformance._children import Child
+from lakelog.logstores.conformance._expect import expect
+
 if TYPE_CHECKING:
     from lakelog.logstores._contract import LogStore
 
@@ -23,9 +27,36 @@ class Checks:
     """Threads of a race."""
     race_processes: ClassVar[int] = 4
     """Processes of a race, where the store claims to exclude other processes."""
+    crash_rounds: ClassVar[int] = 4
+    """Writers killed between their last line and their end, beside three killed in their lines."""
     model_examples: ClassVar[int] = 25
     """Random histories that are compared with a dict."""
+
+    undeclared: str = ""
+    """What a check found that the store does not declare, so that it had less to hold it to."""
 
     def another(self, store: LogStore) -> LogStore:
         """Another instance on the same storage, as another writer would have it."""
         return type(store)(store.conf)
+
+    def shared_with_processes(self, store: LogStore, folder: str) -> bool:
+        """Whether another process sees the storage. A store that claims the host has to show it.
+
+        Args:
+            store: the store.
+            folder: one that exists, for a hidden file.
+        """
+        path = folder + "/.is-shared"
+        store.write(path, ["yes"], overwrite=True)
+        with Child("_observers:observe", store) as child:
+            child.tell([folder + "/", path])
+            try:
+                seen = child.hear()
+            except EOFError:
+                seen = "nothing, for it died"
+        shared = isinstance(seen, list) and seen[1] == ["yes"]
+        if not shared:
+            claims = store.capabilities.exclusive_create >= Scope.HOST
+            expect(not claims, f"of a file just written another process sees {seen}")
+            self.undeclared = "exclusive_create reaches no other process"
+        return shared

@@ -13,6 +13,7 @@ from lakelog.logstores.conformance._expect import (
     expect_equal,
     fresh_folder,
     names,
+    names_or_none,
     raw_bytes,
     raw_write,
     read_all,
@@ -177,7 +178,7 @@ class BasicChecks(Checks):
         folder = fresh_folder(store, root)
         for count, size in ((0, 0), (3, 10), (24, 1 << 20)):
             self._fail(store, folder + "/0.json", count, size, overwrite=False)
-            expect_equal(_names_or_none(store, folder), [], "names after a failed write")
+            expect_equal(names_or_none(store, folder), [], "names after a failed write")
         store.write(folder + "/0.json", ["after"])
         expect_equal(read_or_none(store, folder + "/0.json"), ["after"], "the name used again")
 
@@ -229,13 +230,6 @@ class BasicChecks(Checks):
                 f"an exception from lines became {type(error).__name__}: {error}"
             ) from error
         raise PromiseBrokenError("an exception from lines was swallowed")
-
-
-def _names_or_none(store: LogStore, folder: str) -> list[str]:
-    try:
-        return names(store, folder + "/")
-    except FileNotFoundError:  # an object store knows no empty folder
-        return []
 
 
 def _digest(lines: Iterator[str]) -> str:

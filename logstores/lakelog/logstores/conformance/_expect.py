@@ -17,8 +17,10 @@ __all__ = [
     "expect",
     "expect_equal",
     "fresh_folder",
+    "is_hidden",
     "listing",
     "names",
+    "names_or_none",
     "raw_bytes",
     "raw_write",
     "read_all",
@@ -97,6 +99,19 @@ def listing(store: LogStore, path: str) -> list[FileStatus]:
 def names(store: LogStore, path: str) -> list[str]:
     """The names that `list_from` yields."""
     return [status.name for status in listing(store, path)]
+
+
+def names_or_none(store: LogStore, folder: str) -> list[str]:
+    """The names in a folder; none where it is missing, as an object store's empty folder is."""
+    try:
+        return names(store, folder + "/")
+    except FileNotFoundError:
+        return []
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers of a log pass over the name: drafts are called so."""
+    return name.startswith(".") or name.endswith(".tmp")
 
 
 def raw_bytes(store: LogStore, path: str) -> bytes:

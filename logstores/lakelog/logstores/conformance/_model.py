@@ -1,7 +1,8 @@
-"""Random histories, compared with a dict. Needs hypothesis."""
+"""Random histories of several instances, compared with a dict. Needs hypothesis."""
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, settings
@@ -24,7 +25,7 @@ from lakelog.logstores.conformance._expect import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lakelog.logstores._contract import LogStore
 
@@ -47,17 +48,18 @@ NAMES = st.sampled_from(
 # A line that ends in \r would lose it by the contract: \r\n is a line end, too.
 LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
 LINES = st.lists(LINE.map(lambda text: text.rstrip("\r")), max_size=5)
+WHO = st.integers(0, 1)
 
 
 class _OwnFailure(Exception):  # noqa: N818  # it stands for anybody's exception
     pass
 
 
-def run_model(stores: list[LogStore], root: str, examples: int) -> None:
+def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
     """Drive instances of one store and a dict through the same histories.
 
     Args:
-        stores: instances on the same storage; every step is made by one of them.
+        make: makes an instance; a history has two, and every step is made by one of them.
         root: where each history gets a folder of its own.
         examples: how many histories.
 
@@ -68,14 +70,16 @@ def run_model(stores: list[LogStore], root: str, examples: int) -> None:
     class Model(RuleBasedStateMachine):
         @initialize()
         def start(self) -> None:
-            self.folder = fresh_folder(stores[0], root)
+            self.stores = [make(), make()]
+            self.folder = fresh_folder(self.stores[0], root)
             self.truth: dict[str, list[str]] = {}
 
         def path(self, name: str) -> str:
             return f"{self.folder}/{name}"
 
-        @rule(name=NAMES, lines=LINES, store=st.sampled_from(stores))
-        def create(self, name: str, lines: list[str], store: LogStore) -> None:
+        @rule(name=NAMES, lines=LINES, who=WHO)
+        def create(self, name: str, lines: list[str], who: int) -> None:
+            store = self.stores[who]
             if name in self.truth:
                 with refusal(FileExistsError, f"creating {name!r} again"):
                     store.write(self.path(name), lines)
@@ -83,14 +87,25 @@ def run_model(stores: list[LogStore], root: str, examples: int) -> None:
                 store.write(self.path(name), iter(lines))
                 self.truth[name] = lines
 
-        @rule(name=NAMES, lines=LINES, store=st.sampled_from(stores))
-        def overwrite(self, name: str, lines: list[str], store: LogStore) -> None:
-            store.write(self.path(name), lines, overwrite=True)
+        @rule(name=NAMES, lines=LINES, who=WHO)
+        def overwrite(self, name: str, lines: list[str], who: int) -> None:
+            self.stores[who].write(self.path(name), lines, overwrite=True)
             self.truth[name] = lines
 
-        @rule(name=NAMES, lines=LINES, over=st.booleans(), store=st.sampled_from(stores))
-        def fail(self, name: str, lines: list[str], over: bool, store: LogStore) -> None:
+        @rule(name=NAMES, lines=LINES, who=WHO)
+        def stage(self, name: str, lines: list[str], who: int) -> None:
+            body = "".join(line + "\n" for line in lines).encode()
+            with (
+                self.stores[who].staged(self.path(name)) as (filesystem, draft),
+                filesystem.open_output_stream(draft) as stream,
+            ):
+                stream.write(body)
+            self.truth[name] = lines
+
+        @rule(name=NAMES, lines=LINES, over=st.booleans(), who=WHO)
+        def fail(self, name: str, lines: list[str], over: bool, who: int) -> None:
             allowed = FileExistsError if name in self.truth and not over else _OwnFailure
+            store = self.stores[who]
             try:
                 store.write(self.path(name), _failing(lines), overwrite=over)
             except (_OwnFailure, allowed):
@@ -99,28 +114,42 @@ def run_model(stores: list[LogStore], root: str, examples: int) -> None:
                 return
             expect(False, f"a write of {name!r} whose lines fail returned")
 
-        @rule(start=NAMES | st.just(""), store=st.sampled_from(stores))
-        def list_from(self, start: str, store: LogStore) -> None:
+        @rule(start=NAMES | st.just(""), who=WHO)
+        def list_from(self, start: str, who: int) -> None:
             if self.truth:
                 wanted = sorted(name for name in self.truth if name >= start)
-                expect_equal(names(store, self.path(start)), wanted, f"names from {start!r}")
+                found = names(self.stores[who], self.path(start))
+                expect_equal(found, wanted, f"names from {start!r}")
 
-        @rule(name=NAMES, store=st.sampled_from(stores))
-        def remove(self, name: str, store: LogStore) -> None:
+        @rule(name=NAMES, who=WHO)
+        def remove(self, name: str, who: int) -> None:
             if name in self.truth:
+                store = self.stores[who]
                 store.filesystem.delete_file(store.filesystem_path(self.path(name)))
                 del self.truth[name]
 
-        @rule(name=NAMES, store=st.sampled_from(stores))
-        def read(self, name: str, store: LogStore) -> None:
-            expect_equal(
-                read_or_none(store, self.path(name)), self.truth.get(name), f"the file {name!r}"
-            )
+        @rule(name=NAMES, who=WHO)
+        def read(self, name: str, who: int) -> None:
+            found = read_or_none(self.stores[who], self.path(name))
+            expect_equal(found, self.truth.get(name), f"the file {name!r}")
+
+        @rule(who=WHO, copied=st.booleans())
+        def reopen(self, who: int, copied: bool) -> None:
+            old = self.stores[who]
+            self.stores[who] = copy.copy(old) if copied else make()
+            if not copied:
+                old.close()
 
         @invariant()
         def agrees(self) -> None:
             for name, lines in self.truth.items():
-                expect_equal(read_or_none(stores[-1], self.path(name)), lines, f"the file {name!r}")
+                expect_equal(
+                    read_or_none(self.stores[-1], self.path(name)), lines, f"the file {name!r}"
+                )
+
+        def teardown(self) -> None:
+            for store in getattr(self, "stores", ()):
+                store.close()
 
     run_state_machine_as_test(  # type: ignore[no-untyped-call, unused-ignore]  # typed in some releases only
         Model,

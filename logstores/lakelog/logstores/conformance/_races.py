@@ -48,6 +48,8 @@ class RaceChecks(Checks):
                 path = f"{folder}/{number:020d}.json"
                 outcomes = list(pool.map(run, racers, [path] * len(racers)))
                 _judge(store, path, outcomes)
+        if store.capabilities.exclusive_create == Scope.NONE:
+            self.undeclared = "exclusive_create"
 
     def test_of_racing_processes_exactly_one_wins(self, store: LogStore, root: str) -> None:
         """The same among processes, where the store declares HOST or CLUSTER.
@@ -57,6 +59,7 @@ class RaceChecks(Checks):
         folder = fresh_folder(store, root)
         wide = store.capabilities.exclusive_create >= Scope.HOST
         if not wide:
+            self.undeclared = "exclusive_create reaches no other process"
             _judge(store, folder + "/0.json", [attempt(store, folder + "/0.json", 0)])
             return
         with ProcessRace(store, self.race_processes) as race:
@@ -77,6 +80,7 @@ class RaceChecks(Checks):
         with ThreadPoolExecutor(self.race_threads) as pool:
             claimed = [v for won in pool.map(append_all, range(self.race_threads)) for v in won]
         if store.capabilities.exclusive_create == Scope.NONE:
+            self.undeclared = "exclusive_create"
             expect(len(claimed) == total, "an append got lost")
             return
         expect_equal(sorted(claimed), list(range(total)), "the versions that writers won")
@@ -98,7 +102,9 @@ class RaceChecks(Checks):
 
         lines = _peeking(peek)
         store.write(path, lines)
-        if not store.is_partial_write_visible(path):
+        if store.is_partial_write_visible(path):
+            self.undeclared = "partial_write_visible"
+        else:
             expect_equal(_brief(seen), [None] * len(seen), "what a reader saw of it meanwhile")
         expect_equal(len(read_all(store, path)), PEEKED_LINES, "the lines of the finished file")
 
@@ -113,7 +119,9 @@ class RaceChecks(Checks):
                 store.write(path, wanted)
 
         seen = _watch(self.another(store), paths, write_all)
-        if not any(store.is_partial_write_visible(path) for path in paths):
+        if any(store.is_partial_write_visible(path) for path in paths):
+            self.undeclared = "partial_write_visible"
+        else:
             expect(all(lines in (None, wanted) for lines in seen), "a reader saw part of a file")
         for path in paths:
             expect_equal(read_or_none(store, path), wanted, f"the finished file {path}")
@@ -129,6 +137,8 @@ class RaceChecks(Checks):
         atomic = store.capabilities.atomic_overwrite
         if atomic:
             expect(all(lines == old for lines in seen), "a reader saw a half-done overwrite")
+        else:
+            self.undeclared = "atomic_overwrite"
         store.write(path, old, overwrite=True)
 
         def swap() -> None:
@@ -142,6 +152,27 @@ class RaceChecks(Checks):
             )
         last = old if self.race_rounds % 2 == 0 else new
         expect_equal(read_or_none(store, path), last, "the file after the last overwrite")
+
+    def test_a_reading_outlives_an_overwrite(self, store: LogStore, root: str) -> None:
+        """A reading that began before an overwrite ends with old lines, new ones, or an error.
+
+        Never with some of each, and never short. Held where `atomic_overwrite` is declared.
+        """
+        path = fresh_folder(store, root) + "/_last_checkpoint"
+        old, new = payload(1, 120_000), payload(2, 40_000)
+        if not store.capabilities.atomic_overwrite:
+            self.undeclared = "atomic_overwrite"
+            return
+        for before, after in ((old, new), (new, old)):
+            store.write(path, before, overwrite=True)
+            reading = store.read(path)
+            head = [next(reading) for _ in range(3)]
+            self.another(store).write(path, after, overwrite=True)
+            try:
+                lines = head + list(reading)
+            except OSError:
+                continue  # it says that it can't go on
+            expect(lines in (before, after), f"a reading ended with {len(lines)} mixed lines")
 
 
 PEEKED_LINES = 24
