@@ -1,0 +1,232 @@
+"""One commit by way of the lock table, step by step as Delta's `BaseExternalLogStore.write`.
+
+    0    N.json exists?                                     -> lost
+    1    the newest row: finish it if it is not complete; N-1.json must exist
+    2.1  the draft T(N), whole
+    2.2  the row E(N), if there is none                     -> lost, or *the commit is made*
+    3    N.json from T(N), by a conditional put
+    4    E(N) complete, with its time of expiry
+
+After 2.2 nothing may say "lost" that only failed: whoever comes next makes N.json. Two things end
+otherwise. A writer that slept through the life of a rival's row gets a row of its own for a version
+that has long been taken: step 3 meets the rival's file, or (if log cleanup removed that) a log
+that goes on beyond it. And N.json may be there, new, from a writer that does not ask the table.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lakelog.logstores._dynamodb_errors import LockTableError
+from lakelog.logstores._dynamodb_log import SCHEME_KEY, SCHEMES
+from lakelog.logstores._dynamodb_rows import commit_file_name
+from lakelog.logstores._dynamodb_table import RowTakenError
+from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores.errors import CommitOutcomeUnknownError, LogStoreError
+
+if TYPE_CHECKING:
+    from lakelog.logstores._dynamodb_log import LockedLog
+    from lakelog.logstores._dynamodb_rows import CommitRow, LogFile
+
+__all__ = ["commit"]
+
+
+def commit(log: LockedLog, file: LogFile, body: bytes) -> None:
+    """Make a commit file that nobody else has made.
+
+    Returns when the commit is made for good; its file may still be to come, and then every reader
+    makes it first.
+
+    Raises:
+        FileExistsError: another writer has the version.
+        CommitOutcomeUnknownError: nobody knows whether the row was put.
+        LockTableError, LostDraftError, TableBypassedError, TableMovedError: it can't be done.
+        OSError: it was not made.
+    """
+    began, began_wall = time.monotonic(), log.rules.clock()
+    if log.objects.owner(file.name) is not None:
+        raise _lost(file)
+    _prepare(log, file)
+    row = file.new_row()
+    log.objects.put_draft(row, body)
+    rival = _claim(log, file, row)
+    if rival is not None:
+        _make_readable(log, rival)
+        raise _lost(file)
+    # The two clocks differ where the machine was asleep.
+    slept = max(time.monotonic() - began, log.rules.clock() - began_wall)
+    if slept >= log.rules.horizon and log.is_left_behind(row):
+        log.complete_if_possible(row)
+        raise _lost(file)
+    _publish(log, file, row, body)
+
+
+def _lost(file: LogFile) -> FileExistsError:
+    return FileExistsError(f"{file.path} exists: another writer made it")
+
+
+def _prepare(log: LockedLog, file: LogFile) -> None:
+    """Step 1: the predecessor is there, and all that is known fits together."""
+    newest = log.newest()
+    log.refuse_if_moved(newest)
+    if newest is not None and newest.version is None:  # of some file that is no commit
+        newest = log.row(commit_file_name(file.version - 1)) if file.version else None
+    if newest is None:
+        _refuse_other_scheme(log, file)
+    else:
+        log.finish(newest)
+        if newest.version is not None and newest.version >= file.version:
+            _refuse_taken(log, file, newest)
+    if file.version:
+        _require_predecessor(log, file, newest)
+
+
+def _refuse_taken(log: LockedLog, file: LogFile, newest: CommitRow) -> None:
+    if log.objects.owner(file.name) is not None:
+        raise _lost(file)
+    raise LockTableError(
+        f"{file.path} does not exist, but {log.rows.place} has a row for {newest.file_name} of "
+        f"{newest.table_path}: old rows of a table that was dropped, or commit files that were "
+        "deleted by hand. If the table is to begin anew, delete all rows of that tablePath first; "
+        "if its files were lost, restore them. Nothing was written."
+    )
+
+
+def _require_predecessor(log: LockedLog, file: LogFile, newest: CommitRow | None) -> None:
+    name = commit_file_name(file.version - 1)
+    owner = log.objects.owner(name)
+    if owner is None:
+        said = "has a row" if newest is not None and newest.file_name == name else "has no row"
+        raise OSError(
+            f"the previous commit {log.folder.uri}{name} does not exist, and {log.rows.place} "
+            f"{said} for it. Nothing was written."
+        )
+    known = newest is not None and newest.version is not None
+    if known and newest is not None and newest.file_name < name and log.is_young(owner):
+        raise log.bypassed(
+            f"{log.folder.uri}{name} is new and has no row, while the newest row is that of "
+            f"{newest.file_name}"
+        )
+
+
+def _refuse_other_scheme(log: LockedLog, file: LogFile) -> None:
+    """Find the rows of writers that spell the table with another scheme: they exclude no one here.
+
+    Asked only where the table's own partition is empty, which is the case for one commit.
+    """
+    if not file.version:
+        return
+    for scheme in SCHEMES:
+        other = log.folder.under(scheme)
+        if other == log.folder.table_path:
+            continue
+        row = log.ask(partial(log.rows.newest, other))
+        if row is None or row.is_mark:
+            continue
+        if row.expire_time is not None and row.expire_time < log.rules.clock():
+            continue
+        raise LockTableError(
+            f"{log.rows.place} has rows for {other} and none for {log.folder.table_path}: writers "
+            "that spell the table's scheme differently don't exclude each other. Use the URI "
+            f"{other}, or set {SCHEME_KEY}={scheme}. Nothing was written."
+        )
+
+
+def _claim(log: LockedLog, file: LogFile, row: CommitRow) -> CommitRow | None:
+    """Step 2.2, whatever becomes of the replies.
+
+    Returns:
+        `None` if the row is in the table, else the row that is there instead.
+    """
+    patience = log.rules.policy.start()
+    uncertain = False
+    while True:
+        retry_after = None
+        try:
+            log.rows.insert(row)
+        except RowTakenError as taken:
+            holder = taken.row or _holder(log, file, "the table says that its row exists")
+            if holder is not None:
+                return _rival(holder, row)
+            uncertain, seen = True, "the table said that its row exists, and then that it does not"
+        except TryAgainError as error:
+            uncertain = uncertain or error.may_have_landed
+            seen, retry_after = str(error), error.retry_after
+        except (OSError, LogStoreError) as error:
+            if not uncertain:
+                raise
+            return _last_look(log, file, row, f"after a request without a reply, {error}")
+        else:
+            return None
+        if not patience.pause(retry_after):
+            if uncertain:
+                return _last_look(log, file, row, seen)
+            budget = log.rules.policy.budget
+            raise OSError(f"{file.path} was not written: {seen}; given up after {budget:g} s")
+
+
+def _rival(holder: CommitRow, row: CommitRow) -> CommitRow | None:
+    # The draft's name is this attempt's own: a row with it is this attempt's, its reply lost.
+    return None if holder.temp_path == row.temp_path else holder
+
+
+def _last_look(log: LockedLog, file: LogFile, row: CommitRow, seen: str) -> CommitRow | None:
+    """Whose the row is, when this attempt's request may have landed and may land yet."""
+    holder = _holder(log, file, seen)
+    if holder is None:
+        raise CommitOutcomeUnknownError(file.path, f"{seen}; its row is absent, and may come yet")
+    return _rival(holder, row)
+
+
+def _holder(log: LockedLog, file: LogFile, seen: str) -> CommitRow | None:
+    """Who has the row, asked with a little patience of its own."""
+    policy = log.rules.policy
+    patience = policy.start(policy.grace)
+    while True:
+        try:
+            return log.rows.get(file.folder.table_path, file.name)
+        except TryAgainError as error:
+            if patience.pause(error.retry_after):
+                continue
+            trouble: Exception = error
+        except (OSError, LogStoreError) as error:
+            trouble = error
+        raise CommitOutcomeUnknownError(
+            file.path, f"{seen}; the row could not be looked up ({trouble})"
+        ) from trouble
+
+
+def _make_readable(log: LockedLog, rival: CommitRow) -> None:
+    """Let the loser read the winner's file, which is still to come if that writer died."""
+    with log.forgiven(f"making {rival.file_name}"):
+        if not rival.complete and log.objects.owner(rival.file_name) is None:
+            log.finish(rival)
+
+
+def _publish(log: LockedLog, file: LogFile, row: CommitRow, body: bytes) -> None:
+    """Steps 3 and 4. The commit is made: what fails here is made good by whoever comes next."""
+    ours = True
+    with log.forgiven(f"making {row.file_name}"):
+        ours = log.objects.publish(row, body)
+        if ours:
+            log.complete(row)
+    if not ours:
+        _judge_foreign(log, file, row)
+
+
+def _judge_foreign(log: LockedLog, file: LogFile, row: CommitRow) -> None:
+    """Step 3 met a file that is not ours, though the row is."""
+    try:
+        owner = log.objects.owner(file.name)
+    except OSError as error:
+        raise CommitOutcomeUnknownError(
+            file.path, f"it has other bytes than its row says, and can't be read ({error})"
+        ) from error
+    if owner is None or log.is_young(owner):
+        bypassed = log.bypassed(f"{file.path} was made by somebody who has no row for it")
+        raise CommitOutcomeUnknownError(file.path, str(bypassed).rstrip(".")) from bypassed
+    # Older than any row lives: its row expired while this writer slept. It has the version.
+    log.complete_if_possible(row)
+    raise _lost(file)

@@ -1,0 +1,183 @@
+"""What DynamoDB and the way to it say, in the words of `RowTable`.
+
+The codes are those of "Error handling with DynamoDB" in AWS's developer guide.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores._dynamodb_conf import CREATE_KEY, ENDPOINT_KEY, PROVIDER, REGION_NAME
+from lakelog.logstores._dynamodb_conf import TABLE_NAME as TABLE_KEY
+from lakelog.logstores._dynamodb_errors import LockTableError
+from lakelog.logstores._dynamodb_rows import CommitRow
+from lakelog.logstores._dynamodb_table import RowTakenError
+from lakelog.logstores._object_client import TryAgainError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TablePlace", "speaking_dynamodb"]
+
+# Refused before anything was done.
+_PACED: Final = {
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "LimitExceededException",
+    "ResourceInUseException",
+}
+_KEYS: Final = {
+    "ExpiredTokenException": "the credentials have expired. Renew them, or use a source that "
+    "renews itself (a profile, a role)",
+    "UnrecognizedClientException": "the service does not know this access key or session token",
+    "InvalidSignatureException": "the secret key does not belong to the access key, or this "
+    "machine's clock is off by more than five minutes (set it by NTP)",
+    "IncompleteSignatureException": "the request came without a whole signature: a proxy in "
+    "between may have removed headers",
+    "MissingAuthenticationTokenException": "the request came without credentials",
+}
+_WAYS: Final = (
+    "Give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile (AWS_PROFILE) or a role "
+    f"of the machine or container; {PROVIDER}=org.apache.hadoop.fs.s3a."
+    "SimpleAWSCredentialsProvider takes those of fs.s3a.access.key; "
+    "spark.lakelog.s3dynamodb.access.key and .secret.key are for DynamoDB alone"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """Which table, for messages."""
+
+    table: str
+    region: str
+    endpoint: str | None
+
+    def __str__(self) -> str:
+        where = f" at {self.endpoint}" if self.endpoint else ""
+        return f"DynamoDB table {self.table} in {self.region}{where}"
+
+    def missing(self) -> str:
+        """The text for a table that does not exist."""
+        return (
+            f"there is no {self}. Check {TABLE_KEY} and {REGION_NAME}: writers that use two "
+            "tables don't exclude each other, so none is made unasked. To make it, set "
+            f"{CREATE_KEY}=true once, or run: {self.command()}"
+        )
+
+    def wrong_keys(self, found: str) -> str:
+        """The text for a table that was made for something else."""
+        return (
+            f"the {self} can't hold commits: {found}. It needs the partition key tablePath and "
+            f"the sort key fileName, both strings. Set {TABLE_KEY} to another table, or delete "
+            "this one if nobody needs it."
+        )
+
+    def command(self) -> str:
+        """How to make the table by hand."""
+        return (
+            f"aws dynamodb create-table --region {self.region} --table-name {self.table} "
+            "--attribute-definitions AttributeName=tablePath,AttributeType=S "
+            "AttributeName=fileName,AttributeType=S --key-schema "
+            "AttributeName=tablePath,KeyType=HASH AttributeName=fileName,KeyType=RANGE "
+            "--billing-mode PAY_PER_REQUEST"
+        )
+
+
+@contextlib.contextmanager
+def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
+    """Translate what the SDK raises in the block.
+
+    Args:
+        action: the API's name of what is done, `PutItem`.
+        place: the table.
+
+    Raises:
+        RowTakenError: the condition of a put was not met.
+        TryAgainError: throttling, timeouts, broken connections, 5xx.
+        LockTableError: the table is missing, or has other keys.
+        PermissionError: credentials or rights.
+        OSError: the rest.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _of_reply(error.response, action, place) from error
+    except ResponseParserError as error:
+        raise TryAgainError(
+            f"{place}: {_not_dynamodb('its reply is no JSON')}", may_have_landed=True
+        ) from error
+    except (BotoCoreError, HTTPError) as error:
+        raise _of_transport(error, place) from error
+
+
+def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
+    status = int(reply.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    fault = reply.get("Error", {})
+    code = str(fault.get("Code", ""))
+    if code == "ConditionalCheckFailedException":
+        item = reply.get("Item")
+        return RowTakenError(CommitRow.from_item(item) if item else None)
+    said = f"{place}: {action} was answered {status} {code}".rstrip()
+    if code in _PACED or status == 429:
+        return TryAgainError(said, may_have_landed=False)
+    if code in _KEYS:
+        return PermissionError(f"{said}: {_KEYS[code]}.")
+    if code == "ResourceNotFoundException":
+        return LockTableError(place.missing())
+    if status >= 500:
+        return TryAgainError(said, may_have_landed=True)
+    if not code or code.isdigit():  # the service always names its errors
+        return OSError(f"{said}: {_not_dynamodb('it gives no error code')}.")
+    message = str(fault.get("Message", "")).rstrip(".")[:300]
+    if code == "ValidationException":
+        return LockTableError(place.wrong_keys(f"it refuses a {action} ({message})"))
+    if code in ("AccessDeniedException", "AccessDenied") or status in (401, 403):
+        return PermissionError(
+            f"{said}: these credentials may not do that. They need dynamodb:GetItem, "
+            f"dynamodb:Query and dynamodb:PutItem on the table (here: dynamodb:{action})."
+        )
+    return OSError(f"{said} ({message}).")
+
+
+def _of_transport(error: Exception, place: TablePlace) -> Exception:
+    from botocore import exceptions as sdk
+
+    kind = type(error).__name__
+    lacking = (
+        sdk.NoCredentialsError,
+        sdk.PartialCredentialsError,
+        sdk.CredentialRetrievalError,
+        sdk.TokenRetrievalError,
+        sdk.ProfileNotFound,
+    )
+    if isinstance(error, lacking):
+        return PermissionError(f"{place}: no usable credentials for DynamoDB ({kind}). {_WAYS}.")
+    if isinstance(
+        error, (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
+    ):
+        return TryAgainError(
+            f"{place}: no connection ({kind}); is {REGION_NAME} a region, {ENDPOINT_KEY} right, "
+            "and the service up?",
+            may_have_landed=False,
+        )
+    if isinstance(error, sdk.InvalidRegionError):
+        return LockTableError(f"{place}: {REGION_NAME} is no name of a region.")
+    if isinstance(error, sdk.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return OSError(f"{place}: {error}. For a certificate of one's own set AWS_CA_BUNDLE.")
+    if isinstance(error, sdk.BotoCoreError) and not isinstance(error, sdk.HTTPClientError):
+        return OSError(f"{place}: {kind}: {error}")
+    return TryAgainError(f"{place}: the connection failed ({kind})", may_have_landed=True)
+
+
+def _not_dynamodb(why: str) -> str:
+    return (
+        f"{why}, so it is no DynamoDB service, or something in between is not: check "
+        f"{ENDPOINT_KEY} and the proxy settings (HTTPS_PROXY, NO_PROXY)"
+    )
