@@ -71,6 +71,8 @@ class CreateProbe:
     def sentence(self) -> str:
         """What was seen, for people."""
         races = f"{self.rounds} races of {self.writers} writers"
+        if self.pre_sent:
+            races += ", whose requests were made to arrive together"
         if self.verdict is CreateVerdict.IGNORED:
             return (
                 "IGNORES the condition: a second create of one name was answered with success "
@@ -83,8 +85,8 @@ class CreateProbe:
         if self.verdict is CreateVerdict.NOT_ATOMIC:
             worst = max(self.winners, default=0)
             return (
-                f"NOT ATOMIC: {self.failures} of {races} went wrong (up to {worst} writers of "
-                "one race were told that they created the file)"
+                f"NOT ATOMIC: up to {worst} writers of one race were told that they created the "
+                f"file; {self.failures} failed of {races}"
             )
         return f"no failure seen in {races}"
 

@@ -74,27 +74,22 @@ def _finding(probe: CreateProbe) -> Finding:
         status, remedy = Status.FAILED, REMEDY
     elif probe.verdict is CreateVerdict.UNDECIDED:
         status, remedy = Status.FAILED, _UNDECIDED_REMEDY
-    return Finding("exclusive-create", status, _said(probe), remedy, _measured(probe))
+    return Finding("exclusive-create", status, probe.sentence(), remedy, _measured(probe))
 
 
 def _fence(probe: CreateProbe, store: LogStore) -> Finding:
     """A failure here loses no commit by itself: the store's own lock stands before it."""
     check = "conditional-create"
     if not probe.is_failure:
-        return Finding(check, Status.FINE, _said(probe), "", _measured(probe))
+        return Finding(check, Status.FINE, probe.sentence(), "", _measured(probe))
     return Finding(
         check,
         Status.NOTE,
-        f"{_said(probe)}. {type(store).__name__} does not rest on it, but lacks the fence that "
+        f"{probe.sentence()}. {type(store).__name__} does not rest on it, but lacks the fence that "
         "would stop a writer which lost its lock, or never took it",
         "Let every writer of the table use this store.",
         _measured(probe),
     )
-
-
-def _said(probe: CreateProbe) -> str:
-    how = " of requests sent to arrive together" if probe.pre_sent and probe.rounds else ""
-    return probe.sentence() + how
 
 
 def _measured(probe: CreateProbe) -> dict[str, object]:
