@@ -1,0 +1,55 @@
+"""A pipe gets plain text, whole; a terminal gets colours, unless NO_COLOR is set."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from lakelog.core.cli import _output
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_pipe_gets_plain_columns_that_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 500
+    _output.table(("A", "B"), [("1", ("[red]", "green")), (long, "2")])
+    assert capsys.readouterr().out.splitlines() == [
+        "A" + " " * 500 + " B",
+        "1" + " " * 500 + " [red]",
+        long + "  2",
+    ]
+
+
+def test_lines_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    _output.line("[bold]s3a://b/t[/bold] :smile: " + "y" * 300)
+    assert capsys.readouterr().out == "[bold]s3a://b/t[/bold] :smile: " + "y" * 300 + "\n"
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_a_terminal_gets_colours_unless_told_not_to(
+    no_color: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    _output.line("failed", "red")
+    assert ("\x1b[31m" in terminal.getvalue()) == coloured
+
+
+def test_json_keeps_its_order_and_its_letters(capsys: pytest.CaptureFixture[str]) -> None:
+    _output.print_json({"b": "ä", "a": [1]})
+    assert capsys.readouterr().out == '{\n  "b": "ä",\n  "a": [\n    1\n  ]\n}\n'
+
+
+def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with _output.progress() as tell:
+        tell("working")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
