@@ -60,6 +60,9 @@ assert "lakelog" in spark.range(1, numPartitions=1).mapInArrow(probe, "text stri
 rows = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 3 AS p")
 delta.write(rows).partitionBy("p").save(path)
 assert delta.read(spark).where("p = 1").load(path).count() == 333
+spark.conf.set("spark.lakelog.read.path", "arrow")
+assert delta.read(spark).where("p = 1").load(path).count() == 333
+spark.conf.unset("spark.lakelog.read.path")
 
 delta.register(spark)
 rows.write.format("lakelog").mode("append").save(path)

@@ -22,7 +22,7 @@ __all__ = ["write_on_executors"]
 
 
 def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...]]:
-    """Write the rows of a DataFrame, each task its own files.
+    """Write the rows of a DataFrame, each task its own files, to where they stay.
 
     A task that runs twice leaves files that nobody reports; the table never refers to them.
 
@@ -34,6 +34,11 @@ def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...
         One tuple a file, in the order of `RESULT_SCHEMA`.
     """
     _travel_by_value()
+    if plan.filesystem is not None and plan.filesystem.type_name.startswith("py::"):
+        # Python code of ours or of the store's author, which travels by name.
+        from lakelog.spark._pyfiles import ship
+
+        ship(frame.sparkSession)
 
     def write_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext

@@ -3,9 +3,11 @@
 | rows | way | why |
 |---|---|---|
 | few, and at hand in the driver | `_small_write`, then pyarrow | no write job at all |
-| unpartitioned | `_native_write` | Spark's own writer, fastest there |
-| partitioned | `_arrow_write` | no sort by partition |
-| partitioned, executors without pyarrow | `_native_write` | needs nothing but Spark |
+| on a disk, unpartitioned | `_native_write` | Spark's own writer, fastest there |
+| on a disk, partitioned | `_arrow_write` | no sort by partition |
+| on HDFS | `_native_write` | executors may have no other client |
+| on any other storage | `_arrow_write` | no rename, which copies there; no connector |
+| executors without pyarrow | `_native_write` | needs nothing but Spark |
 | a store that only this process sees | pyarrow | executors can't reach it |
 
 The conf `spark.lakelog.write.path` (`auto`, `driver`, `native`, `arrow`) decides instead.
@@ -25,7 +27,9 @@ from lakelog.core.schema import StructType
 from lakelog.core.stats import StatsConfig
 from lakelog.spark._arrow_write import write_on_executors
 from lakelog.spark._errors import lacks_pyarrow
+from lakelog.spark._files_read import lacks_filesystem
 from lakelog.spark._native_write import write_natively
+from lakelog.spark._paths import scheme_of
 from lakelog.spark._small_write import fetched_if_small
 from lakelog.spark._types import without_void
 
@@ -76,7 +80,7 @@ class TableFiles:
             fetched = fetched_if_small(frame, source)
             if fetched is not None:
                 return self._write_here(fetched, plan)
-            way = "arrow" if plan.partition_columns else "native"
+            way = self._way_of_jobs(plan)
         match way:
             case "driver":
                 return self._write_here(frame.toArrow(), plan)
@@ -89,8 +93,11 @@ class TableFiles:
         return without_void(StructType.from_json(self.metadata.schema_string))
 
     def _make_root(self, plan: WritePlan) -> None:
-        """Make the table's folder, so that a folder that can't be made fails here and clearly."""
-        if plan.filesystem is not None and plan.filesystem.type_name in ("local", "memory"):
+        """Make the table's folder, so that a folder that can't be made fails here and clearly.
+
+        Only on a disk: an object store has no folders, and elsewhere the writers make them.
+        """
+        if plan.filesystem is not None and plan.filesystem.type_name == "local":
             plan.filesystem.create_dir(plan.root, recursive=True)
 
     def _write_here(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
@@ -103,12 +110,27 @@ class TableFiles:
             if not lacks_pyarrow(exc):
                 raise
             logger.warning(
-                "The executors' Python has no pyarrow that Spark can use, so the partitioned write "
-                "to %s takes Spark's own, slower writer. Set PYSPARK_PYTHON to a Python with "
-                "pyarrow, or install it there.",
+                "The executors' Python has no pyarrow that Spark can use, so the write to %s "
+                "takes Spark's own writer. Set PYSPARK_PYTHON to a Python with pyarrow, or "
+                "install it there.",
                 self.log.table,
             )
+            return self._write_instead(frame, plan)
+
+    def _write_instead(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        """Write without pyarrow on the executors, which Spark can only where its Hadoop can."""
+        try:
             return self._write_natively(frame, plan)
+        except Exception as exc:
+            if not lacks_filesystem(exc):
+                raise
+            raise DeltaAnalysisError(
+                f"{self.log.table} can't be written from here: the executors' Python has no "
+                "pyarrow that Spark can use, and Spark's Hadoop has no connector for "
+                f"{scheme_of(self.log.table)}://. Install pyarrow where the executors run "
+                "(PYSPARK_PYTHON names their Python), or the connector",
+                table=self.log.table,
+            ) from exc
 
     def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
         def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
@@ -147,3 +169,11 @@ class TableFiles:
             )
         in_process = plan.filesystem is not None and plan.filesystem.type_name.endswith("memory")
         return "driver" if in_process else way
+
+    def _way_of_jobs(self, plan: WritePlan) -> str:
+        match scheme_of(self.log.table):
+            case "file":
+                return "arrow" if plan.partition_columns else "native"
+            case "hdfs" | "viewfs":
+                return "native"
+        return "arrow"

@@ -15,7 +15,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
-from lakelog.spark._options import WriteOptions
+from lakelog.spark._options import WriteOptions, chosen_columns
 from lakelog.spark._scan import readable_schema
 from lakelog.spark._source_reader import FilteringReader, SourceReader
 from lakelog.spark._source_writer import SourceWriter
@@ -96,19 +96,8 @@ class LakelogSource(DataSource):
         )
 
     def _columns(self, snapshot: Snapshot) -> list[str]:
-        named = [each.strip() for each in str(self.options.get("columns") or "").split(",")]
-        chosen = []
-        for name in filter(None, named):
-            field = snapshot.schema.get(name)
-            if field is None:
-                raise DeltaAnalysisError(
-                    f"the option columns names {name!r}, and {snapshot.table} has "
-                    f"{', '.join(snapshot.schema.names)}",
-                    option="columns",
-                    column=name,
-                )
-            chosen.append(field.name)
-        return chosen or snapshot.schema.names
+        text = str(self.options.get("columns") or "")
+        return chosen_columns(snapshot.schema, text, snapshot.table) or snapshot.schema.names
 
     def _compare(self, snapshot: Snapshot, wanted: StructType) -> None:
         table = to_delta_schema(readable_schema(snapshot.schema))

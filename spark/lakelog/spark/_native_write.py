@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from lakelog.core.partition_text import partition_folder, partition_texts
 from lakelog.core.paths import data_path, encode_path
 from lakelog.spark._confs import temporary_confs
-from lakelog.spark._paths import hadoop_path, quoted
+from lakelog.spark._paths import hadoop_path, quoted, scheme_of
 from lakelog.spark._session import spark_version
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ _COMMITTER = {
     # failed job may leave some behind; nobody refers to them.
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
+_CHEAP_MOVES = ("file", "hdfs", "viewfs")
+"""Schemes where moving a file changes a name; an object store copies it."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -75,7 +77,7 @@ def write_natively(
         _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}")
         paths = _parquet_files(filesystem, plan.root, folder)
         adds = actions_of([(path, _partition_values(plan, path)) for path in paths])
-        if filesystem.type_name == "local":
+        if scheme_of(table) in _CHEAP_MOVES:
             return [_moved(filesystem, plan, each) for each in adds]
         stays = True
         return adds

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.schema import StructType
 
-__all__ = ["SaveMode", "WriteOptions", "save_mode"]
+__all__ = ["SaveMode", "WriteOptions", "chosen_columns", "save_mode"]
 
 _T = TypeVar("_T")
 
@@ -44,6 +45,30 @@ def save_mode(text: str) -> SaveMode:
             "errorifexists), ignore",
             mode=text,
         ) from None
+
+
+def chosen_columns(schema: StructType, text: str | None, table: str) -> list[str] | None:
+    """The columns that a reader's option `columns` names; `None` if it names none.
+
+    Args:
+        schema: the table's.
+        text: names separated by commas, in any case.
+        table: its URI, for the error.
+
+    Raises:
+        DeltaAnalysisError: the table has no such column.
+    """
+    chosen = []
+    for name in filter(None, (each.strip() for each in (text or "").split(","))):
+        field = schema.get(name)
+        if field is None:
+            raise DeltaAnalysisError(
+                f"the option columns names {name!r}, and {table} has {', '.join(schema.names)}",
+                option="columns",
+                column=name,
+            )
+        chosen.append(field.name)
+    return chosen or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions import is_partition_only, normalize_filter
 from lakelog.core.file_table import to_add_files
 from lakelog.spark._conform import projection
-from lakelog.spark._scan import Scan
+from lakelog.spark._files_read import files_df
 from lakelog.spark._session import session_timezone
 from lakelog.spark._types import without_void
 
@@ -92,14 +92,7 @@ def _matching(
     if not files.num_rows:
         return Replaced()
     schema = without_void(snapshot.schema)
-    rows = Scan(
-        spark,
-        table=snapshot.table,
-        version=snapshot.version,
-        schema=schema,
-        partition_columns=snapshot.partition_columns,
-        files=files,
-    ).to_df()
+    rows = files_df(spark, snapshot, files, schema=schema)
     rows = rows.where(f"NOT (({options.replace_where}) <=> true)")
     columns = projection(schema, target)
     return Replaced(to_add_files(files), rows if columns is None else rows.selectExpr(*columns))

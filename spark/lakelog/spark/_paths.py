@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-__all__ = ["file_path_uri", "glob_escaped", "hadoop_path", "quoted"]
+__all__ = ["file_path_uri", "glob_escaped", "hadoop_path", "quoted", "scheme_of"]
 
 # What `java.net.URI` leaves bare in a path: these, and letters beyond ASCII.
 _BARE = "/!$&'()*+,;=:@~-._"
@@ -20,6 +20,11 @@ def hadoop_path(path: str) -> str:
     A plain `/x` would be looked up in whatever `fs.defaultFS` names.
     """
     return f"file:{path}" if path.startswith("/") else path
+
+
+def scheme_of(path: str) -> str:
+    """The scheme of a storage path, in lower case; `file` for a plain path."""
+    return hadoop_path(path).partition(":")[0].lower()
 
 
 def glob_escaped(path: str) -> str:

@@ -6,11 +6,16 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark._scan import Scan, readable_schema
+from lakelog.spark._files_read import files_df
+from lakelog.spark._options import chosen_columns
+from lakelog.spark._paths import quoted
+from lakelog.spark._scan import readable_schema
 from lakelog.spark._session import session_conf
 from lakelog.spark._time_travel import no_timestamp, snapshot_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -22,26 +27,37 @@ __all__ = ["DeltaReader", "snapshot_df"]
 _FORMATS = ("delta", "lakelog")
 
 
-def snapshot_df(spark: SparkSession, snapshot: Snapshot, where: Filter | None = None) -> DataFrame:
+def snapshot_df(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    where: Filter | None = None,
+    columns: Sequence[str] | None = None,
+) -> DataFrame:
     """The rows of a snapshot; with `where`, of the files that may hold matching rows.
 
     The rows themselves are not filtered.
+
+    Args:
+        spark: a session, classic or Connect.
+        snapshot: the version.
+        where: what matching rows are.
+        columns: names as the schema has them; the columns of `where` come after them.
 
     Raises:
         InvalidPredicateError: `where` can't be parsed or names an unknown column.
         DataFileMissingError: the log names a file that the storage does not have.
     """
-    if snapshot.store.filesystem.type_name.endswith("memory"):
-        # Spark's readers can't see the memory of this process: the rows travel instead.
-        return spark.createDataFrame(snapshot.to_arrow(), readable_schema(snapshot.schema))
-    return Scan(
-        spark,
-        table=snapshot.table,
-        version=snapshot.version,
-        schema=snapshot.schema,
-        partition_columns=snapshot.partition_schema.names,
-        files=snapshot.file_table_for(where),
-    ).to_df()
+    if where is None:
+        return files_df(spark, snapshot, snapshot.file_table, columns=columns)
+    from lakelog.core.expressions import columns as columns_of
+    from lakelog.core.expressions import normalize_filter
+
+    prune = normalize_filter(where, snapshot.schema)
+    if columns is not None and prune is not None:
+        needed = {path[0].lower() for path in columns_of(prune)} - {c.lower() for c in columns}
+        columns = [*columns, *(n for n in snapshot.schema.names if n.lower() in needed)]
+    files = snapshot.file_table_for(prune)
+    return files_df(spark, snapshot, files, columns=columns, prune=prune)
 
 
 class DeltaReader:
@@ -79,6 +95,9 @@ class DeltaReader:
 
     def option(self, key: str, value: Any) -> Self:
         """Set an option; `versionAsOf` and `timestampAsOf` read an older state.
+
+        `columns` names the columns to read, separated by commas: what a `select` of the result
+        does, and on storages that Spark's own reader can't open the only way to leave columns out.
 
         Names are compared ignoring case; `None` is no value, as in PySpark; options that Delta
         doesn't have do nothing.
@@ -141,10 +160,11 @@ class DeltaReader:
         snapshot = self._snapshot(self._one(path))
         self._compare_schema(snapshot)
         condition = " AND ".join(f"({each})" for each in self._where) or None
-        df = snapshot_df(self._spark, snapshot, condition)
+        columns = chosen_columns(snapshot.schema, self._options.get("columns"), snapshot.table)
+        df = snapshot_df(self._spark, snapshot, condition, columns)
         for each in self._where:
             df = df.where(each)
-        return df
+        return df if columns is None or not self._where else df.select(*map(quoted, columns))
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         """Refuse: names of tables live in a catalog, which this version does not ask.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType as TableSchema
 
-__all__ = ["Scan", "readable_schema"]
+__all__ = ["Scan", "readable_schema", "refuse_deletion_vectors"]
 
 _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -61,6 +61,22 @@ def _relaxed(value: Any) -> Any:
     return out
 
 
+def refuse_deletion_vectors(files: pa.Table, table: str, version: int) -> None:
+    """Make sure that no row of the files is deleted in a way that readers here would ignore.
+
+    Raises:
+        UnsupportedFeatureError: files have deletion vectors.
+    """
+    if files["deletion_vector"].null_count < files.num_rows:
+        raise UnsupportedFeatureError(
+            f"files of {table} have deletion vectors, which this version of lakelog can't "
+            "read. Rewrite the files with REORG TABLE … APPLY (PURGE) in another client",
+            table=table,
+            version=version,
+            features=["deletionVectors"],
+        )
+
+
 class Scan:
     """One read of a set of files of one version."""
 
@@ -87,14 +103,7 @@ class Scan:
         Raises:
             UnsupportedFeatureError: files have deletion vectors, which would be ignored.
         """
-        if files["deletion_vector"].null_count < files.num_rows:
-            raise UnsupportedFeatureError(
-                f"files of {table} have deletion vectors, which this version of lakelog can't "
-                "read. Rewrite the files with REORG TABLE … APPLY (PURGE) in another client",
-                table=table,
-                version=version,
-                features=["deletionVectors"],
-            )
+        refuse_deletion_vectors(files, table, version)
         self._spark = spark
         self._table = table
         self._version = version

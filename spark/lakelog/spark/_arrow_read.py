@@ -1,0 +1,206 @@
+"""A snapshot's files as a DataFrame, read by the executors' Python workers with pyarrow.
+
+For storages that the session's Hadoop can't open: the executors need pyarrow and no connector.
+The store's file system travels to them with whatever credentials it holds, inside the function,
+where neither plans nor logs show it; lakelog travels as an archive.
+
+Spark prunes nothing of such a DataFrame: columns and files are chosen before (`DeltaReader.where`,
+the option `columns`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow_types import to_arrow_schema
+from lakelog.core.errors import DataFileMissingError
+from lakelog.core.file_rows import RowReader, in_order
+from lakelog.core.partitions import partition_schema_of, typed_partition_table
+from lakelog.core.paths import data_path
+from lakelog.core.scan import DataStores
+from lakelog.core.schema import StructType
+from lakelog.spark._marked import marked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyarrow.fs import FileSystem
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
+
+    from lakelog.core.expressions import Expression
+    from lakelog.core.snapshot import Snapshot
+
+__all__ = ["ArrowScan"]
+
+_MOST_TASK_BYTES = 64 << 20
+_LEAST_TASK_BYTES = 4 << 20
+_WANTED_TASKS = 32
+"""A table of less than so many full tasks is cut finer, for small tables to use all cores."""
+_THREADS = 4
+"""A task's files are read by so many threads: most of the time goes into waiting for replies."""
+_BATCH_ROWS = 1 << 16
+_MOST_COUNTED = 1 << 31
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the executors get."""
+
+    table: str
+    version: int
+    reader: RowReader
+    filesystems: list[FileSystem]
+    files: pa.Table
+    """`path`: where the storage has it; `place`: the same as file system number `filesystem`
+    spells it; `partition_values`."""
+    pieces: pa.Table
+    """`file`: a row of `files`; the row groups that `part` of `parts` stands for."""
+    starts: list[int]
+    """Task -> its first piece; one entry more at the end."""
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
+        with marked():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from self.batches(number)
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        first, end = self.starts[number : number + 2]
+        pieces = self.pieces.slice(first, end - first)
+        chosen = self.files.take(pieces["file"])
+        names = self.reader.partition_columns
+        schema = partition_schema_of(self.reader.schema, names)
+        typed = typed_partition_table(chosen, schema) if names else None
+
+        def rows(row: int) -> pa.Table:
+            values = dict(chosen["partition_values"][row].as_py() or ())
+            scalars = {name: typed[name][row] for name in names} if typed is not None else {}
+            share = pieces["part"][row].as_py(), pieces["parts"][row].as_py()
+            filesystem = self.filesystems[chosen["filesystem"][row].as_py()]
+            place = chosen["place"][row].as_py()
+            try:
+                return self.reader.rows(filesystem, place, scalars, values, share)
+            except FileNotFoundError as exc:
+                raise self._missing(chosen["path"][row].as_py()) from exc
+
+        for table in in_order(rows, range(len(pieces)), _THREADS):
+            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _missing(self, path: str) -> DataFileMissingError:
+        return DataFileMissingError(
+            f"version {self.version} of {self.table} has the data file {path}, which does not "
+            "exist. Restore the file, or read a version without it; if VACUUM took it, that "
+            "version can't be read any more",
+            path=path,
+            table=self.table,
+            version=self.version,
+        )
+
+
+class ArrowScan:
+    """One read of a set of files of one version."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table,
+        schema: SparkStructType,
+        prune: Expression | None = None,
+    ) -> None:
+        """Deal the files out to tasks; open nothing.
+
+        Args:
+            snapshot: the version.
+            files: rows of `FILE_SCHEMA`, without deletion vectors.
+            schema: the columns to read, as a DataFrame shows them.
+            prune: row groups without a row for which it is true may be left out.
+        """
+        self._schema = schema
+        self._bytes = int(sum(files["size"].to_pylist()))
+        stores = DataStores(snapshot)
+        paths = [data_path(snapshot.table, each) for each in files["path"].to_pylist()]
+        filesystems: dict[int, FileSystem] = {}
+        numbers, places = [], []
+        for path in paths:
+            store = stores.of(path)
+            if id(store) not in filesystems:
+                filesystems[id(store)] = store.filesystem
+            numbers.append(list(filesystems).index(id(store)))
+            places.append(store.filesystem_path(path))
+        pieces, starts = _dealt(files["size"].to_pylist())
+        self._job = _Job(
+            table=snapshot.table,
+            version=snapshot.version,
+            reader=RowReader(
+                snapshot.schema,
+                tuple(snapshot.partition_columns),
+                StructType.from_json(schema.json()),
+                prune,
+            ),
+            filesystems=list(filesystems.values()),
+            files=pa.table(
+                {
+                    "path": pa.array(paths, pa.string()),
+                    "place": pa.array(places, pa.string()),
+                    "filesystem": pa.array(numbers, pa.int32()),
+                    "partition_values": files["partition_values"],
+                }
+            ),
+            pieces=pieces,
+            starts=starts,
+        )
+
+    def to_df(self, spark: SparkSession) -> DataFrame:
+        """Plan the read.
+
+        A file that is missing shows when the DataFrame runs; `original_error` tells which.
+
+        Args:
+            spark: a session, classic or Connect.
+        """
+        from lakelog.spark._pyfiles import ship
+
+        tasks = len(self._job.starts) - 1
+        if not tasks:
+            return spark.createDataFrame([], self._schema)
+        ship(spark)
+        # Spark guesses the size of the result by that of the input. Task numbers alone would be
+        # so small that a join broadcasts a table of any size; so each stands at the end of a run
+        # of numbers, made and dropped within the JVM, that weighs about what the files do.
+        run = max(1, min(self._bytes // 8, _MOST_COUNTED) // tasks)
+        numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
+        return numbers.selectExpr(f"id DIV {run}").mapInArrow(self._job.run, self._schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Read in this process."""
+        tasks = range(len(self._job.starts) - 1)
+        batches = (batch for number in tasks for batch in self._job.batches(number))
+        return pa.Table.from_batches(batches, to_arrow_schema(self._job.reader.read))
+
+
+def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:
+    """Pieces of files, in the files' order, and where each task's begin.
+
+    Files that are larger than a task are read in shares, so that no worker holds a whole one.
+    """
+    task_bytes = min(_MOST_TASK_BYTES, max(_LEAST_TASK_BYTES, sum(sizes) // _WANTED_TASKS))
+    columns: dict[str, list[Any]] = {"file": [], "part": [], "parts": []}
+    starts: list[int] = []
+    taken = 0
+    for row, size in enumerate(sizes):
+        parts = max(1, -(-size // _MOST_TASK_BYTES))
+        for part in range(parts):
+            if not starts or taken + size // parts > task_bytes:
+                starts.append(len(columns["file"]))
+                taken = 0
+            taken += size // parts
+            for name, value in zip(columns, (row, part, parts), strict=True):
+                columns[name].append(value)
+    pieces = pa.table({name: pa.array(each, pa.int32()) for name, each in columns.items()})
+    return pieces, [*starts, len(pieces)] if starts else [0]
