@@ -4,7 +4,8 @@
     python tests/support/racing_writers.py TABLE PROCESSES create
 
 Forks the writers, lets them go at the same moment, and prints one line of JSON: per process what
-it did. With `create` each of them creates the table instead.
+it did. With `create` each of them creates the table instead. The environment variable
+`RACING_CONF` holds the conf as JSON.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from lakelog.core.operations import Operation
 if TYPE_CHECKING:
     from lakelog.core.transaction import OptimisticTransaction
 
+CONF: dict[str, str] = json.loads(os.environ.get("RACING_CONF", "{}"))
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
 def append(table: str, writer: int, commits: int) -> dict[str, Any]:
     """One process's work."""
-    log = DeltaLog.for_table(table)
+    log = DeltaLog.for_table(table, CONF)
     done: list[tuple[str, int]] = []
     attempts = 0
     began = time.monotonic()
@@ -60,7 +62,7 @@ def race(table: str, processes: int, commits: int | None) -> list[dict[str, Any]
         ready_read, ready_write = os.pipe()
         if os.fork() == 0:
             os.close(gate_write)
-            creator = DeltaLog.for_table(table).start_transaction()
+            creator = DeltaLog.for_table(table, CONF).start_transaction()
             os.close(ready_write)
             os.read(gate_read, 1)  # returns when the parent closes the gate
             try:
