@@ -97,11 +97,13 @@ class S3Client(ObjectClient):
         return data
 
     def owner(self, key: str) -> Owner | None:
+        place = self._place(key)
         try:
-            with speaking_s3("read", self._place(key)):
+            with speaking_s3("read", place):
                 reply = self.sdk.head_object(Key=key, **self._opening)
         except FileNotFoundError:
             return None
+        check_reply(reply, "ETag", place)
         made = int(reply["LastModified"].timestamp() * 1000) if "LastModified" in reply else None
         return Owner(reply.get("Metadata", {}).get(TOKEN_NAME), made)
 

@@ -120,7 +120,7 @@ def create_once(
     """
     token = uuid.uuid4().hex
     patience = policy.start()
-    uncertain = False
+    uncertain, seen = False, ""
     while True:
         retry_after = None
         try:
@@ -137,7 +137,7 @@ def create_once(
         except Exception as error:
             if not uncertain:
                 raise
-            _settle(client, key, token, path, policy, f"after a request without a reply, {error}")
+            _settle(client, key, token, path, policy, f"{seen}; then {error}")
             return
         else:
             return

@@ -1,0 +1,209 @@
+"""Exactly once: what one writer makes of each fate of its requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelog.logstores import CommitOutcomeUnknownError
+from lakelog.logstores._objects import RetryPolicy, create_once
+from support.scripted_objects import Bucket, FakeTime, Fate, ScriptedClient
+
+KEY = "t/_delta_log/00000000000000000007.json"
+PATH = f"mem://{KEY}"
+
+
+def write(client: ScriptedClient, time: FakeTime | None = None, budget: float = 60.0) -> FakeTime:
+    time = time or FakeTime()
+    policy = RetryPolicy(budget=budget, clock=time.clock, sleep=time.sleep)
+    create_once(client, KEY, b"mine", PATH, policy)
+    return time
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+def test_an_uncontended_create_is_one_request(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket)
+    assert write(client).slept == []
+    assert client.requests == ["create"]
+    assert bucket.objects[KEY][1] == b"mine"
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [[fate] for fate in Fate if fate not in (Fate.OK, Fate.FORBIDDEN)]
+    + [
+        [Fate.LOST_REPLY, Fate.LOST_REPLY],
+        [Fate.LOST_REQUEST, Fate.LOST_REPLY, Fate.BUSY, Fate.TWICE],
+        [Fate.UNREACHED, Fate.BUSY, Fate.LATE, Fate.LOST_REQUEST],
+    ],
+    ids=lambda fates: "-".join(fate.name for fate in fates),
+)
+def test_trouble_that_ends_is_got_over(fates: list[Fate], bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, fates)
+    write(client)
+    assert len(client.tokens) == 1, "every repetition carries the same token"
+    assert [token for _, token in bucket.stored] == list(client.tokens)
+
+
+@pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.FORBIDDEN])
+def test_the_same_bytes_by_another_writer_are_a_conflict(fate: Fate, bucket: Bucket) -> None:
+    bucket.objects[KEY] = ("theirs", b"mine")
+    with pytest.raises(FileExistsError, match="another writer"):
+        write(ScriptedClient(bucket, [fate]))
+
+
+def test_an_object_of_a_program_without_tokens_is_a_conflict(bucket: Bucket) -> None:
+    bucket.objects[KEY] = (None, b"mine")
+    with pytest.raises(FileExistsError, match="another writer"):
+        write(ScriptedClient(bucket, [Fate.LOST_REPLY]))
+
+
+def test_a_request_that_lands_while_we_wait_is_recognised(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [Fate.LATE])
+
+    def sleep(_: float) -> None:
+        bucket.land()
+
+    policy = RetryPolicy(sleep=sleep)
+    create_once(client, KEY, b"mine", PATH, policy)
+    assert client.requests == ["create", "create", "owner"]
+
+
+def test_a_refusal_for_good_is_told_as_it_is(bucket: Bucket) -> None:
+    with pytest.raises(PermissionError, match="create is forbidden"):
+        write(ScriptedClient(bucket, [Fate.FORBIDDEN]))
+    assert not bucket.objects
+
+
+def test_a_refusal_after_a_lost_reply_does_not_hide_that_it_was_made(bucket: Bucket) -> None:
+    write(ScriptedClient(bucket, [Fate.LOST_REPLY, Fate.FORBIDDEN]))
+    assert bucket.objects[KEY][1] == b"mine"
+
+
+def test_a_refusal_after_a_late_request_leaves_the_outcome_unknown(bucket: Bucket) -> None:
+    with pytest.raises(CommitOutcomeUnknownError, match=r"create is forbidden.*may land yet"):
+        write(ScriptedClient(bucket, [Fate.LATE, Fate.FORBIDDEN]))
+    bucket.land()
+    assert bucket.objects[KEY][1] == b"mine"
+
+
+def test_a_refusal_after_a_lost_reply_is_a_conflict_where_another_won(bucket: Bucket) -> None:
+    bucket.objects[KEY] = ("theirs", b"x")
+    with pytest.raises(FileExistsError):
+        write(ScriptedClient(bucket, [Fate.LOST_REPLY, Fate.FORBIDDEN]))
+
+
+def test_a_service_that_is_busy_to_the_last_leaves_nothing_in_doubt(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [Fate.BUSY] * 1000)
+    with pytest.raises(OSError, match="was not written: BUSY; given up after 60 s") as caught:
+        write(client)
+    assert not isinstance(caught.value, FileExistsError)
+    assert "owner" not in client.requests, "nobody has to be asked"
+
+
+def test_silence_to_the_last_leaves_the_outcome_unknown(bucket: Bucket) -> None:
+    with pytest.raises(CommitOutcomeUnknownError, match="absent now, and may land yet") as caught:
+        write(ScriptedClient(bucket, [Fate.LATE] + [Fate.BUSY] * 1000))
+    assert caught.value.path == PATH
+
+
+def test_a_lost_reply_is_found_out_after_the_budget(bucket: Bucket) -> None:
+    time = write(ScriptedClient(bucket, [Fate.LOST_REPLY] + [Fate.BUSY] * 1000))
+    assert time.now == pytest.approx(60.0)
+
+
+def test_looking_for_the_owner_has_time_of_its_own(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [Fate.LOST_REPLY] + [Fate.BUSY] * 1000, [Fate.BUSY] * 3)
+    time = write(client)
+    assert client.requests.count("owner") == 4
+    assert 60 < time.now <= 65
+
+
+def test_an_owner_that_cannot_be_read_leaves_the_outcome_unknown(bucket: Bucket) -> None:
+    with pytest.raises(CommitOutcomeUnknownError, match=r"its owner can't be read.*forbidden"):
+        write(ScriptedClient(bucket, [Fate.TWICE], [Fate.FORBIDDEN]))
+
+
+def test_an_owner_that_cannot_be_reached_in_time_leaves_the_outcome_unknown(
+    bucket: Bucket,
+) -> None:
+    with pytest.raises(CommitOutcomeUnknownError, match=r"its owner can't be read: BUSY"):
+        write(ScriptedClient(bucket, [Fate.TWICE], [Fate.BUSY] * 1000))
+
+
+def test_an_object_that_vanished_is_made_again(bucket: Bucket) -> None:
+    bucket.objects[KEY] = ("theirs", b"x")
+    seen: list[int] = []
+
+    def vanish() -> None:
+        seen.append(1)
+        if len(seen) == 2:  # after the refusal, before the look
+            del bucket.objects[KEY]
+
+    client = ScriptedClient(bucket, before=vanish)
+    write(client)
+    assert client.requests == ["create", "owner", "create"]
+    assert bucket.objects[KEY][1] == b"mine"
+
+
+def test_a_service_that_contradicts_itself_leaves_the_outcome_unknown(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [Fate.TWICE, Fate.FORBIDDEN])
+    hidden: list[tuple[str | None, bytes]] = []
+
+    def hide() -> None:
+        if client.requests[-1:] == ["create"] and KEY in bucket.objects:
+            hidden.append(bucket.objects.pop(KEY))
+
+    client.before = hide
+    with pytest.raises(CommitOutcomeUnknownError, match="and then it was not there"):
+        write(client)
+    assert hidden[0][1] == b"mine", "it was stored, and not seen"
+
+
+def test_the_budget_counts_from_the_first_request(bucket: Bucket) -> None:
+    time = FakeTime()
+
+    def hang() -> None:
+        time.now += 20
+
+    client = ScriptedClient(bucket, [Fate.BUSY] * 1000, before=hang)
+    with pytest.raises(OSError, match="given up after 60 s"):
+        write(client, time)
+    assert client.requests == ["create"] * 3
+    assert 60 < time.now < 62
+
+
+def test_a_pause_that_the_service_asks_for_is_made_and_bounded(bucket: Bucket) -> None:
+    asked = ScriptedClient(bucket, [Fate.BUSY], retry_after=7.0)
+    assert write(asked).slept == [7.0]
+    bucket.objects.clear()
+    greedy = ScriptedClient(bucket, [Fate.BUSY], retry_after=3600.0)
+    assert write(greedy).slept == [30.0]
+    bucket.objects.clear()
+    hurried = ScriptedClient(bucket, [Fate.BUSY], retry_after=3600.0)
+    assert write(hurried, budget=2.0).slept == [2.0]
+
+
+def test_waits_grow_and_stay_within_their_bounds() -> None:
+    time = FakeTime()
+    policy = RetryPolicy(budget=60.0, clock=time.clock, sleep=time.sleep)
+    patience = policy.start()
+    while patience.pause():
+        pass
+    assert time.now == pytest.approx(60.0)
+    assert all(0.05 <= wait <= 5.0 for wait in time.slept[:-1])
+    assert time.slept[0] <= 0.15
+    assert max(time.slept) > 1.0
+    assert len(time.slept) > 12
+
+
+def test_a_caller_may_do_the_waiting_itself() -> None:
+    time = FakeTime()
+    policy = RetryPolicy(budget=3.0, clock=time.clock, sleep=time.sleep)
+    for wait in policy.waits():
+        assert 0 < wait <= 3.0
+        time.now += wait
+    assert time.now == pytest.approx(3.0)
