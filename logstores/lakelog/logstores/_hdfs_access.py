@@ -1,0 +1,70 @@
+"""The HDFS that a Spark conf leads to: a client for each authority, made once."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lakelog.logstores._hdfs_client import HdfsClient
+from lakelog.logstores._hdfs_conf import HadoopConf, hadoop_conf, split_uri
+from lakelog.logstores._hdfs_webhdfs import WebHdfs
+from lakelog.logstores._objects import BUDGET_KEY, TIMEOUT_KEY, RetryPolicy
+from lakelog.logstores._settings import seconds_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Hdfs"]
+
+
+class Hdfs:
+    """Clients by authority. Pickles as the conf alone."""
+
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        """Keep the conf.
+
+        Raises:
+            LogStoreConfError: a retry setting is no number.
+        """
+        self.conf = dict(conf)
+        self.policy = RetryPolicy(budget=seconds_setting(conf, BUDGET_KEY, 60.0))
+        self.timeout = seconds_setting(conf, TIMEOUT_KEY, 20.0)
+        self._lock = threading.Lock()
+        self._clients: dict[str, tuple[HdfsClient, WebHdfs]] = {}
+
+    def __reduce__(self) -> tuple[type[Hdfs], tuple[dict[str, str]]]:
+        """Rebuild from the conf."""
+        return type(self), (self.conf,)
+
+    @cached_property
+    def hadoop(self) -> HadoopConf:
+        """Hadoop's settings, read at the first use."""
+        return hadoop_conf(self.conf)
+
+    def split(self, uri: str) -> tuple[str, str]:
+        """Authority and path of a URI; see `split_uri`."""
+        return split_uri(uri, self.hadoop.default_authority)
+
+    def at(self, authority: str) -> tuple[HdfsClient, WebHdfs]:
+        """The clients of an authority.
+
+        Raises:
+            LogStoreConfError: the conf does not say where it is.
+        """
+        with self._lock:
+            if authority not in self._clients:
+                service = self.hadoop.service(authority)
+                self._clients[authority] = (
+                    HdfsClient(service, self.hadoop, self.policy, self.timeout),
+                    WebHdfs(service, self.hadoop.user, self.timeout),
+                )
+            return self._clients[authority]
+
+    def close(self) -> None:
+        """Let go of all connections; they are made anew where needed."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client, web in clients.values():
+            client.close()
+            web.close()

@@ -1,0 +1,210 @@
+"""One HDFS through hdfs-native: one request a method, each bounded in time.
+
+hdfs-native has no timeout of its own: a NameNode that accepts and never answers would hold the
+caller forever. So each call runs in a thread that is left behind when its time is up. After a
+fork the client's own threads are gone; each process makes a client of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from lakelog.logstores._hdfs_errors import raise_translated
+from lakelog.logstores._objects import TryAgainError
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hdfs_native import Client, FileReader, FileStatus, FileWriter
+
+    from lakelog.logstores._hdfs_conf import HadoopConf, NameService
+    from lakelog.logstores._objects import RetryPolicy
+
+__all__ = ["CHUNK", "HdfsClient"]
+
+CHUNK: Final = 1 << 20
+"""Bytes that are read or written by one call."""
+_PAGE: Final = 1000
+_MODE: Final = 0o755
+
+_T = TypeVar("_T")
+
+
+class HdfsClient:
+    """The NameNode (or its standby) and the DataNodes behind it.
+
+    Methods raise `TryAgainError` for what may go better the next time, `OSError` for the rest.
+    """
+
+    def __init__(
+        self, service: NameService, hadoop: HadoopConf, policy: RetryPolicy, timeout: float
+    ) -> None:
+        """Keep the settings; connect at the first use.
+
+        Args:
+            service: where the NameNodes are.
+            hadoop: all settings of Hadoop.
+            policy: how long `again` repeats.
+            timeout: seconds for one call.
+        """
+        self.service = service
+        self._hadoop = hadoop
+        self._policy = policy
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._made: tuple[int, Client] | None = None
+
+    @property
+    def where(self) -> str:
+        """The addresses, for people."""
+        names = ", ".join(self.service.namenodes)
+        alone = self.service.namenodes == (self.service.authority,)
+        return names if alone else f"{self.service.authority} ({names})"
+
+    def status(self, path: str) -> FileStatus | None:
+        """What is at a path, if anything."""
+        try:
+            return self._ask(path, lambda client: client.get_file_info(path))
+        except FileNotFoundError:
+            return None
+
+    def entries(self, path: str) -> list[FileStatus]:
+        """What is in a folder, in the server's order.
+
+        Raises:
+            FileNotFoundError: no such folder.
+            NotADirectoryError: it is a file.
+        """
+        listing = self._ask(path, lambda client: client.list_status(path))
+        found: list[FileStatus] = []
+        while page := self._ask(path, lambda _: list(islice(listing, _PAGE))):
+            found += page
+        if len(found) == 1 and found[0].path == path.rstrip("/") and not found[0].isdir:
+            raise NotADirectoryError(20, "Not a directory", path)
+        return found
+
+    def reader(self, path: str) -> FileReader:
+        """Open a file; bytes come by `call`."""
+        return self._ask(path, lambda client: client.read(path))
+
+    def writer(self, path: str, *, overwrite: bool, create_parent: bool) -> FileWriter:
+        """Make a file that others see at once, empty; bytes go by `call`."""
+        from hdfs_native import WriteOptions
+
+        options = WriteOptions(overwrite=overwrite, create_parent=create_parent)
+        return self._ask(path, lambda client: client.create(path, options))
+
+    def call(self, path: str, work: Callable[[], _T]) -> _T:
+        """Do a piece of work with a reader or writer, bounded in time."""
+        return self._ask(path, lambda _: work())
+
+    def piece(self, path: str, reader: FileReader, at: int, count: int) -> bytes:
+        """Bytes of an open file, all `count` of them."""
+        data = bytes(self.call(path, lambda: reader.read_range(at, count)))
+        if len(data) != count:
+            raise TryAgainError(f"{path}: {len(data)} of {count} bytes came", may_have_landed=False)
+        return data
+
+    def rename(self, source: str, target: str, *, overwrite: bool) -> None:
+        """Give a file or folder another name, in one step on the NameNode.
+
+        Raises:
+            FileExistsError: not `overwrite`, and the name is taken.
+            FileNotFoundError: no source, or no folder to move to.
+        """
+        self._ask(target, lambda client: client.rename(source, target, overwrite))
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete; say whether something was there."""
+        return self._ask(path, lambda client: client.delete(path, recursive))
+
+    def make_folder(self, path: str, *, parents: bool) -> None:
+        """Make a folder; one that is there is no error."""
+        self._ask(path, lambda client: client.mkdirs(path, _MODE, parents))
+
+    def again(self, path: str, request: Callable[[], _T]) -> _T:
+        """Repeat what may be repeated, within the budget.
+
+        Raises:
+            OSError: it failed to the last.
+        """
+        waits = self._policy.waits()
+        while True:
+            try:
+                return request()
+            except TryAgainError as error:
+                wait = next(waits, None)
+                if wait is None:
+                    raise OSError(
+                        f"{path}: {error}; given up after {self._policy.budget:g} s"
+                    ) from error
+                time.sleep(wait)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        with self._lock:
+            self._made = None
+
+    def _client(self) -> Client:
+        with self._lock:
+            if self._made is None or self._made[0] != os.getpid():
+                self._made = (os.getpid(), self._new())
+            return self._made[1]
+
+    def _new(self) -> Client:
+        try:
+            from hdfs_native import Client
+        except ImportError as error:
+            raise MissingExtraError("hdfs", "the store for HDFS") from error
+        service, settings = self.service, dict(self._hadoop.settings)
+        url = f"hdfs://{service.authority}"
+        if len(service.namenodes) == 1:
+            url = f"hdfs://{service.namenodes[0]}"
+        else:  # hdfs-native takes the names as they stand, blanks and all
+            names = [f"nn{number}" for number in range(len(service.namenodes))]
+            settings[f"dfs.ha.namenodes.{service.authority}"] = ",".join(names)
+            for name, address in zip(names, service.namenodes, strict=True):
+                settings[f"dfs.namenode.rpc-address.{service.authority}.{name}"] = address
+        # Each NameNode is asked once a call; waiting and repeating is done here, with a budget.
+        settings["dfs.client.failover.max.attempts"] = str(len(service.namenodes) - 1)
+        kerberos: dict[str, Any] = {}  # without them: the ticket cache
+        if self._hadoop.principal:
+            kerberos["kerberos_principal"] = self._hadoop.principal
+        if self._hadoop.principal and self._hadoop.keytab:
+            kerberos["kerberos_keytab"] = self._hadoop.keytab
+        try:
+            return Client(url, settings, **kerberos)
+        except ValueError as error:
+            raise LogStoreConfError(f"no client for {self.where}: {error}") from error
+
+    def _ask(self, path: str, request: Callable[[Client], _T]) -> _T:
+        answers: list[_T] = []
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                answers.append(request(self._client()))
+            except BaseException as error:  # noqa: BLE001, RUF100  # handed to the caller
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name="lakelog-hdfs", daemon=True)
+        thread.start()
+        thread.join(self._timeout)
+        if answers:
+            return answers[0]
+        if not errors:
+            self.close()  # what comes next shall not wait behind this one
+            raise TryAgainError(
+                f"NameNode {self.where}: no answer in {self._timeout:g} s", may_have_landed=True
+            )
+        error = errors[0]
+        if isinstance(error, TryAgainError | LogStoreConfError | MissingExtraError):
+            raise error
+        if isinstance(error, OSError | RuntimeError | NotImplementedError):
+            raise_translated(error, path, self.where)
+        raise error

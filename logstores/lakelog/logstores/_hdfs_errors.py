@@ -1,0 +1,103 @@
+"""What hdfs-native says in many words, said in one Python exception."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import Final, NoReturn
+
+from lakelog.logstores._objects import TryAgainError
+from lakelog.logstores.errors import LogStoreConfError
+
+__all__ = ["raise_translated"]
+
+_WRAPPED: Final = re.compile(r'^(\w+)\((?:"((?:[^"\\]|\\.)*)")?(?:, "(.*)"\)?)?', re.DOTALL)
+"""`Kind("java.class.Name", "message\\n\\tat stack…")`, the text of a Rust error."""
+_NOT_SENT: Final = ("Connection refused", "unreachable", "os error 111", "os error 113")
+_NO_HOST: Final = ("failed to lookup address", "Name or service not known")
+_FOR_NOW: Final = ("Temporary failure in name resolution",)
+_SIGN_IN: Final = ("SASL", "GSS", "InvalidToken", "NoSASLMechanism", "Authentication")
+
+
+def raise_translated(error: Exception, path: str, where: str) -> NoReturn:
+    """Raise what the error means.
+
+    Args:
+        error: from hdfs-native: RuntimeError with the Java class in its text, or an OSError.
+        path: what was asked about.
+        where: the NameNodes, for people.
+
+    Raises:
+        TryAgainError: the NameNode can't be reached, is a standby, or asks to come back.
+        OSError: its subclass that fits, for good.
+        LogStoreConfError: the client can't be made of these settings.
+    """
+    kind, java, text = _parts(error)
+    if isinstance(error, FileExistsError):
+        raise FileExistsError(errno.EEXIST, text, path) from error
+    if isinstance(error, IsADirectoryError) or "Path is not a file" in text:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from error
+    if isinstance(error, FileNotFoundError):
+        raise FileNotFoundError(errno.ENOENT, text, path) from error
+    if isinstance(error, OSError):
+        _raise_io(error, text, where)
+    if kind == "InvalidArgument":
+        raise LogStoreConfError(f"{path}: no client for {where} can be made: {text}") from error
+    _raise_java(error, kind, java, text, path, where)
+
+
+def _parts(error: Exception) -> tuple[str, str, str]:
+    """The kind, the Java class and the first line of the message."""
+    said = str(error)
+    match = _WRAPPED.match(said) if isinstance(error, RuntimeError) else None
+    kind, java, message = (match[1], match[2] or "", match[3] or "") if match else ("", "", said)
+    text = re.split(r"\\?\n|\\n", message or java or said, maxsplit=1)[0].strip().rstrip('")')
+    return kind, java.rpartition(".")[2] if message else "", text
+
+
+def _raise_io(error: OSError, text: str, where: str) -> NoReturn:
+    if any(part in text for part in _NO_HOST) and not any(part in text for part in _FOR_NOW):
+        raise OSError(
+            errno.EHOSTUNREACH,
+            f"there is no host of the name in {where}. If it is a name service, set "
+            "HADOOP_CONF_DIR, or spark.hadoop.dfs.ha.namenodes.* and "
+            "spark.hadoop.dfs.namenode.rpc-address.*",
+        ) from error
+    sent = not any(part in text for part in (*_NOT_SENT, *_FOR_NOW))
+    raise TryAgainError(f"NameNode {where}: {text}", may_have_landed=sent) from error
+
+
+def _raise_java(
+    error: Exception, kind: str, java: str, text: str, path: str, where: str
+) -> NoReturn:
+    if "safe mode" in text.lower() or java == "SafeModeException":
+        raise OSError(
+            errno.EROFS,
+            f"NameNode {where} is in safe mode and takes no writes: nothing was written. Try "
+            "again when it has left it (hdfs dfsadmin -safemode get)",
+            path,
+        ) from error
+    if java in ("StandbyException", "RetriableException", "ObserverRetryOnActiveException"):
+        raise TryAgainError(f"NameNode {where}: {java}: {text}", may_have_landed=False) from error
+    if java == "AccessControlException" and "Permission denied" in text:
+        raise PermissionError(errno.EACCES, text, path) from error
+    if any(part in kind or part in java for part in _SIGN_IN) or java == "AccessControlException":
+        raise PermissionError(
+            errno.EACCES,
+            f"NameNode {where} did not accept who we are ({kind or java}: {text}). For Kerberos "
+            "run kinit, or set spark.kerberos.principal and spark.kerberos.keytab; without it set "
+            "HADOOP_USER_NAME",
+            path,
+        ) from error
+    if "QuotaExceeded" in java or "QuotaByStorageType" in java:
+        raise OSError(errno.EDQUOT, f"a quota of HDFS is used up: {text}", path) from error
+    if java == "ParentNotDirectoryException":
+        raise NotADirectoryError(errno.ENOTDIR, text, path) from error
+    if "must both be directories" in text or "must both be files" in text:
+        raise IsADirectoryError(errno.EISDIR, f"a folder has that name: {text}", path) from error
+    if "TooLong" in java:
+        raise OSError(errno.ENAMETOOLONG, text, path) from error
+    if java == "InvalidPathException":
+        raise OSError(errno.EINVAL, f"HDFS takes no such name: {text}", path) from error
+    raise OSError(errno.EIO, f"{where}: {kind} {java} {text}".replace("  ", " "), path) from error

@@ -1,0 +1,189 @@
+"""A file on HDFS, all or nothing: written under a unique name, then renamed in one step.
+
+The NameNode renames under its lock, so of all who want a name one gets it. When the reply to a
+rename is lost, the draft tells what happened, because its name is unique and nobody else touches
+it: while it is there the rename has not happened, and once it is gone it has. So the same rename
+is asked for again, and
+
+    done                       -> published, now
+    the name is taken          -> the draft still stands: another writer was first
+    no such draft              -> the lost rename was carried out; the file holds our bytes
+    no answer, to the end      -> the draft is deleted: if it was there, no late rename can use it;
+                                  if that can't be had either, the outcome is unknown
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from lakelog.logstores._hdfs_client import CHUNK
+from lakelog.logstores._hdfs_webhdfs import WebHdfsError
+from lakelog.logstores._objects import TryAgainError
+from lakelog.logstores.errors import CommitOutcomeUnknownError
+
+if TYPE_CHECKING:
+    from lakelog.logstores._hdfs_client import HdfsClient
+    from lakelog.logstores._hdfs_webhdfs import WebHdfs
+    from lakelog.logstores._objects import RetryPolicy
+
+__all__ = ["draft_name", "publish", "write_draft"]
+
+
+def draft_name(target: str) -> str:
+    """A name beside the target's that nobody else has, hidden, as Delta's own store names it."""
+    folder, _, name = target.rpartition("/")
+    return f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+
+
+def write_draft(
+    client: HdfsClient, web: WebHdfs, target: str, body: bytes, policy: RetryPolicy
+) -> str:
+    """Write a whole draft beside `target`, and say how it is named. A failed one is removed.
+
+    Raises:
+        FileNotFoundError: the folder does not exist.
+        OSError: it can't be written.
+    """
+    waits = policy.waits()
+    while True:
+        draft = draft_name(target)
+        try:
+            _write(client, web, draft, body)
+        except TryAgainError as error:
+            remove(client, draft)
+            wait = next(waits, None)
+            if wait is None:
+                raise OSError(
+                    f"{target} was not written: {error}; given up after {policy.budget:g} s"
+                ) from error
+            time.sleep(wait)
+        except BaseException:
+            remove(client, draft)
+            raise
+        else:
+            return draft
+
+
+def remove(client: HdfsClient, draft: str) -> None:
+    """Remove a draft, if that can be had at once; what stays is hidden and does no harm."""
+    with contextlib.suppress(OSError, TryAgainError):
+        client.delete(draft)
+
+
+def _write(client: HdfsClient, web: WebHdfs, draft: str, body: bytes) -> None:
+    if web.is_usable:
+        try:
+            web.create(draft, body)
+        except WebHdfsError as error:
+            web.rest(str(error))
+        else:
+            # Seen by the NameNode that will rename it, and whole: else this is another cluster's
+            # WebHDFS, or somebody between cut the bytes.
+            seen = client.status(draft)
+            if seen is not None and seen.length == len(body):
+                return
+            web.rest(f"the NameNode does not have what was written by {client.service.web}")
+        # Under the old name a late request could still write.
+        remove(client, draft)
+    _write_natively(client, draft, body)
+
+
+def _write_natively(client: HdfsClient, draft: str, body: bytes) -> None:
+    writer = client.writer(draft, overwrite=True, create_parent=False)
+    for start in range(0, len(body), CHUNK):
+        piece = body[start : start + CHUNK]
+        client.call(draft, lambda piece=piece: writer.write(piece))
+    client.call(draft, writer.close)
+
+
+def publish(
+    client: HdfsClient,
+    draft: str,
+    target: str,
+    body: bytes,
+    policy: RetryPolicy,
+    *,
+    overwrite: bool,
+) -> None:
+    """Rename a whole draft to its target.
+
+    Raises:
+        FileExistsError: not `overwrite`, and another writer has the name.
+        CommitOutcomeUnknownError: nobody can say.
+        OSError: it was not published.
+    """
+    lost = ""
+    waits = policy.waits()
+    while True:
+        try:
+            client.rename(draft, target, overwrite=overwrite)
+        except FileNotFoundError:
+            _judge(client, target, body, lost, overwrite=overwrite)
+            return
+        except TryAgainError as error:
+            seen = str(error)
+            lost = seen if error.may_have_landed else lost
+        else:
+            return
+        wait = next(waits, None)
+        if wait is None:
+            _give_up(client, draft, target, body, lost, seen, overwrite=overwrite)
+            return
+        time.sleep(wait)
+
+
+def _give_up(
+    client: HdfsClient,
+    draft: str,
+    target: str,
+    body: bytes,
+    lost: str,
+    seen: str,
+    *,
+    overwrite: bool,
+) -> None:
+    try:
+        was_there = client.delete(draft)
+    except (OSError, TryAgainError) as error:
+        if lost:
+            raise CommitOutcomeUnknownError(
+                target, f"the rename of {draft} to it got no answer ({lost}), nor did later looks"
+            ) from error
+        was_there = True  # no rename was ever delivered
+    if was_there:
+        raise OSError(errno.EIO, f"was not written: {seen}", target)
+    _judge(client, target, body, lost, overwrite=overwrite)
+
+
+def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite: bool) -> None:
+    """Return if the draft that is gone has become the target; raise what happened otherwise."""
+    try:
+        found = client.again(target, lambda: client.status(target))
+        if found is not None and found.length == len(body):
+            content = client.again(
+                target, lambda: client.piece(target, client.reader(target), 0, len(body))
+            )
+            if content == body:
+                return
+        folder = client.again(target, lambda: client.status(target.rpartition("/")[0] or "/"))
+    except OSError as error:
+        raise CommitOutcomeUnknownError(
+            target, f"its draft is gone, so it was renamed, but it can't be read ({error})"
+        ) from error
+    if lost and (found is not None or folder is not None):
+        if overwrite and found is not None:
+            return  # ours was there, and another writer has replaced it since
+        what = "it holds other bytes" if found is not None else "it is absent"
+        raise CommitOutcomeUnknownError(
+            target, f"the answer to its rename was lost ({lost}), the draft is gone, and {what}"
+        )
+    if folder is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target)
+    if found is not None and not overwrite:
+        raise FileExistsError(errno.EEXIST, "another writer made it", target)
+    raise OSError(errno.EIO, "was not written: somebody removed its draft", target)

@@ -1,0 +1,48 @@
+"""The HDFS store keeps the contract on a real NameNode and DataNode."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.logstores import HDFSLogStore, LogStore, Scope
+from lakelog.logstores.conformance import LogStoreConformance
+
+if TYPE_CHECKING:
+    from support.servers.hdfs import HdfsCluster
+
+
+class TestHDFSLogStore(LogStoreConformance):
+    """Drafts by WebHDFS."""
+
+    @pytest.fixture
+    def store(self, hdfs: HdfsCluster) -> LogStore:
+        if not hdfs.http:
+            pytest.skip("the cluster's HTTP address is not known: set LAKELOG_TEST_HDFS_HTTP")
+        return HDFSLogStore(hdfs.conf)
+
+    @pytest.fixture
+    def root(self, hdfs: HdfsCluster) -> str:
+        return f"{hdfs.uri}/lakelog-test/{uuid.uuid4()}/a folder with ü and %20"
+
+    def test_it_claims_the_cluster_so_that_processes_are_raced(self, store: LogStore) -> None:
+        assert store.capabilities.exclusive_create == Scope.CLUSTER
+
+
+class TestHDFSLogStoreWithoutWebHdfs(LogStoreConformance):
+    """Drafts by hdfs-native, half a second each: fewer of them."""
+
+    many_files = 40
+    large_megabytes = 3
+    race_rounds = 3
+    model_examples = 1
+
+    @pytest.fixture
+    def store(self, hdfs: HdfsCluster) -> LogStore:
+        return HDFSLogStore({"spark.hadoop.fs.defaultFS": hdfs.uri})
+
+    @pytest.fixture
+    def root(self) -> str:
+        return f"hdfs:///lakelog-test/{uuid.uuid4()}"

@@ -1,0 +1,67 @@
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.SafeModeAction;
+import org.apache.hadoop.hdfs.MiniDFSCluster;
+
+/**
+ * An HDFS of one NameNode and one DataNode on 127.0.0.1, for tests.
+ *
+ * <p>Arguments: a folder for its data, then settings as key=value. It prints one JSON line when it
+ * is up, obeys the commands that it reads from standard input, a line each, answers each with a
+ * line, and ends when its input ends.
+ */
+public final class MiniHdfs {
+  private MiniHdfs() {}
+
+  public static void main(String[] args) throws Exception {
+    File data = new File(args[0]);
+    System.setProperty("hadoop.home.dir", data.getPath());
+    Configuration conf = new Configuration();
+    conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, data.getPath());
+    conf.setInt("dfs.replication", 1);
+    // A DataNode that closes a file for WebHDFS asks the NameNode whether it has heard of the
+    // block, and asks again after 400 ms; on a busy machine most of the tests' time is that wait.
+    conf.setInt("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", 10);
+    for (int i = 1; i < args.length; i++) {
+      int equals = args[i].indexOf('=');
+      conf.set(args[i].substring(0, equals), args[i].substring(equals + 1));
+    }
+    MiniDFSCluster cluster = new MiniDFSCluster.Builder(conf).numDataNodes(1).format(true).build();
+    cluster.waitClusterUp();
+    System.out.printf(
+        "{\"rpc\": %d, \"http\": %d}%n",
+        cluster.getNameNodePort(), cluster.getNameNode().getHttpAddress().getPort());
+    System.out.flush();
+    try (var input = new BufferedReader(new InputStreamReader(System.in))) {
+      for (String line = input.readLine(); line != null; line = input.readLine()) {
+        System.out.println(obey(cluster, line.split(" ")));
+        System.out.flush();
+      }
+    } finally {
+      cluster.shutdown(true);
+    }
+    System.exit(0);
+  }
+
+  private static String obey(MiniDFSCluster cluster, String[] words) {
+    try {
+      var hdfs = cluster.getFileSystem();
+      switch (words[0]) {
+        case "safemode":
+          hdfs.setSafeMode(words[1].equals("on") ? SafeModeAction.ENTER : SafeModeAction.LEAVE);
+          break;
+        case "quota":
+          hdfs.setQuota(new Path(words[1]), Long.parseLong(words[2]), Long.parseLong(words[3]));
+          break;
+        default:
+          return "unknown command";
+      }
+      return "done";
+    } catch (Exception error) {
+      return "failed: " + error;
+    }
+  }
+}
