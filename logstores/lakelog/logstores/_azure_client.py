@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from lakelog.logstores._azure_entries import BlobInfo, entry_of, metadata_of, milliseconds
 from lakelog.logstores._azure_errors import code_of, explained
 from lakelog.logstores._azure_sdk import blob_service
 from lakelog.logstores._object_client import (
     TOKEN_NAME,
     KeyTakenError,
     ObjectClient,
-    ObjectEntry,
     Owner,
     TryAgainError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from datetime import datetime
     from pathlib import Path
 
     from azure.storage.blob import BlobClient
 
     from lakelog.logstores._azure_conf import AzureSettings
-    from lakelog.logstores._object_client import PreparedRequest
+    from lakelog.logstores._object_client import ObjectEntry, PreparedRequest
 
-__all__ = ["LOCK_NAME", "AzureClient", "BlobInfo", "LeaseHeldError", "LeaseLostError"]
+__all__ = ["LOCK_NAME", "AzureClient", "LeaseHeldError", "LeaseLostError"]
 
 LOCK_NAME: Final = ".lakelog.lock"
 """The blob, beside a log's files, whose lease is the writers' turn. It sorts before digits, and no
@@ -51,10 +49,6 @@ _KNOWN_CLOUDS: Final = (
     ".core.usgovcloudapi.net",
     ".storage.azure.net",
 )
-_FOLDER_MARK: Final = "hdi_isfolder"
-"""Metadata of blobs that stand for a directory, on accounts with a hierarchical namespace and
-where Hadoop's drivers made one."""
-
 _T = TypeVar("_T")
 
 
@@ -64,17 +58,6 @@ class LeaseHeldError(Exception):
 
 class LeaseLostError(Exception):
     """The lease is no longer ours: it ran out, was broken, or was released."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlobInfo:
-    """What a HEAD tells."""
-
-    length: int
-    modification_time: int
-    """Milliseconds since 1970-01-01 UTC."""
-    etag: str
-    is_folder: bool
 
 
 class AzureClient(ObjectClient):
@@ -131,7 +114,7 @@ class AzureClient(ObjectClient):
             found = self._ask(key, lambda: self._blob(key).get_blob_properties())
         except FileNotFoundError:
             return None
-        return Owner(_metadata(found).get(TOKEN_NAME), _milliseconds(found.last_modified))
+        return Owner(metadata_of(found).get(TOKEN_NAME), milliseconds(found.last_modified))
 
     def page(
         self,
@@ -155,7 +138,7 @@ class AzureClient(ObjectClient):
             found = self._ask(key, lambda: self._blob(key).get_blob_properties())
         except FileNotFoundError:
             return None
-        entry = _entry(found, "")
+        entry = entry_of(found, "")
         return BlobInfo(entry.length, entry.modification_time, str(found.etag), entry.is_prefix)
 
     def get_range(self, key: str, start: int, length: int, etag: str) -> bytes:
@@ -189,13 +172,14 @@ class AzureClient(ObjectClient):
 
     def upload(self, key: str, source: Path) -> None:
         # Blocks that a broken upload leaves belong to no blob; Azure drops them after a week.
-        def request() -> None:
-            with source.open("rb") as data:
-                self._blob(key).upload_blob(
-                    data, length=source.stat().st_size, overwrite=True, max_concurrency=4
-                )
-
-        self._ask(key, request)
+        with source.open("rb") as data:
+            length = source.stat().st_size
+            self._ask(
+                key,
+                lambda: self._blob(key).upload_blob(
+                    data, length=length, overwrite=True, max_concurrency=4
+                ),
+            )
 
     def acquire_lease(self, key: str, lease_id: str, seconds: int) -> None:
         """Take the lease of a blob; taking it again with the same id prolongs it.
@@ -212,7 +196,7 @@ class AzureClient(ObjectClient):
         Raises:
             LeaseLostError: it is not ours.
         """
-        self._ask(key, self._lease(key, lease_id).renew, LeaseLostError, status=409)
+        self._ask(key, lambda: self._lease(key, lease_id).renew(), LeaseLostError)
 
     def release_lease(self, key: str, lease_id: str) -> None:
         """Give a lease up.
@@ -220,7 +204,7 @@ class AzureClient(ObjectClient):
         Raises:
             LeaseLostError: it is not ours.
         """
-        self._ask(key, self._lease(key, lease_id).release, LeaseLostError, status=409)
+        self._ask(key, lambda: self._lease(key, lease_id).release(), LeaseLostError)
 
     def break_lease(self, key: str) -> None:
         """End the lease of whoever has it, at once; none there is no error."""
@@ -229,15 +213,15 @@ class AzureClient(ObjectClient):
                 key,
                 lambda: self._lease(key, None).break_lease(lease_break_period=0),
                 LeaseLostError,
-                status=409,
             )
 
     def _listed(
         self, prefix: str, continuation: str | None, limit: int | None, delimiter: str | None
     ) -> tuple[list[ObjectEntry], str | None]:
         def request() -> tuple[list[Any], str | None]:
-            container = blob_service(self._settings).get_container_client(self._name)
-            asked = {"include": ["metadata"], "results_per_page": limit}
+            # Of the listings' types only the SDK's own code can make sense.
+            container: Any = blob_service(self._settings).get_container_client(self._name)
+            asked: dict[str, Any] = {"include": ["metadata"], "results_per_page": limit}
             if delimiter:
                 listing = container.walk_blobs(prefix, delimiter=delimiter, **asked)
             else:
@@ -247,7 +231,7 @@ class AzureClient(ObjectClient):
             return items, pages.continuation_token or None
 
         items, following = self._ask(prefix, request)
-        return [_entry(item, prefix) for item in items], following
+        return [entry_of(item, prefix) for item in items], following
 
     def _blob(self, key: str) -> BlobClient:
         return blob_service(self._settings).get_blob_client(self._name, key)
@@ -265,41 +249,28 @@ class AzureClient(ObjectClient):
         key: str,
         request: Callable[[], _T],
         signal: type[Exception] | None = None,
-        codes: Collection[str] = (),
-        status: int | None = None,
+        codes: Collection[str] | None = None,
     ) -> _T:
-        """Make one request; raise `signal` for these codes or this status, ours for the rest."""
-        blob_service(self._settings)  # a missing extra is no error of the service
-        from azure.core.exceptions import AzureError
-        from requests.exceptions import RequestException
+        """Make one request.
 
-        # The SDK parses some refusals wrongly and raises ValueError then.
+        Args:
+            key: what it is about.
+            request: makes it.
+            signal: raised for 409 and 412 with one of the codes.
+            codes: `None` for any. A reply that was cut off has none, and counts.
+        """
+        blob_service(self._settings)  # a missing extra is no error of the service
         try:
             return request()
-        except (AzureError, RequestException, ValueError) as error:
+        except TryAgainError:
+            raise
+        except Exception as error:  # noqa: BLE001, RUF100  # a torn reply breaks the SDK's parsers
             code = code_of(error)
-            told = getattr(getattr(error, "response", None), "status_code", None)
-            if signal is not None and (code in codes or (status is not None and told == status)):
-                trouble: Exception = signal(f"{self._where(key)}: {code}")
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            refused = status in (409, 412) and (not code or codes is None or code in codes)
+            if signal is not None and refused:
+                trouble: Exception = signal(f"{self._where(key)}: {status} {code}".rstrip())
             else:
                 trouble = explained(error, self._where(key))
         # Raised here, not there: an exception's context is printed, and the SDK's shows URLs.
         raise trouble
-
-
-def _entry(item: Any, prefix: str) -> ObjectEntry:
-    name = str(item.name)[len(prefix) :]
-    if type(item).__name__ == "BlobPrefix":
-        return ObjectEntry(name.rstrip("/"), 0, 0, is_prefix=True)
-    if _metadata(item).get(_FOLDER_MARK) == "true":
-        return ObjectEntry(name, 0, 0, is_prefix=True)
-    return ObjectEntry(name, int(item.size or 0), _milliseconds(item.last_modified) or 0)
-
-
-def _milliseconds(when: datetime | None) -> int | None:
-    return None if when is None else int(when.timestamp() * 1000)
-
-
-def _metadata(item: Any) -> dict[str, str]:
-    """Metadata of a blob; Azure keeps the case of names and ignores it."""
-    return {str(name).lower(): str(value) for name, value in (item.metadata or {}).items()}

@@ -185,6 +185,9 @@ def _no_token(error: BaseException, where: str) -> Exception:
 
 
 def _no_reply(error: BaseException, where: str) -> Exception:
+    from azure.core.exceptions import AzureError
+    from requests.exceptions import RequestException
+
     chain = list(_causes(error))
     names = [type(each).__name__ for each in chain]
     text = " ".join(str(each) for each in chain)
@@ -202,8 +205,11 @@ def _no_reply(error: BaseException, where: str) -> Exception:
         )
     if any(name in _UNSENT for name in names):
         return TryAgainError(f"{where}: could not connect", may_have_landed=False)
-    late = any("Timeout" in name for name in names)
-    reason = "no reply in time" if late else "the connection broke before the whole reply came"
+    reason = "the connection broke before the whole reply came"
+    if any("Timeout" in name for name in names):
+        reason = "no reply in time"
+    elif not isinstance(error, (AzureError, RequestException)):
+        reason = f"the SDK made no sense of the reply ({names[0]})"
     return TryAgainError(f"{where}: {reason}", may_have_landed=True)
 
 

@@ -21,8 +21,8 @@ from lakelog.logstores._settle import RetryPolicy, repeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lakelog.logstores._azure_client import BlobInfo
     from lakelog.logstores._azure_conf import AzureSettings
+    from lakelog.logstores._azure_entries import BlobInfo
     from lakelog.logstores._object_client import ObjectEntry
 
 __all__ = ["BlobFiles"]
@@ -177,10 +177,11 @@ class BlobFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships 
             client, key = self._locate(path)
             prefix = f"{key}/" if key else ""
             try:
-                found, _ = self._again(path, lambda: client.page(prefix, "", None, 1))
+                # Two, since the lock blob counts and is not shown.
+                found, more = self._again(path, lambda: client.page(prefix, "", None, 2))
             except FileNotFoundError:  # the container
-                found = []
-            if not found:
+                found, more = [], None
+            if not (found or more):
                 return pafs.FileInfo(path, pafs.FileType.NotFound)
         return pafs.FileInfo(path, pafs.FileType.Directory)
 

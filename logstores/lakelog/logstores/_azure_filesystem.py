@@ -46,7 +46,7 @@ def azure_filesystem(
     return pyarrow.fs.PyFileSystem(AccountRouter(conf, timeout, budget))
 
 
-class AccountRouter(pyarrow.fs.FileSystemHandler):
+class AccountRouter(pyarrow.fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
     """Sends each call to the account that the path names."""
 
     def __init__(self, conf: Mapping[str, str], timeout: float, budget: float) -> None:

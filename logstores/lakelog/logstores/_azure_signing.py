@@ -33,7 +33,7 @@ def prepared_put(
     from azure.core.pipeline.transport import RequestsTransport
     from azure.storage.blob import BlobClient
 
-    class Keeper(RequestsTransport):
+    class Keeper(RequestsTransport):  # type: ignore[misc]  # untyped where mypy looks
         def send(self, request: Any, **_: Any) -> Any:
             raise _KeptError(request)
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -71,7 +71,7 @@ class AzureEndpoint:
         """The SDK's own client, for what tests do behind the store's back."""
         from azure.storage.blob import BlobServiceClient
 
-        options = {"api_version": self.api_version} if self.api_version else {}
+        options: dict[str, Any] = {"api_version": self.api_version} if self.api_version else {}
         return BlobServiceClient(self.url, credential=self.key, **options)
 
 
