@@ -108,8 +108,29 @@ def test_the_runner_reports_each_promise_with_what_was_seen() -> None:
 
 
 def test_the_runner_refuses_checks_that_do_not_exist() -> None:
-    with pytest.raises(ValueError, match="no such checks: test_typo"):
-        run_conformance(MemoryLogStore, "memory://x/t", only=["typo"])
+    with pytest.raises(ValueError, match="no such check: emty_file; did you mean an_empty_file_is"):
+        run_conformance(MemoryLogStore, "memory://x/t", only=["emty_file"])
+    with pytest.raises(ValueError, match=r"no such check: zzz; there are a_foreign_file\w+, a_"):
+        run_conformance(MemoryLogStore, "memory://x/t", only=["test_zzz"])
+
+
+def test_the_runner_tells_what_a_store_does_not_declare_and_each_step() -> None:
+    heard: list[tuple[str, bool]] = []
+    root = f"memory://{uuid.uuid4().hex}/t"
+    only = ["an_empty_file_is_a_file", "of_racing_processes_exactly_one_wins"]
+    report = run_conformance(
+        MemoryLogStore,
+        root,
+        only=only,
+        progress=lambda name, result: heard.append((name, bool(result))),
+    )
+    assert heard == [(name, done) for name in only for done in (False, True)]
+    assert report.ok
+    assert [result.undeclared for result in report.results] == [
+        "",
+        "exclusive_create reaches no other process",
+    ]
+    assert "n/d" in str(report)
 
 
 def test_a_racing_process_that_dies_is_a_failure_and_no_hang(tmp_path: Path) -> None:

@@ -24,8 +24,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakelog.logstores.conformance._expect import PromiseBrokenError
     from lakelog.logstores.conformance._http_suite import HttpFaultConformance
-    from lakelog.logstores.conformance._runner import CheckResult, Report, run_conformance
-    from lakelog.logstores.conformance._suite import LogStoreConformance
+    from lakelog.logstores.conformance._runner import (
+        CheckResult,
+        Report,
+        run_conformance,
+        run_fault_conformance,
+    )
+    from lakelog.logstores.conformance._suite import LogStoreConformance, QuickConformance
     from lakelog.logstores.conformance.fault_proxy import FaultProxy
     from lakelog.logstores.conformance.http_dialects import HttpDialect
 
@@ -36,8 +41,10 @@ __all__ = [
     "HttpFaultConformance",
     "LogStoreConformance",
     "PromiseBrokenError",
+    "QuickConformance",
     "Report",
     "run_conformance",
+    "run_fault_conformance",
 ]
 
 # Loaded when they are asked for: pytest imports this package at each start, for its plugin.
@@ -48,8 +55,10 @@ _LAZY = {
     "HttpFaultConformance": "_http_suite",
     "LogStoreConformance": "_suite",
     "PromiseBrokenError": "_expect",
+    "QuickConformance": "_suite",
     "Report": "_runner",
     "run_conformance": "_runner",
+    "run_fault_conformance": "_runner",
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.logstores.conformance._suite import LogStoreConformance
 
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from lakelog.logstores._contract import LogStore
+    from lakelog.logstores.conformance._http_suite import HttpFaultConformance
 
-__all__ = ["CheckResult", "Report", "run_conformance"]
+__all__ = ["CheckResult", "Report", "check_names", "run_conformance", "run_fault_conformance"]
+
+_Suite = TypeVar("_Suite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +31,19 @@ class CheckResult:
     problem: str | None
     """What was seen instead; `None` when the promise was kept."""
     seconds: float
+    undeclared: str = ""
+    """What the store does not declare, so that the check had less, or nothing, to hold it to."""
 
     @property
     def ok(self) -> bool:
-        """Whether the promise was kept."""
+        """Whether the promise was kept, as far as it was declared."""
         return self.problem is None
+
+    def __str__(self) -> str:
+        mark = "FAIL" if not self.ok else "n/d " if self.undeclared else "ok  "
+        text = f"{mark} {self.seconds:6.2f} s  {self.name.replace('_', ' ')}"
+        told = self.problem or (f"not declared: {self.undeclared}" if self.undeclared else "")
+        return f"{text}\n                {told}" if told else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +67,7 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.store}: {self.capabilities}"]
         for result in self.results:
-            mark = "ok  " if result.ok else "FAIL"
-            lines.append(f"{mark} {result.seconds:6.2f} s  {result.name.replace('_', ' ')}")
-            if result.problem is not None:
-                lines.append(f"                {result.problem}")
+            lines.append(str(result))
         kept = len(self.results) - len(self.failures)
         lines.append(f"{kept} of {len(self.results)} promises kept")
         return "\n".join(lines)
@@ -70,6 +79,7 @@ def run_conformance(
     *,
     suite: type[LogStoreConformance] = LogStoreConformance,
     only: Iterable[str] | None = None,
+    progress: Callable[[str, CheckResult | None], None] | None = None,
 ) -> Report:
     """Run every check on a store, each on an instance of its own.
 
@@ -78,38 +88,102 @@ def run_conformance(
         root: URI of a folder that exists or can be made; files stay below it.
         suite: a subclass with other sizes or another `another`.
         only: names of checks, with or without `test_`; all by default.
+        progress: called with a check's name and `None` before it, and with its result after it.
 
     Raises:
         ValueError: `only` names a check that does not exist.
     """
-    checks = [name for name in dir(suite) if name.startswith("test_")]
-    if only is not None:
-        wanted = {name if name.startswith("test_") else f"test_{name}" for name in only}
-        if unknown := sorted(wanted - set(checks)):
-            raise ValueError(f"no such checks: {', '.join(unknown)}; there are {', '.join(checks)}")
-        checks = [name for name in checks if name in wanted]
+    checks = check_names(suite, only)
     first = make_store()
-    kind = type(first)
-    capabilities = str(first.capabilities)
+    described = _described(first)
     first.close()
-    results = tuple(_run(suite, name, make_store, root) for name in checks)
-    return Report(f"{kind.__module__}.{kind.__qualname__}", capabilities, results)
 
-
-def _run(
-    suite: type[LogStoreConformance], name: str, make_store: Callable[[], LogStore], root: str
-) -> CheckResult:
-    check: Any = getattr(suite(), name)
-    problem = None
-    started = time.perf_counter()
-    try:
+    def run(instance: LogStoreConformance, name: str) -> None:
         store = make_store()
         try:
-            check(store, root)
+            getattr(instance, name)(store, root)
         finally:
             store.close()
-    except Exception as error:  # noqa: BLE001, RUF100  # whatever a store raises is the finding
-        problem = f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - started
-    promise = " ".join((check.__doc__ or "").split())
-    return CheckResult(name.removeprefix("test_"), promise, problem, seconds)
+
+    return Report(*described, _results(suite, checks, run, progress))
+
+
+def run_fault_conformance(
+    behind: Callable[[str], LogStore],
+    endpoint: str,
+    root: str,
+    *,
+    suite: type[HttpFaultConformance],
+    only: Iterable[str] | None = None,
+    progress: Callable[[str, CheckResult | None], None] | None = None,
+) -> Report:
+    """Run the fault checks on a store of an HTTP service.
+
+    Args:
+        behind: makes the store for the URL of an endpoint; see `HttpFaultConformance`.
+        endpoint: the service's URL.
+        root: URI of a folder that exists or can be made; files stay below it.
+        suite: a subclass with the service's dialect.
+        only: names of checks, with or without `test_`; all by default.
+        progress: called with a check's name and `None` before it, and with its result after it.
+
+    Raises:
+        ValueError: `only` names a check that does not exist.
+    """
+    checks = check_names(suite, only)
+    first = behind(endpoint)
+    described = _described(first)
+    first.close()
+
+    def run(instance: HttpFaultConformance, name: str) -> None:
+        getattr(instance, name)(behind, endpoint, root)
+
+    return Report(*described, _results(suite, checks, run, progress))
+
+
+def check_names(suite: type, only: Iterable[str] | None = None) -> list[str]:
+    """The names of a suite's checks, as methods.
+
+    Raises:
+        ValueError: `only` names one that does not exist.
+    """
+    checks = [name for name in dir(suite) if name.startswith("test_")]
+    if only is None:
+        return checks
+    wanted = {name if name.startswith("test_") else f"test_{name}" for name in only}
+    for name in sorted(wanted - set(checks)):
+        known = [check.removeprefix("test_") for check in checks]
+        near = difflib.get_close_matches(name.removeprefix("test_"), known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise ValueError(f"no such check: {name.removeprefix('test_')}; {hint}")
+    return [name for name in checks if name in wanted]
+
+
+def _described(store: LogStore) -> tuple[str, str]:
+    kind = type(store)
+    return f"{kind.__module__}.{kind.__qualname__}", str(store.capabilities)
+
+
+def _results(
+    suite: type[_Suite],
+    checks: list[str],
+    run: Callable[[_Suite, str], None],
+    progress: Callable[[str, CheckResult | None], None] | None,
+) -> tuple[CheckResult, ...]:
+    results = []
+    for name in checks:
+        short = name.removeprefix("test_")
+        if progress is not None:
+            progress(short, None)
+        instance, problem, started = suite(), None, time.perf_counter()
+        try:
+            run(instance, name)
+        except Exception as error:  # noqa: BLE001, RUF100  # whatever a store raises is the finding
+            problem = f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - started
+        promise = " ".join((getattr(suite, name).__doc__ or "").split())
+        undeclared = getattr(instance, "undeclared", "")
+        results.append(CheckResult(short, promise, problem, seconds, undeclared))
+        if progress is not None:
+            progress(short, results[-1])
+    return tuple(results)

@@ -14,7 +14,7 @@ from lakelog.logstores.conformance._staging import StagingChecks
 if TYPE_CHECKING:
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["LogStoreConformance"]
+__all__ = ["LogStoreConformance", "QuickConformance"]
 
 
 class LogStoreConformance(
@@ -33,3 +33,14 @@ class LogStoreConformance(
         from lakelog.logstores.conformance._model import run_model
 
         run_model(lambda: self.another(store), root, self.model_examples)
+
+
+class QuickConformance(LogStoreConformance):
+    """The same with little work: one page of a listing, few races. What it passes means less."""
+
+    many_files = 60
+    large_megabytes = 4
+    race_rounds = 5
+    race_processes = 2
+    crash_rounds = 1
+    model_examples = 5

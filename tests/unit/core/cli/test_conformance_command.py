@@ -1,0 +1,137 @@
+"""`lakelog conformance`: what it runs, says, leaves and refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from lakelog.core.cli._app import app
+from lakelog.logstores import LocalLogStore, MemoryLogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import pyarrow.fs
+
+ONE = ("--only", "a_taken_name_is_refused_and_kept")
+
+
+class Overwrites(LocalLogStore):
+    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        super().write(path, lines, overwrite=True)
+
+
+class CannotDelete(LocalLogStore):
+    @property
+    def filesystem(self) -> pyarrow.fs.FileSystem:
+        import pyarrow.fs
+
+        class Handler(pyarrow.fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow ships no types
+            def __init__(self) -> None:
+                pass
+
+            def delete_dir(self, path: str) -> None:
+                raise PermissionError("deletion is denied")
+
+        return pyarrow.fs.PyFileSystem(Handler())
+
+
+@pytest.fixture(autouse=True)
+def stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = types.ModuleType("kit_stores")
+    module.Overwrites, module.CannotDelete = Overwrites, CannotDelete
+    monkeypatch.setitem(sys.modules, "kit_stores", module)
+
+
+def run(*args: str) -> Any:
+    return CliRunner().invoke(app, ["conformance", *args])
+
+
+def test_a_sound_store_exits_with_0_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    result = run(str(tmp_path), "--quick", *ONE, "--only", "test_an_empty_file_is_a_file")
+    assert result.exit_code == 0, result.output
+    assert "ok" in result.stdout
+    assert "2 promises kept, 0 not declared, 0 broken" in result.stdout
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+def test_a_broken_promise_exits_with_1_and_tells_what_was_seen(tmp_path: Path) -> None:
+    result = run(str(tmp_path), "--conf", "spark.delta.logStore.class=kit_stores.Overwrites", *ONE)
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+    assert "wanted FileExistsError, nothing was raised" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_document_with_every_result(tmp_path: Path) -> None:
+    store = "spark.delta.logStore.class=kit_stores.Overwrites"
+    result = run(str(tmp_path), "--json", "--quick", "--conf", store, *ONE)
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["store"].endswith("Overwrites")
+    assert told["ok"] is False
+    assert told["left"] is None
+    assert told["quick"] is True
+    (only,) = told["results"]
+    assert only["check"] == "a_taken_name_is_refused_and_kept"
+    assert "wanted FileExistsError" in only["problem"]
+
+
+def test_a_promise_that_is_not_declared_is_told_apart() -> None:
+    uri = f"memory://{uuid.uuid4().hex}/t"
+    result = run(uri, "--quick", "--only", "another_process_sees_every_write_before_it")
+    assert result.exit_code == 0
+    assert "n/d" in result.stdout
+    assert "0 promises kept, 1 not declared, 0 broken" in result.stdout
+
+
+def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
+    result = run(str(tmp_path), "--quick", "--keep", *ONE)
+    (folder,) = tmp_path.iterdir()
+    assert folder.name.startswith("lakelog-conformance-")
+    assert f"the files are in {folder}" in result.stdout
+
+
+def test_files_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
+    store = "spark.delta.logStore.class=kit_stores.CannotDelete"
+    result = run(str(tmp_path), "--conf", store, "--only", "a_missing_file_is_not_found")
+    assert result.exit_code == 0, result.output
+    assert "the files of the checks are left in" in result.stderr
+    assert "deletion is denied" in result.stderr
+
+
+@pytest.mark.parametrize("uri", ["/lake/t/_delta_log", "s3a://b/t/_delta_log/x"])
+def test_a_log_is_refused(uri: str) -> None:
+    result = run(uri)
+    assert result.exit_code == 2
+    assert "is in the log of a table" in result.stderr
+
+
+def test_a_storage_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    result = run(str(tmp_path / "file" / "below"), "--quick")
+    assert result.exit_code == 2
+    assert "FAIL" not in result.output
+
+
+def test_a_check_that_is_not_there_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    result = run(str(tmp_path), "--only", "empty_file")
+    assert result.exit_code == 2
+    assert "did you mean an_empty_file_is_a_file?" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_is_left_as_it_was() -> None:
+    name = uuid.uuid4().hex
+    store = MemoryLogStore()
+    store.create_folder(f"memory://{name}/t")
+    assert run(f"memory://{name}/t", "--quick", *ONE).exit_code == 0
+    assert list(store.list_from(f"memory://{name}/t/")) == []
