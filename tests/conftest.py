@@ -21,6 +21,7 @@ pytest_plugins = [
     "support.servers.dynamodb",
     "support.servers.hdfs",
     "support.servers.bad_s3",
+    "support.servers.redis_server",
 ]
 
 CI = os.environ.get("CI", "").lower() in ("true", "1")

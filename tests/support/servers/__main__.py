@@ -8,7 +8,7 @@ import time
 
 from support.servers._service import ServerUnavailableError
 
-SERVERS = ("minio", "fake_gcs", "azurite", "dynamodb", "hdfs", "bad_s3")
+SERVERS = ("minio", "fake_gcs", "azurite", "dynamodb", "hdfs", "bad_s3", "redis_server")
 
 
 def main() -> int:

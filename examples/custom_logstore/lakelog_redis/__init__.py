@@ -1,0 +1,1 @@
+"""A table's log, and if you like its data, in Redis."""
