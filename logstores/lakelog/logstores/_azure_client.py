@@ -271,6 +271,6 @@ class AzureClient(ObjectClient):
             if signal is not None and refused:
                 trouble: Exception = signal(f"{self._where(key)}: {status} {code}".rstrip())
             else:
-                trouble = explained(error, self._where(key))
+                trouble = explained(error, self._where(key), self._settings.credential)
         # Raised here, not there: an exception's context is printed, and the SDK's shows URLs.
         raise trouble

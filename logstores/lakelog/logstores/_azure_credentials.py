@@ -5,10 +5,11 @@ Each opens as what the SDK takes for `credential=`. The names are those of azure
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakelog.logstores.errors import MissingExtraError
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 __all__ = [
     "ClientSecret",
@@ -29,7 +30,17 @@ class SharedKey:
     key: str = field(repr=False)
 
     def open(self) -> Any:
-        """For the SDK."""
+        """For the SDK.
+
+        Raises:
+            LogStoreConfError: the key is not written as keys are.
+        """
+        try:
+            base64.b64decode(self.key, validate=True)
+        except ValueError:
+            raise LogStoreConfError(
+                f"the key of the account {self.account!r} is no base64 text: copy it again"
+            ) from None
         return {"account_name": self.account, "account_key": self.key}
 
 

@@ -10,12 +10,17 @@ import email.utils
 import re
 import socket
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs
 
+from lakelog.logstores._azure_credentials import SasToken
 from lakelog.logstores._object_client import TryAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from lakelog.logstores._azure_credentials import Credential
 
 __all__ = ["code_of", "explained"]
 
@@ -24,8 +29,8 @@ _ADVICE: Final = {
     "AccountRequiresHttps": "the account takes https only: give an https endpoint",
     "AuthenticationFailed": "the account key or the signature is wrong for this account",
     "AuthorizationFailure": (
-        "the request is not allowed: look at the account's network rules (firewall, private "
-        "endpoints) and at what the key or SAS may do"
+        "the request is not allowed: check that the key or SAS is this account's, and the "
+        "account's network rules (firewall, private endpoints)"
     ),
     "AuthorizationPermissionMismatch": (
         "the identity or SAS lacks a right: give the identity the role Storage Blob Data "
@@ -56,6 +61,7 @@ _ADVICE: Final = {
     "NoAuthenticationInformation": "the request carried no credential that the service knows",
     "OutOfRangeInput": "a container's name must have 3 to 63 characters",
     "PublicAccessNotPermitted": "the account allows no anonymous access: set a credential",
+    "ResourceNotFound": "is the account's name right, and the container's?",
     "ResourceTypeMismatch": "there is a directory of that name",
 }
 """Error code -> what it means here. Source: Microsoft's lists of storage and blob error codes."""
@@ -67,6 +73,7 @@ _UNSENT: Final = frozenset(
     {"ConnectTimeout", "ConnectTimeoutError", "NameResolutionError", "NewConnectionError"}
 )
 _SKEW_SECONDS: Final = 300.0
+_VERSION: Final = re.compile(r"(?i)x-ms-version|api version")
 _STS: Final = re.compile(r"AADSTS\d+")
 
 
@@ -81,25 +88,28 @@ def code_of(error: BaseException) -> str:
     return str(getattr(code, "value", code))
 
 
-def explained(error: BaseException, where: str) -> Exception:
+def explained(error: BaseException, where: str, credential: Credential | None = None) -> Exception:
     """The exception that stands for an error of the SDK.
 
     Args:
         error: what the SDK raised.
         where: the object, as people know it; without secrets.
+        credential: what the request was made with; a SAS tells when it ends.
     """
     from azure.core.exceptions import ClientAuthenticationError
 
     response = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if isinstance(status, int) and status >= 300:
-        return _refusal(error, response, status, where)
+        return _refusal(error, response, status, where, credential)
     if isinstance(error, ClientAuthenticationError):
         return _no_token(error, where)
     return _no_reply(error, where)
 
 
-def _refusal(error: BaseException, response: Any, status: int, where: str) -> Exception:
+def _refusal(
+    error: BaseException, response: Any, status: int, where: str, credential: Credential | None
+) -> Exception:
     code, headers = code_of(error), response.headers
     foreign = not code and "x-ms-request-id" not in headers
     said = f"{where}: {_told(status, code, headers)}"
@@ -119,16 +129,20 @@ def _refusal(error: BaseException, response: Any, status: int, where: str) -> Ex
     if code == "ContainerNotFound":
         return FileNotFoundError(f"{said}: there is no such container. Make it, or mend its name")
     if status == 404:
-        return FileNotFoundError(said)
-    if code == "InvalidHeaderValue" and "x-ms-version" in str(error):
+        return FileNotFoundError(f"{said}{_colon(_ADVICE.get(code, ''))}")
+    if code == "InvalidHeaderValue" and _VERSION.search(str(error)):
         return OSError(
             f"{said}: the service does not speak this SDK's version of the protocol. Set "
             "spark.lakelog.azure.apiVersion to one that it does, such as 2023-11-03"
         )
-    advice = _time_trouble(str(error), headers) or _ADVICE.get(code, "")
-    text = f"{said}{': ' + advice if advice else ''}"
-    denied = status in (401, 403, 407) or code in _DENIED
-    return PermissionError(text) if denied else OSError(text)
+    denied = status in (401, 403, 407)
+    timely = _time_trouble(str(error), headers, credential) if denied else ""
+    text = f"{said}{_colon(timely or _ADVICE.get(code, ''))}"
+    return PermissionError(text) if denied or code in _DENIED else OSError(text)
+
+
+def _colon(advice: str) -> str:
+    return f": {advice}" if advice else ""
 
 
 def _told(status: int, code: str, headers: Any) -> str:
@@ -137,7 +151,7 @@ def _told(status: int, code: str, headers: Any) -> str:
     return f"the service answered {status}{' ' + code if code else ''}{tail}"
 
 
-def _time_trouble(text: str, headers: Any) -> str:
+def _time_trouble(text: str, headers: Any, credential: Credential | None) -> str:
     """A clock that is off and a signature that has run out look alike: 403 AuthenticationFailed."""
     lowered = text.lower()
     skew = _skew(headers.get("Date"))
@@ -145,8 +159,23 @@ def _time_trouble(text: str, headers: Any) -> str:
         return f"this host's clock is {skew}: set it right"
     if "date header" in lowered and "old" in lowered:
         return "the request's date is too old: set this host's clock right"
-    if "time frame" in lowered or "signed expiry" in lowered or "sig expired" in lowered:
-        return "the SAS has expired, or is not valid yet: make a new one"
+    if isinstance(credential, SasToken):
+        return _sas_trouble(credential)
+    return ""
+
+
+def _sas_trouble(sas: SasToken) -> str:
+    """What its own times say against a signature; they are no secret."""
+    fields = parse_qs(sas.token)
+    now = datetime.now(UTC)
+    for name, late, told in (("se", True, "expired at"), ("st", False, "is valid only from")):
+        try:
+            when = datetime.fromisoformat(fields[name][0])
+        except (KeyError, ValueError):
+            continue
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        if (now > when) is late and now != when:
+            return f"the SAS {told} {when:%Y-%m-%d %H:%M:%S} UTC: make a new one"
     return ""
 
 
@@ -171,8 +200,6 @@ def _seconds(text: str | None) -> float | None:
 def _no_token(error: BaseException, where: str) -> Exception:
     """No credential, or the sign-in service said no; of its text only the codes are passed on."""
     codes = sorted(set(_STS.findall(str(error))))
-    if type(error).__name__ == "AzureSigningError":
-        return PermissionError(f"{where}: the account key is no base64 text: copy it again")
     if codes:
         return PermissionError(
             f"{where}: Microsoft Entra refused the sign-in ({', '.join(codes)}): check the tenant, "
@@ -199,10 +226,6 @@ def _no_reply(error: BaseException, where: str) -> Exception:
         )
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return OSError(f"{where}: the server's certificate is not trusted on this host")
-    if "non-https" in text.lower() or "non-TLS" in text:
-        return PermissionError(
-            f"{where}: OAuth tokens are sent over https only; the endpoint is http"
-        )
     if any(name in _UNSENT for name in names):
         return TryAgainError(f"{where}: could not connect", may_have_landed=False)
     reason = "the connection broke before the whole reply came"

@@ -11,7 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.logstores._azure_credentials import SasToken
+from lakelog.logstores._azure_credentials import SasToken, SharedKey
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ def _connected(settings: AzureSettings) -> BlobServiceClient:
         raise MissingExtraError("azure", "Azure storage") from None
     if isinstance(settings.credential, SasToken):
         _hide_signatures()
+    elif not isinstance(settings.credential, SharedKey) and settings.endpoint.startswith("http:"):
+        raise LogStoreConfError(
+            f"{settings.endpoint}: tokens of an identity are sent over https only. Give an https "
+            "endpoint, or an account key or SAS"
+        )
     options: dict[str, Any] = {
         **no_retries(),
         "connection_timeout": settings.timeout,
@@ -78,8 +83,8 @@ def _connected(settings: AzureSettings) -> BlobServiceClient:
 
     try:
         service = connect()
-    except ValueError:
-        if not settings.api_version:
+    except ValueError as error:
+        if "api version" not in str(error).lower():
             raise
         raise LogStoreConfError(
             f"spark.lakelog.azure.apiVersion = {settings.api_version!r} is unknown to the "
