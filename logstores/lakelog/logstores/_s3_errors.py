@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._objects import KeyTakenError, TryAgainError
-from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.errors import MissingExtraError, UnsafeLogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +57,7 @@ _REFUSED_KEY: Final = {
 # Refused before anything was done. Others of the kind (MinIO's SlowDownWrite) may have begun.
 _NOTHING_DONE: Final = {"SlowDown", "TooManyRequests"}
 _TEMPORARY: Final = {"RequestTimeout", "RequestTimeoutException"}
+_now = time.time
 _CERTIFICATE: Final = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
@@ -66,11 +67,11 @@ class Place:
 
     endpoint: str
     region: str
-    bucket: str
+    bucket: str = ""
     key: str = ""
 
     def __str__(self) -> str:
-        return f"s3://{self.bucket}/{self.key}" if self.key else f"bucket {self.bucket}"
+        return f"s3://{self.bucket}/{self.key}" if self.bucket else self.endpoint
 
 
 @contextlib.contextmanager
@@ -89,9 +90,12 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
         OSError: the rest.
         UnsafeLogStoreError: the endpoint has no conditional put.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
-    from urllib3.exceptions import HTTPError
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+        from urllib3.exceptions import HTTPError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
 
     try:
         yield
@@ -201,7 +205,7 @@ def _skew(fault: dict[str, Any], headers: dict[str, str]) -> str:
     except (KeyError, ValueError):
         try:
             server = parsedate_to_datetime(headers["date"]).timestamp()
-            own = time.time()
+            own = _now()
         except (KeyError, ValueError):
             return "this machine's clock is off"
     off = own - server
@@ -286,6 +290,6 @@ def _retry_after(meta: dict[str, Any]) -> float | None:
     except ValueError:
         pass
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(text).timestamp() - _now())
     except ValueError:
         return None

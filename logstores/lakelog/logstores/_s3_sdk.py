@@ -11,7 +11,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._s3_credentials import use_sources
-from lakelog.logstores.errors import MissingExtraError
+from lakelog.logstores._s3_errors import Place, speaking_s3
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
     from lakelog.logstores._s3_conf import S3Settings
@@ -46,6 +47,8 @@ def sdk_client(settings: S3Settings) -> Any:
 
     Raises:
         MissingExtraError: boto3 is not installed.
+        PermissionError: the profile that holds the credentials does not exist.
+        LogStoreConfError: the endpoint is no URL.
     """
     shelf = _shelf
     found = shelf.clients.get(settings)
@@ -55,19 +58,23 @@ def sdk_client(settings: S3Settings) -> Any:
         if settings not in shelf.clients:
             while len(shelf.clients) >= _MOST:
                 del shelf.clients[next(iter(shelf.clients))]
-            shelf.clients[settings] = new_sdk_client(settings)
+            with speaking_s3("connect", Place(settings.endpoint or "AWS", settings.region or "")):
+                shelf.clients[settings] = new_sdk_client(settings)
         return shelf.clients[settings]
 
 
 def new_sdk_client(settings: S3Settings) -> Any:
     """A client of one's own, whose events may be hooked."""
     session, signed = boto_session(settings)
-    client = session.client(
-        "s3",
-        endpoint_url=settings.endpoint,
-        use_ssl=settings.tls,
-        config=client_config(settings, signed=signed),
-    )
+    try:
+        client = session.client(
+            "s3",
+            endpoint_url=settings.endpoint,
+            use_ssl=settings.tls,
+            config=client_config(settings, signed=signed),
+        )
+    except ValueError as error:
+        raise LogStoreConfError(f"fs.s3a.endpoint = {settings.endpoint}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
     return client
 

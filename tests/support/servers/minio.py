@@ -82,8 +82,8 @@ def _build(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def run_minio() -> Iterator[S3Endpoint]:
-    """A MinIO of its own, empty, until the block ends."""
+def run_minio(region: str = "us-east-1") -> Iterator[S3Endpoint]:
+    """A MinIO of its own, empty, until the block ends. It refuses signatures for other regions."""
     program = install()
     with tempfile.TemporaryDirectory(prefix="minio-") as folder:
         port, console = free_port(), free_port()
@@ -93,13 +93,14 @@ def run_minio() -> Iterator[S3Endpoint]:
         env = {
             "MINIO_ROOT_USER": USER,
             "MINIO_ROOT_PASSWORD": PASSWORD,
+            "MINIO_SITE_REGION": region,
             "MINIO_BROWSER": "off",
             "MINIO_UPDATE": "off",
             "HOME": folder,
         }
         health = f"{url}/minio/health/ready"
         with running(argv, ready=lambda: answers(health, lambda s: s == 200), env=env):
-            yield S3Endpoint(url, USER, PASSWORD)
+            yield S3Endpoint(url, USER, PASSWORD, region)
 
 
 @pytest.fixture(scope="session")
