@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from lakelog.logstores._objects import ObjectLogStore, TryAgainError
+from lakelog.logstores._probing_dynamodb import as_dynamodb_store, forget_rows
 from lakelog.logstores._trust import probe_folder
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class ProbeArea:
         self._store = store
         self._uri = uri.rstrip("/")
         self._missing: list[str] = []
+        self._logs: list[str] = []
         self.folder = f"{self._uri}/{probe_folder()}"
 
     def log(self, name: str) -> str:
@@ -45,6 +47,7 @@ class ProbeArea:
         if not self._missing:
             self._missing = _missing_folders(self._store, self._uri)
         path = f"{self.folder}/{name}/_delta_log"
+        self._logs.append(path)
         self._store.create_folder(path)
         return path
 
@@ -70,6 +73,9 @@ class ProbeArea:
     def _clear_objects(self, store: ObjectLogStore) -> list[str]:
         client, prefix = store._locate(self.folder + "/")
         left = []
+        locked = as_dynamodb_store(store)
+        if locked is not None:
+            left += [f"rows of {log}" for log in self._logs if not forget_rows(locked, log)]
         try:
             for key in list(_keys(client, prefix)):
                 try:

@@ -50,6 +50,8 @@ class CreateProbe:
     """Races that were run."""
     failures: int = 0
     """Races with several winners, or whose winner's bytes were not what was stored."""
+    unanswered: int = 0
+    """Writers, of all races, that got no answer or one that settles nothing."""
     undecided: int = 0
     """Races in which no writer was told that it won."""
     winners: Mapping[int, int] = field(default_factory=dict)
@@ -88,7 +90,8 @@ class CreateProbe:
                 f"NOT ATOMIC: up to {worst} writers of one race were told that they created the "
                 f"file; {self.failures} failed of {races}"
             )
-        return f"no failure seen in {races}"
+        silent = f"; {self.unanswered} requests got no clear answer" if self.unanswered else ""
+        return f"no failure seen in {races}{silent}"
 
 
 def probe_exclusive_create(
@@ -119,7 +122,7 @@ def probe_exclusive_create(
     if alone is not None:
         return alone
     winners: Counter[int] = Counter()
-    failures = undecided = 0
+    failures = undecided = unanswered = 0
     deadline = time.monotonic() + seconds
     for done in range(1, rounds + 1):
         number = next(numbers)
@@ -127,6 +130,7 @@ def probe_exclusive_create(
         outcomes = contender.race(number, texts)
         won = [text for text, o in zip(texts, outcomes, strict=False) if o is Outcome.WON]
         winners[len(won)] += 1
+        unanswered += outcomes.count(Outcome.UNANSWERED)
         if not won:
             undecided += 1
         elif len(won) > 1 or contender.stored(number) != won[0]:
@@ -146,6 +150,7 @@ def probe_exclusive_create(
         writers,
         rounds=run,
         failures=failures,
+        unanswered=unanswered,
         undecided=undecided,
         winners=dict(sorted(winners.items())),
         pre_sent=contender.pre_sent,

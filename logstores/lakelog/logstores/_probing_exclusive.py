@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._contract import Scope
 from lakelog.logstores._objects import ObjectLogStore
 from lakelog.logstores._probing import Finding, Status
 from lakelog.logstores._probing_contenders import ObjectContender, StoreContender
 from lakelog.logstores._probing_create import CreateVerdict, probe_exclusive_create
+from lakelog.logstores._probing_dynamodb import as_dynamodb_store
 from lakelog.logstores._trust import REMEDY
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["exclusive_findings"]
 
+_FENCE: Final = "conditional-create"
 _UNDECIDED_REMEDY = (
     "Run this again; if it stays so, the storage is overloaded or something in between drops "
     "requests. --rounds and --writers make the probe smaller."
@@ -65,25 +67,26 @@ def exclusive_findings(
         yield _finding(run(endpoint))
         return
     yield _finding(run(StoreContender(store, area.log("race"))))
-    yield _fence(run(endpoint), store)
+    fence = run(endpoint)
+    # A row of DynamoDB decides without the fence; a lease does not.
+    yield _fence(fence, store) if as_dynamodb_store(store) else _finding(fence, _FENCE)
 
 
-def _finding(probe: CreateProbe) -> Finding:
+def _finding(probe: CreateProbe, check: str = "exclusive-create") -> Finding:
     status, remedy = Status.FINE, ""
     if probe.is_failure:
         status, remedy = Status.FAILED, REMEDY
     elif probe.verdict is CreateVerdict.UNDECIDED:
         status, remedy = Status.FAILED, _UNDECIDED_REMEDY
-    return Finding("exclusive-create", status, probe.sentence(), remedy, _measured(probe))
+    return Finding(check, status, probe.sentence(), remedy, _measured(probe))
 
 
 def _fence(probe: CreateProbe, store: LogStore) -> Finding:
     """A failure here loses no commit by itself: the store's own lock stands before it."""
-    check = "conditional-create"
     if not probe.is_failure:
-        return Finding(check, Status.FINE, probe.sentence(), "", _measured(probe))
+        return Finding(_FENCE, Status.FINE, probe.sentence(), "", _measured(probe))
     return Finding(
-        check,
+        _FENCE,
         Status.NOTE,
         f"{probe.sentence()}. {type(store).__name__} does not rest on it, but lacks the fence that "
         "would stop a writer which lost its lock, or never took it",
@@ -98,6 +101,7 @@ def _measured(probe: CreateProbe) -> dict[str, object]:
         "rounds": probe.rounds,
         "writers": probe.writers,
         "failures": probe.failures,
+        "unanswered": probe.unanswered,
         "undecided": probe.undecided,
         "winners": {str(won): races for won, races in probe.winners.items()},
         "pre_sent": probe.pre_sent,

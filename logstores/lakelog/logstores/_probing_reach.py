@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._objects import ObjectLogStore
 from lakelog.logstores._probing import Finding, Status
-from lakelog.logstores._probing_connection import Connection, probe_http
+from lakelog.logstores._probing_connection import Connection, probe_http, probe_tcp
+from lakelog.logstores._probing_dynamodb import as_dynamodb_store, lock_table_endpoint
 from lakelog.logstores._resolution import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.logstores._contract import LogStore
+    from lakelog.logstores.hdfs import HDFSLogStore
 
 __all__ = ["reach"]
 
@@ -23,6 +27,10 @@ _ASKED_BY: Final = {
     "gs": "spark.hadoop.fs.gs.storage.root.url",
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _AZURE),
 }
+_DYNAMODB: Final = (
+    "spark.io.delta.storage.S3DynamoDBLogStore.ddb.region, or spark.lakelog.s3dynamodb.endpoint"
+)
+_HDFS: Final = "the URI, in spark.hadoop.fs.defaultFS, or in HADOOP_CONF_DIR"
 _PROXY_KEYS: Final = (".proxy.host", ".proxy.address")
 
 
@@ -42,6 +50,9 @@ def reach(store: LogStore, uri: str, timeout: float) -> tuple[str | None, list[C
         OSError: the store can't even name its endpoint, for lack of credentials for instance.
         ValueError: the URI is none of the store's.
     """
+    hdfs = _as_hdfs_store(store)
+    if hdfs is not None:
+        return _reach_hdfs(hdfs, uri, timeout)
     if not isinstance(store, ObjectLogStore):
         return None, []
     client, _ = store._locate(uri.rstrip("/") + "/")
@@ -50,9 +61,43 @@ def reach(store: LogStore, uri: str, timeout: float) -> tuple[str | None, list[C
         said = "not tried: the conf names a proxy, and only the SDK goes that way"
         return endpoint, [Connection(Finding("connection", Status.SKIPPED, said))]
     asked_by = _ASKED_BY.get(scheme_of(uri), "the conf of the store")
-    if "://" not in endpoint:
+    if not endpoint.startswith(("http://", "https://")):
         return endpoint, []
-    return endpoint, [probe_http(endpoint, timeout, asked_by=asked_by)]
+    found = [probe_http(endpoint, timeout, asked_by=asked_by)]
+    locked = as_dynamodb_store(store)
+    if locked is not None:
+        url = lock_table_endpoint(locked)
+        found.append(probe_http(url, timeout, asked_by=_DYNAMODB))
+    return endpoint, found
+
+
+def _as_hdfs_store(store: LogStore) -> HDFSLogStore | None:
+    module = sys.modules.get("lakelog.logstores.hdfs")
+    if module is None or not isinstance(store, module.HDFSLogStore):
+        return None
+    found: HDFSLogStore = store
+    return found
+
+
+def _reach_hdfs(
+    store: HDFSLogStore, uri: str, timeout: float
+) -> tuple[str | None, list[Connection]]:
+    """Of the NameNodes of one service it takes one that answers; which is active shows later."""
+    authority, _ = store._hdfs.split(uri)
+    nodes = store._hdfs.hadoop.service(authority).namenodes
+    tried = []
+    for node in nodes:
+        host, _, port = node.rpartition(":")
+        tried.append(probe_tcp(host, int(port), timeout, asked_by=_HDFS))
+    good = [each for each in tried if each.finding.status is Status.FINE]
+    if good and len(good) < len(tried):
+        # One that is down is for the cluster's keeper; commits go on.
+        tried = [each if each in good else _noted(each) for each in tried]
+    return ", ".join(f"hdfs://{node}" for node in nodes), tried
+
+
+def _noted(connection: Connection) -> Connection:
+    return Connection(replace(connection.finding, status=Status.NOTE))
 
 
 def _has_proxy(conf: Mapping[str, str]) -> bool:

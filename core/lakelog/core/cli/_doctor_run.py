@@ -18,6 +18,7 @@ from lakelog.logstores._objects import BUDGET_KEY
 from lakelog.logstores._probing import Finding, Status
 from lakelog.logstores._probing_area import ProbeArea
 from lakelog.logstores._probing_clock import clock_finding
+from lakelog.logstores._probing_dynamodb import as_dynamodb_store, lock_table_findings
 from lakelog.logstores._probing_exclusive import exclusive_findings
 from lakelog.logstores._probing_files import FileProbe
 from lakelog.logstores._probing_reach import reach
@@ -33,7 +34,7 @@ __all__ = ["Depth", "examine"]
 _BUDGET: Final = "10"
 """Seconds that one operation is repeated; the stores' own minute would make for a slow doctor."""
 _CONNECT_SECONDS: Final = 5.0
-_SAMPLES: Final = 20
+_SAMPLES: Final = 10
 
 _ERRORS: Final = (OSError, ValueError, LogStoreError, DeltaError)
 
@@ -79,6 +80,7 @@ def _examine(
     if not report.failures or report.failures[-1].check != "connection":
         tell("looking for a table")
         _table(report, store)
+        _lock_table(report, store)
         if depth.read_only:
             if skew is not None:
                 report.add(clock_finding(skew, "the Date of a reply"))
@@ -149,6 +151,13 @@ def _table(report: Report, store: LogStore) -> None:
         report.table_version = segment.version
         said = f"version {segment.version}, and its log can be read"
         report.add(Finding("table", Status.FINE, said, measured={"version": segment.version}))
+
+
+def _lock_table(report: Report, store: LogStore) -> None:
+    locked = as_dynamodb_store(store)
+    if locked is not None:
+        for finding in lock_table_findings(locked, report.uri):
+            report.add(finding)
 
 
 def _probe(
