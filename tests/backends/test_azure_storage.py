@@ -264,6 +264,7 @@ def test_bulk_bytes_survive_faults(azurite: AzureEndpoint, folder: str, fault: s
 def test_accounts_of_one_conf_are_told_apart(azurite: AzureEndpoint, container: str) -> None:
     with FaultProxy(azurite.url) as proxy:
         conf = {**azurite.conf, f"spark.lakelog.azure.endpoint.{azurite.account}": proxy.url}
+        del conf["spark.lakelog.azure.endpoint"]
         named = AzureConditionalLogStore(conf)
         uri = f"abfss://{container}@{azurite.account}.dfs.core.windows.net/x/0.json"
         named.write(uri, ["x"])
