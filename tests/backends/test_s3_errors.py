@@ -192,7 +192,7 @@ def test_a_table_in_a_bucket_that_does_not_exist_is_told_of_the_bucket(
     table = "s3://a-bucket-that-nobody-made/t"
     log = DeltaLog.for_table(table, store.conf)
     message = told(TableNotFoundError, log.update, store)
-    assert "a-bucket-that-nobody-made" in message
+    assert "nothing is there (the bucket a-bucket-that-nobody-made does not exist at" in message
 
 
 def test_a_bucket_of_impossible_letters(

@@ -194,7 +194,7 @@ def _listing(store: LogStore, table: str, start: int, end: int | None) -> Listin
     try:
         return list_log(store, table, start, end)
     except (FileNotFoundError, NotADirectoryError) as exc:
-        raise TableNotFoundError(_what_is_there(store, table), table=table) from exc
+        raise TableNotFoundError(_what_is_there(store, table, exc), table=table) from exc
 
 
 def _newest(listing: Listing, rejected: Collection[CheckpointFiles]) -> CheckpointFiles | None:
@@ -307,7 +307,7 @@ def _not_found(store: LogStore, table: str, version: int | None) -> Exception:
     )
 
 
-def _what_is_there(store: LogStore, table: str) -> str:
+def _what_is_there(store: LogStore, table: str, missing: OSError) -> str:
     """Say what stands at the path; asked only when an error is due anyway."""
     from pyarrow.fs import FileSelector, FileType
 
@@ -315,7 +315,9 @@ def _what_is_there(store: LogStore, table: str) -> str:
         filesystem, path = store.filesystem, store.filesystem_path(table)
         kind = filesystem.get_file_info(path).type
         if kind == FileType.NotFound:
-            seen = "nothing is there"
+            # Where the bucket is missing, the store says that, and not that the folder is.
+            why = "" if LOG_FOLDER in str(missing) else f" ({missing})"
+            seen = f"nothing is there{why}"
         elif kind == FileType.File:
             seen = "it is a file, and a table is a folder"
         else:
