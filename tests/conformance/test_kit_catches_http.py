@@ -45,8 +45,8 @@ def maker(cls: type[LogStore]) -> Callable[[str], LogStore]:
             "tiny.endpoint": url,
             "tiny.password": SECRET,
             "spark.lakelog.store.endpointProbe": "never",
-            "spark.lakelog.store.retry.timeBudget": "0.6",
-            "spark.lakelog.store.request.timeout": "0.3",
+            "spark.lakelog.store.retry.timeBudget": "2",
+            "spark.lakelog.store.request.timeout": "1",
         }
     )
 

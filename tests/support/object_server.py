@@ -37,19 +37,22 @@ if TYPE_CHECKING:
 
 __all__ = ["DIALECT", "TinyClient", "TinyLogStore", "object_server"]
 
+PAGE: Final = 1000
 DIALECT: Final = HttpDialect(
     create=r"^PUT /[^? ]*{name} ",
     read=r"^GET /[^? ]*{name} ",
     listing=r"^GET /[^ ]*\?list&",
+    page=PAGE,
     busy=("429:Busy", "503:Busy"),
     refused=("429:Busy", "403:Forbidden"),
     expired=("401:Expired",),
 )
-PAGE = 1000
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # With the five of the base class a burst of connections is told to try again in a second.
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -62,33 +65,37 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+
+    @property
+    def _server(self) -> _Server:
+        assert isinstance(self.server, _Server)
+        return self.server
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's name
         pass
 
     def do_PUT(self) -> None:
         key, body = self._key(), self.rfile.read(int(self.headers["Content-Length"]))
-        with self.server.lock:
-            if self.headers["If-None-Match"] and key in self.server.objects:
+        with self._server.lock:
+            if self.headers["If-None-Match"] and key in self._server.objects:
                 status = 412
             else:
                 status = 200
-                self.server.objects[key] = body, self.headers["X-Token"] or "", time.time()
+                self._server.objects[key] = body, self.headers["X-Token"] or "", time.time()
         self._reply(status, b"")
 
     def do_GET(self) -> None:
         if "?list&" in self.path:
             self._reply(200, self._page())
             return
-        found = self.server.objects.get(self._key())
+        found = self._server.objects.get(self._key())
         self._reply(404 if found is None else 200, *(found or (b"", ""))[:2])
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def do_DELETE(self) -> None:
-        self.server.objects.pop(self._key(), None)
+        self._server.objects.pop(self._key(), None)
         self._reply(204, b"")
 
     def _key(self) -> str:
@@ -97,8 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(self) -> bytes:
         asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
         prefix = f"{self._key()}/{asked.get('prefix', '')}"
-        with self.server.lock:
-            found = sorted(self.server.objects.items())
+        with self._server.lock:
+            found = sorted(self._server.objects.items())
         entries = [
             [key[len(prefix) :], len(body), int(at * 1000)]
             for key, (body, _, at) in found

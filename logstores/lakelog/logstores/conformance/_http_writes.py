@@ -31,8 +31,11 @@ class HttpChecks:
     """How the service speaks: `S3`, `AZURE`, `GCS`, or one of your own."""
     patience: ClassVar[float] = 120.0
     """Seconds after which an operation counts as hanging."""
-    many_files: ClassVar[int] = 1050
-    """Files of the listing that takes two pages."""
+    two_pages: ClassVar[bool] = True
+    """Whether to make more files than a page of a listing has, which may be some thousands."""
+
+    undeclared: str = ""
+    """What a check left out, and why."""
 
     def scene(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str

@@ -24,6 +24,8 @@ class HttpDialect:
     """The request that gets the bytes of a file."""
     listing: str
     """The request for a page of a listing."""
+    page: int
+    """Entries of a page of a listing, at most."""
     busy: tuple[str, ...]
     """Answers after which the same request, repeated, may succeed."""
     refused: tuple[str, ...]
@@ -41,6 +43,7 @@ S3: Final = HttpDialect(
     create=r"^PUT /[^? ]*{name}[? ]",
     read=r"^GET /[^? ]*{name}[? ]",
     listing=r"^GET /[^ ]*[?&]list-type=2",
+    page=1000,
     busy=("409:ConditionalRequestConflict", "500:InternalError", "503:SlowDown"),
     refused=("409:ConditionalRequestConflict", "429:TooManyRequests"),
     expired=("400:ExpiredToken", "403:InvalidAccessKeyId"),
@@ -53,6 +56,7 @@ AZURE: Final = HttpDialect(
     create=r"^PUT /[^? ]*{name}(\?(?![^ ]*comp=)[^ ]*)? ",
     read=r"^GET /[^? ]*{name}(\?(?![^ ]*comp=)[^ ]*)? ",
     listing=r"^GET /[^ ]*[?&]comp=list",
+    page=5000,
     busy=("429:TooManyRequests", "500:OperationTimedOut", "503:ServerBusy"),
     refused=("429:TooManyRequests", "403:AuthorizationPermissionMismatch"),
     expired=("401:InvalidAuthenticationInfo", "403:AuthenticationFailed"),
@@ -65,6 +69,7 @@ GCS: Final = HttpDialect(
     create=r"^POST /upload/storage/v1/b/",
     read=r"^GET /(download/)?storage/v1/b/[^/ ]+/o/[^ ]*[?&]alt=media",
     listing=r"^GET /storage/v1/b/[^/ ]+/o(\?| )",
+    page=1000,
     busy=("429:rateLimitExceeded", "500:internalError", "503:backendError"),
     refused=("429:rateLimitExceeded", "403:forbidden"),
     expired=("401:authError",),

@@ -71,8 +71,9 @@ def conf_of(config: pytest.Config) -> dict[str, str]:
     Raises:
         pytest.UsageError: one of them is not KEY=VALUE. Its text is not shown: it may be a secret.
     """
-    conf = {}
-    for number, pair in enumerate(config.getoption("--lakelog-conf"), start=1):
+    conf: dict[str, str] = {}
+    pairs: list[str] = config.getoption("--lakelog-conf") or []
+    for number, pair in enumerate(pairs, start=1):
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise pytest.UsageError(f"--lakelog-conf number {number} is not KEY=VALUE")
@@ -83,12 +84,16 @@ def conf_of(config: pytest.Config) -> dict[str, str]:
     return conf
 
 
+def _uri(config: pytest.Config) -> str:
+    return str(config.getoption("--lakelog-uri"))
+
+
 @pytest.fixture(scope="session")
 def lakelog_root(request: pytest.FixtureRequest) -> Iterator[str]:
     """A new folder below the URI, which is deleted at the end where the storage lets us."""
     from lakelog.logstores import log_store_for
 
-    uri: str = request.config.getoption("--lakelog-uri")
+    uri = _uri(request.config)
     root = f"{uri.rstrip('/')}/lakelog-conformance-{uuid.uuid4().hex}"
     yield root
     store = log_store_for(uri, conf_of(request.config))
@@ -102,6 +107,6 @@ def lakelog_store(request: pytest.FixtureRequest) -> Iterator[LogStore]:
     """The store that the options name."""
     from lakelog.logstores import log_store_for
 
-    store = log_store_for(request.config.getoption("--lakelog-uri"), conf_of(request.config))
+    store = log_store_for(_uri(request.config), conf_of(request.config))
     yield store
     store.close()

@@ -1,0 +1,78 @@
+"""The stores on HTTP services keep their promises when the transport fails."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from lakelog.logstores import (
+    AzureConditionalLogStore,
+    AzureLeaseLogStore,
+    GCSLogStore,
+    LogStore,
+)
+from lakelog.logstores.conformance import HttpFaultConformance
+from lakelog.logstores.conformance.http_dialects import AZURE, GCS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from support.servers.azurite import AzureEndpoint
+    from support.servers.fake_gcs import GCSEndpoint
+
+IMPATIENT: Mapping[str, str] = {
+    "spark.lakelog.store.endpointProbe": "never",
+    "spark.lakelog.store.request.timeout": "1",
+    "spark.lakelog.store.retry.timeBudget": "3",
+}
+
+
+@pytest.fixture(scope="module")
+def container(azurite: AzureEndpoint) -> Iterator[str]:
+    name = f"lakelog-{uuid.uuid4().hex[:12]}"
+    with azurite.client() as service:
+        service.create_container(name)
+        yield name
+        service.delete_container(name)
+
+
+class TestGCSLogStoreOnABadNetwork(HttpFaultConformance):
+    dialect = GCS
+
+    @pytest.fixture
+    def endpoint(self, fake_gcs: GCSEndpoint) -> str:
+        return fake_gcs.url
+
+    @pytest.fixture
+    def behind(self, fake_gcs: GCSEndpoint) -> Callable[[str], LogStore]:
+        conf = {**fake_gcs.conf, **IMPATIENT, "spark.lakelog.gcs.minWriteInterval": "0"}
+        return lambda url: GCSLogStore({**conf, "spark.hadoop.fs.gs.storage.root.url": url})
+
+    @pytest.fixture
+    def root(self, gcs_bucket: str) -> str:
+        return f"gs://{gcs_bucket}/faults"
+
+
+class TestAzureConditionalLogStoreOnABadNetwork(HttpFaultConformance):
+    dialect = AZURE
+    store: ClassVar[type[LogStore]] = AzureConditionalLogStore
+
+    @pytest.fixture
+    def endpoint(self, azurite: AzureEndpoint) -> str:
+        return azurite.url
+
+    @pytest.fixture
+    def behind(self, azurite: AzureEndpoint) -> Callable[[str], LogStore]:
+        return lambda url: self.store({**azurite.conf_at(url), **IMPATIENT})
+
+    @pytest.fixture
+    def root(self, container: str) -> str:
+        return f"az://{container}/faults"
+
+
+class TestAzureLeaseLogStoreOnABadNetwork(TestAzureConditionalLogStoreOnABadNetwork):
+    # Five thousand commits, each under a lease, to test a listing that is the other store's.
+    two_pages = False
+    store = AzureLeaseLogStore
