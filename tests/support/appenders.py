@@ -4,12 +4,13 @@
 
 For each line on stdin it makes so many commits of one row each, ids counting on from the first,
 and answers with one line of JSON: for each commit its id, its version and its transaction, as far
-as the client says them.
+as the client says them. A conf for lakelog comes as JSON in `LAKELOG_TEST_CONF`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["row"]
+__all__ = ["CONF_VARIABLE", "row"]
+
+CONF_VARIABLE = "LAKELOG_TEST_CONF"
 
 # deltalake gives up after fifteen lost races unless it is told otherwise.
 _RETRIES = 10_000
@@ -35,7 +38,7 @@ def by_lakelog(table: str) -> Callable[[int], dict[str, Any]]:
     from lakelog.core.data_files import write_plan, write_table
     from lakelog.core.operations import Operation
 
-    log = DeltaLog.for_table(table)
+    log = DeltaLog.for_table(table, json.loads(os.environ.get(CONF_VARIABLE, "{}")))
 
     def append(number: int) -> dict[str, Any]:
         txn = log.start_transaction()
