@@ -7,6 +7,7 @@ import pickle
 import socket
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs
@@ -15,12 +16,13 @@ import pytest
 from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore
 from lakelog.logstores import _azure_filesystem as routing
 from lakelog.logstores._azure_client import LOCK_NAME
-from lakelog.logstores._azure_conf import azure_settings
+from lakelog.logstores._azure_conf import VERSION_KEY, azure_settings
 from lakelog.logstores._azure_files import BlobFiles
 from lakelog.logstores._azure_filesystem import arrow_options
 from lakelog.logstores._azure_uri import parse_azure_uri
 from lakelog.logstores._object_client import TOKEN_NAME
 from support.fault_proxy import FaultProxy
+from support.servers.azurite import run_azurite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -297,3 +299,15 @@ def test_tables_in_a_containers_root_have_a_lock_of_their_own(
     with azurite.client() as service:
         assert service.get_blob_client(container, LOCK_NAME).exists()
     assert LOCK_NAME not in [status.name for status in store.list_from(f"az://{container}/")]
+
+
+def test_an_emulator_is_spoken_to_in_a_version_that_it_knows() -> None:
+    with run_azurite(any_version=False) as strict:
+        with replace(strict, api_version="2024-11-04").client() as service:
+            service.create_container("box")
+        store = AzureLeaseLogStore(strict.conf)
+        store.write("az://box/t/0.json", ["x"])
+        with store.filesystem.open_input_stream("box/t/0.json") as stream:
+            assert stream.read() == b"x\n"
+        asked = AzureConditionalLogStore({**strict.conf, VERSION_KEY: "2024-11-04"})
+        assert list(asked.read("az://box/t/0.json")) == ["x"]

@@ -32,12 +32,12 @@ __all__ = ["AzureEndpoint", "azurite", "install", "run_azurite"]
 VERSION = "3.37.0"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_AZURE_ENDPOINT"
 CONNECTION_VARIABLE = "LAKELOG_TEST_AZURE_CONNECTION_STRING"
+VERSION_VARIABLE = "LAKELOG_TEST_AZURE_API_VERSION"
+"""For an Azurite that runs without `--skipApiVersionCheck`: `2025-11-05`."""
 
 ACCOUNT = "devstoreaccount1"
 # Microsoft publishes this key for its emulators; it opens nothing else.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-# The newest version that this Azurite speaks; the SDK's own is newer.
-API_VERSION = "2025-11-05"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,21 @@ def _build(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def run_azurite() -> Iterator[AzureEndpoint]:
-    """An Azurite of its own, empty, until the block ends."""
+def run_azurite(*, any_version: bool = True) -> Iterator[AzureEndpoint]:
+    """An Azurite of its own, empty, until the block ends.
+
+    SDKs speak newer versions of the protocol than any Azurite knows, and Arrow's can't be told
+    another. With `any_version=False` it refuses them, as it does where nobody tells it not to.
+    """
     argv = _program()
     with tempfile.TemporaryDirectory(prefix="azurite-") as folder:
         port = free_port()
         url = f"http://127.0.0.1:{port}/{ACCOUNT}"
         argv += ["--silent", "--disableTelemetry", "--location", folder]
-        # Arrow speaks a newer version than this Azurite knows, and can't be told another.
-        argv += ["--skipApiVersionCheck"]
+        argv += ["--skipApiVersionCheck"] if any_version else []
         argv += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
         with running(argv, ready=lambda: answers(f"{url}?comp=list")):
-            yield AzureEndpoint(url, ACCOUNT, KEY, API_VERSION)
+            yield AzureEndpoint(url, ACCOUNT, KEY)
 
 
 def _program() -> list[str]:
@@ -113,7 +116,7 @@ def _program() -> list[str]:
 def _from_environment() -> AzureEndpoint | None:
     """A connection string, as `az storage account show-connection-string` prints it, or a URL."""
     text = os.environ.get(CONNECTION_VARIABLE)
-    version = os.environ.get("LAKELOG_TEST_AZURE_API_VERSION")
+    version = os.environ.get(VERSION_VARIABLE)
     if text:
         parts = dict(part.split("=", 1) for part in text.split(";") if part)
         account = parts["AccountName"]
@@ -129,7 +132,7 @@ def _from_environment() -> AzureEndpoint | None:
         url,
         os.environ.get("AZURE_STORAGE_ACCOUNT", named),
         os.environ.get("AZURE_STORAGE_KEY", KEY),
-        version or (None if ".blob." in host else API_VERSION),
+        version,
     )
 
 
