@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class TestHDFSLogStore(LogStoreConformance):
-    """Drafts by WebHDFS."""
+    """Drafts by WebHDFS. The NameNode lists 100 entries a page."""
+
+    many_files = 250
+    large_megabytes = 20
+    race_rounds = 8
+    model_examples = 4
 
     @pytest.fixture
     def store(self, hdfs: HdfsCluster) -> LogStore:
@@ -34,9 +39,9 @@ class TestHDFSLogStore(LogStoreConformance):
 class TestHDFSLogStoreWithoutWebHdfs(LogStoreConformance):
     """Drafts by hdfs-native, half a second each: fewer of them."""
 
-    many_files = 40
+    many_files = 24
     large_megabytes = 3
-    race_rounds = 3
+    race_rounds = 2
     model_examples = 1
 
     @pytest.fixture

@@ -1,15 +1,23 @@
 """One HDFS through hdfs-native: one request a method, each bounded in time.
 
 hdfs-native has no timeout of its own: a NameNode that accepts and never answers would hold the
-caller forever. So each call runs in a thread that is left behind when its time is up. After a
-fork the client's own threads are gone; each process makes a client of its own.
+caller forever. So each call runs in a thread that is left behind when its time is up.
+
+A fork leaves the threads of hdfs-native behind. A client that is dropped in the child would wait
+for them forever, so the child keeps what it inherited, unused, and makes clients of its own. The
+connections to DataNodes are kept by hdfs-native for all clients of a process; it takes none that
+is older than three seconds (`DATANODE_CACHE_EXPIRY` in its connection.rs), so the child lets that
+time pass before it reads or writes data: these are still its parent's.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 import time
+import weakref
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -34,6 +42,35 @@ _MODE: Final = 0o755
 
 _T = TypeVar("_T")
 
+_LIVE: Final[weakref.WeakSet[HdfsClient]] = weakref.WeakSet()
+_EXPIRY: Final = 3.2
+"""Seconds after which hdfs-native uses no kept connection to a DataNode."""
+
+
+class _Fork:
+    """What a forked child has to mind."""
+
+    data_from = 0.0
+    """`time.monotonic()` from which on data may be read and written."""
+
+    @classmethod
+    def happened(cls) -> None:
+        """In the child."""
+        for each in list(_LIVE):
+            each.forget()
+        if "hdfs_native" in sys.modules:
+            cls.data_from = time.monotonic() + _EXPIRY
+
+    @classmethod
+    def wait(cls) -> None:
+        """Let the parent's connections expire."""
+        left = cls.data_from - time.monotonic()
+        if left > 0:
+            time.sleep(left)
+
+
+os.register_at_fork(after_in_child=_Fork.happened)
+
 
 class HdfsClient:
     """The NameNode (or its standby) and the DataNodes behind it.
@@ -57,7 +94,8 @@ class HdfsClient:
         self._policy = policy
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._made: tuple[int, Client] | None = None
+        self._made: Client | None = None
+        _LIVE.add(self)
 
     @property
     def where(self) -> str:
@@ -89,15 +127,21 @@ class HdfsClient:
         return found
 
     def reader(self, path: str) -> FileReader:
-        """Open a file; bytes come by `call`."""
+        """Open a file; bytes come by `piece`."""
+        _Fork.wait()
         return self._ask(path, lambda client: client.read(path))
 
     def writer(self, path: str, *, overwrite: bool, create_parent: bool) -> FileWriter:
         """Make a file that others see at once, empty; bytes go by `call`."""
-        from hdfs_native import WriteOptions
+        _Fork.wait()
 
-        options = WriteOptions(overwrite=overwrite, create_parent=create_parent)
-        return self._ask(path, lambda client: client.create(path, options))
+        def create(client: Client) -> FileWriter:
+            from hdfs_native import WriteOptions
+
+            options = WriteOptions(overwrite=overwrite, create_parent=create_parent)
+            return client.create(path, options)
+
+        return self._ask(path, create)
 
     def call(self, path: str, work: Callable[[], _T]) -> _T:
         """Do a piece of work with a reader or writer, bounded in time."""
@@ -150,11 +194,19 @@ class HdfsClient:
         with self._lock:
             self._made = None
 
+    def forget(self) -> None:
+        """In a forked child: keep the parent's client without ever using it."""
+        self._lock = threading.Lock()
+        if self._made is not None:
+            # One reference too many, so that not even the end of the process drops it.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._made))
+            self._made = None
+
     def _client(self) -> Client:
         with self._lock:
-            if self._made is None or self._made[0] != os.getpid():
-                self._made = (os.getpid(), self._new())
-            return self._made[1]
+            if self._made is None:
+                self._made = self._new()
+            return self._made
 
     def _new(self) -> Client:
         try:

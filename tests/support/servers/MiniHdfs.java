@@ -22,6 +22,7 @@ public final class MiniHdfs {
     Configuration conf = new Configuration();
     conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, data.getPath());
     conf.setInt("dfs.replication", 1);
+    conf.setInt("dfs.ls.limit", 100); // entries of a page, so that small folders have many
     // A DataNode that closes a file for WebHDFS asks the NameNode whether it has heard of the
     // block, and asks again after 400 ms; on a busy machine most of the tests' time is that wait.
     conf.setInt("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", 10);
