@@ -14,6 +14,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelog.logstores._probing_remedies import told
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,3 +48,15 @@ class Finding:
     """What to do about it; never empty where the status is `FAILED`."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """Numbers and names behind the summary, fit for JSON."""
+
+    @classmethod
+    def failed(cls, check: str, error: BaseException, doing: str = "") -> Finding:
+        """The finding on an error.
+
+        Args:
+            check: what was asked.
+            error: what a store raised.
+            doing: what could not be done, for the summary: `read a file`.
+        """
+        seen, remedy = told(error)
+        return cls(check, Status.FAILED, f"can't {doing}: {seen}" if doing else seen, remedy)

@@ -97,8 +97,7 @@ def _open(
     except socket.gaierror:
         return _bad(
             f"the name {host} can't be resolved",
-            f"Check the host name in {asked_by}. If it begins with the bucket's name, the endpoint "
-            "wants the bucket in the path: spark.hadoop.fs.s3a.path.style.access=true.",
+            f"Check the host name in {asked_by}, and this machine's DNS.",
         ).finding, None
     except ConnectionRefusedError:
         return _bad(

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.logstores._contract import LogStore
-    from lakelog.logstores._objects import ObjectClient
+    from lakelog.logstores._objects import ObjectClient, PreparedRequest
 
-__all__ = ["Contender", "ObjectContender", "StoreContender"]
+__all__ = ["Contender", "ObjectContender", "StoreContender", "prepared"]
 
 _READS: Final = 4
 """Attempts to read an object back; each may time out, so no more."""
@@ -51,6 +51,18 @@ class Contender(ABC):
         """
 
 
+def prepared(client: ObjectClient, key: str, text: str) -> PreparedRequest | None:
+    """A create as bytes; `None` where it can't be had.
+
+    Whatever signing fails of, such as missing credentials, the client's own next request tells
+    it in the store's words.
+    """
+    try:
+        return client.prepared_create(key, text.encode(), uuid.uuid4().hex)
+    except Exception:  # noqa: BLE001, RUF100  # SDKs sign, and raise what they like
+        return None
+
+
 class ObjectContender(Contender):
     """Sends single conditional puts, without the loop that settles lost replies."""
 
@@ -66,7 +78,7 @@ class ObjectContender(Contender):
         self._prefix = prefix
         self._timeout = timeout
         self._made: set[str] = set()
-        self.pre_sent = client.prepared_create(self._key(0), b"x", uuid.uuid4().hex) is not None
+        self.pre_sent = prepared(client, self._key(0), "x") is not None
 
     def _key(self, number: int) -> str:
         return f"{self._prefix}{number:020d}.json"
@@ -93,10 +105,7 @@ class ObjectContender(Contender):
         return from_threads([partial(self._attempt, number, text) for text in texts])
 
     def _pre_sent_race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
-        requests = [
-            self._client.prepared_create(self._key(number), text.encode(), uuid.uuid4().hex)
-            for text in texts
-        ]
+        requests = [prepared(self._client, self._key(number), text) for text in texts]
         try:
             return send_together([r for r in requests if r is not None], self._timeout)
         except OSError:

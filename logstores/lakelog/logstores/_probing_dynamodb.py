@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._object_client import TryAgainError
 from lakelog.logstores._probing import Finding, Status
-from lakelog.logstores._probing_remedies import remedy_for
 from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def lock_table_findings(store: S3DynamoDBLogStore, uri: str) -> Iterator[Finding
         said = f"the table could not be described, which commits don't need: {error}"
         yield Finding("lock-table", Status.SKIPPED, said)
     except _ERRORS as error:
-        yield _failed("lock-table", error)
+        yield Finding.failed("lock-table", error)
         return
     else:
         if found is None and store._table_settings.create:
@@ -62,7 +61,7 @@ def lock_table_findings(store: S3DynamoDBLogStore, uri: str) -> Iterator[Finding
             yield Finding("lock-table", Status.NOTE, said)
             return
         if found is None:
-            yield _failed("lock-table", LockTableError(place.missing()))
+            yield Finding.failed("lock-table", LockTableError(place.missing()))
             return
     yield from _rows(store, table, uri)
     yield _expiry(table, place)
@@ -77,7 +76,7 @@ def _rows(store: S3DynamoDBLogStore, table: DynamoDBTable, uri: str) -> Iterator
     try:
         rows = list(table.rows(folder.table_path))
     except _ERRORS as error:
-        yield _failed("lock-table", error)
+        yield Finding.failed("lock-table", error)
         return
     open_rows = [row.file_name for row in rows if not row.complete]
     measured = {"rows": len(rows), "incomplete": open_rows}
@@ -104,7 +103,7 @@ def _expiry(table: DynamoDBTable, place: TablePlace) -> Finding:
         said = "these credentials may not see how rows expire (dynamodb:DescribeTimeToLive)"
         return Finding(check, Status.SKIPPED, said)
     except _ERRORS as error:
-        return _failed(check, error)
+        return Finding.failed(check, error)
     if attribute == TTL_ATTRIBUTE:
         said = f"rows of finished commits expire by {TTL_ATTRIBUTE}"
         return Finding(check, Status.FINE, said, "", {"attribute": attribute})
@@ -150,7 +149,3 @@ def lock_table_endpoint(store: S3DynamoDBLogStore) -> str:
     """The URL of the service that has the table."""
     table, _ = _table(store)
     return str(table.sdk.meta.endpoint_url)
-
-
-def _failed(check: str, error: Exception) -> Finding:
-    return Finding(check, Status.FAILED, str(error), remedy_for(error))

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lakelog.logstores._probing import Finding, Status
-from lakelog.logstores._probing_remedies import remedy_for
 from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ class FileProbe:
 
     Attributes:
         latencies: of the operations that went well.
+        wrote: whether anything was written.
     """
 
     def __init__(self, store: LogStore, log: str, samples: int) -> None:
@@ -74,6 +74,7 @@ class FileProbe:
         self._log = log
         self._samples = samples
         self.latencies = Latencies()
+        self.wrote = False
 
     def findings(self) -> Iterator[Finding]:
         """Run all; a step that fails ends what rests on it.
@@ -112,12 +113,13 @@ class FileProbe:
         try:
             return step()
         except (OSError, ValueError, LogStoreError) as error:
-            return Finding(check, Status.FAILED, f"can't {doing}: {error}", remedy_for(error))
+            return Finding.failed(check, error, doing)
 
     def _overwrites(self) -> Finding:
         path = self._path(_HINT)
         for text in ("first", "second"):
             self._store.write(path, [text], overwrite=True)
+            self.wrote = True
             found = self._lines(path)
             if found != [text]:
                 return _broken("put", f"an overwritten file was read back as {found!r}")
@@ -128,6 +130,7 @@ class FileProbe:
         for number in range(2):
             path = self._commit(number)
             self._store.write(path, [f"commit {number}"])
+            self.wrote = True
             found = self._lines(path)
             if found != [f"commit {number}"]:
                 return _broken("conditional-put", f"a created file was read back as {found!r}")

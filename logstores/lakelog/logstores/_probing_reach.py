@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from lakelog.logstores._objects import ObjectLogStore
 from lakelog.logstores._probing import Finding, Status
 from lakelog.logstores._probing_connection import Connection, probe_http, probe_tcp
+from lakelog.logstores._probing_contenders import prepared
 from lakelog.logstores._probing_dynamodb import as_dynamodb_store, lock_table_endpoint
 from lakelog.logstores._resolution import scheme_of
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.logstores._contract import LogStore
+    from lakelog.logstores._object_client import ObjectClient
     from lakelog.logstores.hdfs import HDFSLogStore
 
 __all__ = ["reach"]
@@ -28,7 +32,8 @@ _ASKED_BY: Final = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _AZURE),
 }
 _DYNAMODB: Final = (
-    "spark.io.delta.storage.S3DynamoDBLogStore.ddb.region, or spark.lakelog.s3dynamodb.endpoint"
+    "spark.lakelog.s3dynamodb.endpoint (where it is not set, AWS is asked, in the region of "
+    "spark.io.delta.storage.S3DynamoDBLogStore.ddb.region)"
 )
 _HDFS: Final = "the URI, in spark.hadoop.fs.defaultFS, or in HADOOP_CONF_DIR"
 _PROXY_KEYS: Final = (".proxy.host", ".proxy.address")
@@ -61,14 +66,40 @@ def reach(store: LogStore, uri: str, timeout: float) -> tuple[str | None, list[C
         said = "not tried: the conf names a proxy, and only the SDK goes that way"
         return endpoint, [Connection(Finding("connection", Status.SKIPPED, said))]
     asked_by = _ASKED_BY.get(scheme_of(uri), "the conf of the store")
+    if client.is_known and asked_by == _S3:
+        asked_by += " (AWS is asked where it is not set)"
     if not endpoint.startswith(("http://", "https://")):
         return endpoint, []
     found = [probe_http(endpoint, timeout, asked_by=asked_by)]
+    if found[0].finding.status is Status.FINE:
+        found += _reach_bucket_host(client, endpoint)
     locked = as_dynamodb_store(store)
     if locked is not None:
         url = lock_table_endpoint(locked)
         found.append(probe_http(url, timeout, asked_by=_DYNAMODB))
     return endpoint, found
+
+
+def _reach_bucket_host(client: ObjectClient, endpoint: str) -> list[Connection]:
+    """Where the bucket is in the host name: whether that name leads anywhere."""
+    request = prepared(client, "lakelog", "")
+    if request is None or request.host == urlsplit(endpoint).hostname:
+        return []
+    try:
+        socket.getaddrinfo(request.host, request.port)
+    except OSError:
+        return [
+            Connection(
+                Finding(
+                    "connection",
+                    Status.FAILED,
+                    f"the endpoint answers, but the name of the bucket's host, {request.host}, "
+                    "can't be resolved",
+                    "Put the bucket into the path: spark.hadoop.fs.s3a.path.style.access=true.",
+                )
+            )
+        ]
+    return []
 
 
 def _as_hdfs_store(store: LogStore) -> HDFSLogStore | None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from lakelog.logstores._object_client import TryAgainError
 from lakelog.logstores.errors import (
     CommitOutcomeUnknownError,
     LogStoreConfError,
+    LogStoreError,
     MissingExtraError,
     UnsafeLogStoreError,
 )
 
-__all__ = ["remedy_for"]
+__all__ = ["remedy_for", "told"]
+
+_ADVICE: Final = re.compile(
+    r"(?<=[.:;?!]) (?=(?:Set|Unset|Give|Take|Use|Check|Make|Name|Keep|Renew|Run|Restore|Install"
+    r"|Choose|Wait|Look|Correct|Write|Begin|For|If|set|check|make|use|give|did)\b)"
+)
+"""Where a message of a store turns from what was seen to what to do, by the house's own style."""
 
 _BY_KIND: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (LogStoreConfError, "Correct the setting that is named, then run this again."),
@@ -22,7 +31,7 @@ _BY_KIND: Final[tuple[tuple[type[BaseException], str], ...]] = (
     ),
     (
         PermissionError,
-        "Give these credentials the right that is named, or use credentials that have it.",
+        "Correct the credentials, or give them the right that is named.",
     ),
     (
         FileNotFoundError,
@@ -34,16 +43,35 @@ _BY_KIND: Final[tuple[tuple[type[BaseException], str], ...]] = (
     ),
     (ConnectionError, "Check that the storage is up, and its address in the conf."),
     (ValueError, "Correct the URI: docs/logstores.md lists the spellings of each storage."),
+    (
+        TryAgainError,
+        "Check that the storage is up and not overloaded, and that nothing in between is slow.",
+    ),
     (OSError, "Do what the message says; the storage's own log may tell more."),
+    (LogStoreError, "Do what the message says."),
 )
 
 
-def remedy_for(error: BaseException) -> str:
-    """The first thing to do about an error.
+def told(error: BaseException) -> tuple[str, str]:
+    """What was seen, and what to do: an error's message in its two parts.
 
     Args:
         error: raised by a store, or while one was made.
+
+    Returns:
+        Both without secrets if the message is; neither is empty.
     """
+    text = str(error) or type(error).__name__
+    for turn in _ADVICE.finditer(text):
+        seen, advice = text[: turn.start()], text[turn.end() :]
+        # What a service said stands in brackets, and its advice is not ours.
+        if seen.count("(") == seen.count(")"):
+            return seen.rstrip(":;."), advice[0].upper() + advice[1:].replace("?.", "?")
+    return text, remedy_for(error)
+
+
+def remedy_for(error: BaseException) -> str:
+    """The first thing to do about an error whose message does not say it."""
     if isinstance(error, MissingExtraError):
         return f"pip install 'lakelog[{error.extra}]'"
     for kind, remedy in _BY_KIND:

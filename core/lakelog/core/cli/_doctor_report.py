@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._probing import Finding, Status
@@ -46,9 +47,25 @@ class Report:
     seconds: float = 0.0
 
     def add(self, finding: Finding) -> Finding:
-        """Keep a finding and give it back."""
+        """Keep a finding and give it back; one of an earlier's cause is only named in that."""
+        if finding.status is Status.FAILED:
+            for at, earlier in enumerate(self.findings):
+                if earlier.status is Status.FAILED and _cause(earlier) == _cause(finding):
+                    also = [*earlier.measured.get("also", ()), finding.check]
+                    self.findings[at] = replace(
+                        earlier, measured={**earlier.measured, "also": also}
+                    )
+                    return finding
         self.findings.append(finding)
         return finding
+
+    def has_failed(self, *checks: str) -> bool:
+        """Whether one of these checks failed, be it for the cause of another."""
+        return any(
+            name in checks
+            for each in self.failures
+            for name in (each.check, *each.measured.get("also", ()))
+        )
 
     @property
     def failures(self) -> list[Finding]:
@@ -115,3 +132,12 @@ class Report:
             "durable": found.durable,
             "min_commit_interval": found.min_commit_interval,
         }
+
+
+_DOING: Final = re.compile(r"^can't [^:]*: ")
+_NAMES: Final = re.compile(r"\S+://\S+|\S*/\.lakelog-probe-\S+|\b[0-9a-f-]{32,36}\b")
+
+
+def _cause(finding: Finding) -> tuple[str, str]:
+    """What two findings share that have one cause: all but what was tried, and where."""
+    return _NAMES.sub("", _DOING.sub("", finding.summary)), _NAMES.sub("", finding.remedy)

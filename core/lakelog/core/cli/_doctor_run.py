@@ -5,6 +5,7 @@ Each step that fails is a finding with a remedy, and ends what could only fail f
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,6 @@ from lakelog.logstores._probing_dynamodb import as_dynamodb_store, lock_table_fi
 from lakelog.logstores._probing_exclusive import exclusive_findings
 from lakelog.logstores._probing_files import FileProbe
 from lakelog.logstores._probing_reach import reach
-from lakelog.logstores._probing_remedies import remedy_for
 from lakelog.logstores._trust import PROBE_KEY
 from lakelog.logstores.errors import LogStoreError
 
@@ -75,18 +75,17 @@ def _examine(
     store = _store(report, conf)
     if store is None:
         return
-    tell("connecting")
-    skew = _reached(report, store)
-    if not report.failures or report.failures[-1].check != "connection":
+    with contextlib.closing(store):
+        tell("connecting")
+        skew = _reached(report, store)
+        if report.has_failed("settings", "connection"):
+            return
         tell("looking for a table")
+        if not _lock_table(report, store):
+            return
         _table(report, store)
-        _lock_table(report, store)
-        if depth.read_only:
-            if skew is not None:
-                report.add(clock_finding(skew, "the Date of a reply"))
-        else:
+        if not depth.read_only:
             _probe(report, store, depth, skew, tell)
-    store.close()
 
 
 def _store(report: Report, conf: Mapping[str, str]) -> LogStore | None:
@@ -98,7 +97,7 @@ def _store(report: Report, conf: Mapping[str, str]) -> LogStore | None:
         report.capabilities = shown.capabilities
         store = log_store_for(report.uri, {BUDGET_KEY: _BUDGET, **conf, PROBE_KEY: "never"})
     except _ERRORS as error:
-        report.add(Finding("store", Status.FAILED, str(error), remedy_for(error)))
+        report.add(Finding.failed("store", error))
         return None
     report.add(Finding("store", Status.FINE, report.resolution.reason))
     _lock(report, store, conf)
@@ -109,7 +108,7 @@ def _lock(report: Report, store: LogStore, conf: Mapping[str, str]) -> None:
     try:
         report.lock = lock_for(store, report.uri, conf)
     except _ERRORS as error:
-        report.add(Finding("commit-lock", Status.FAILED, str(error), remedy_for(error)))
+        report.add(Finding.failed("commit-lock", error))
         return
     scope = store.capabilities.exclusive_create
     if scope < Scope.CLUSTER:
@@ -125,12 +124,15 @@ def _reached(report: Report, store: LogStore) -> float | None:
     try:
         report.endpoint, connections = reach(store, report.uri, _CONNECT_SECONDS)
     except _ERRORS as error:
-        report.add(Finding("connection", Status.FAILED, str(error), remedy_for(error)))
+        report.add(Finding.failed("settings", error))
         return None
     skew = None
     for connection in connections:
         report.add(connection.finding)
         skew = connection.skew if connection.skew is not None else skew
+    if skew is not None:
+        # Before all that a wrong clock makes fail: signatures and tokens have times in them.
+        report.add(clock_finding(skew, "the Date of a reply"))
     return skew
 
 
@@ -146,18 +148,20 @@ def _table(report: Report, store: LogStore) -> None:
     except (TableNotFoundError, FileNotFoundError):
         report.add(Finding("table", Status.NOTE, "there is no table here yet"))
     except _ERRORS as error:
-        report.add(Finding("table", Status.FAILED, str(error), remedy_for(error)))
+        report.add(Finding.failed("table", error))
     else:
         report.table_version = segment.version
         said = f"version {segment.version}, and its log can be read"
         report.add(Finding("table", Status.FINE, said, measured={"version": segment.version}))
 
 
-def _lock_table(report: Report, store: LogStore) -> None:
+def _lock_table(report: Report, store: LogStore) -> bool:
+    """Whether the lock table, where there is one, can be used."""
     locked = as_dynamodb_store(store)
     if locked is not None:
         for finding in lock_table_findings(locked, report.uri):
             report.add(finding)
+    return not report.has_failed("lock-table")
 
 
 def _probe(
@@ -168,33 +172,46 @@ def _probe(
     tell: Callable[[str], None],
 ) -> None:
     area = ProbeArea(store, report.uri)
+    probe: FileProbe | None = None
     try:
         tell("writing, reading, listing")
         probe = FileProbe(store, area.log("files"), _SAMPLES)
-        for finding in probe.findings():
-            report.add(finding)
-        if any(each.check in ("put", "conditional-put") for each in report.failures):
-            return
-        for finding in exclusive_findings(
-            store,
-            area,
-            rounds=depth.rounds,
-            writers=depth.writers,
-            seconds=depth.seconds,
-            tell=lambda done: tell(f"racing: {done} of {depth.rounds}"),
-        ):
-            report.add(finding)
-        report.add(_clock(probe, skew))
+        _races(report, store, area, probe, depth, tell)
+        if skew is None and not report.has_failed("put", "list"):
+            report.add(_clock(probe))
     except _ERRORS as error:
-        report.add(Finding("probe", Status.FAILED, str(error), remedy_for(error)))
+        report.add(Finding.failed("probe", error))
     finally:
         tell("cleaning up")
-        _clean(report, area)
+        _clean(report, area, wrote=probe is not None and probe.wrote)
 
 
-def _clock(probe: FileProbe, skew: float | None) -> Finding:
-    if skew is not None:
-        return clock_finding(skew, "the Date of a reply")
+def _races(
+    report: Report,
+    store: LogStore,
+    area: ProbeArea,
+    probe: FileProbe,
+    depth: Depth,
+    tell: Callable[[str], None],
+) -> None:
+    for finding in probe.findings():
+        report.add(finding)
+        if finding not in report.findings:
+            return  # it has the cause of an earlier one, and so would all that follow
+    if report.has_failed("put", "conditional-put", "get"):
+        return
+    for finding in exclusive_findings(
+        store,
+        area,
+        rounds=depth.rounds,
+        writers=depth.writers,
+        seconds=depth.seconds,
+        tell=lambda done: tell(f"racing: {done} of {depth.rounds}"),
+    ):
+        report.add(finding)
+
+
+def _clock(probe: FileProbe) -> Finding:
     made = probe.modification_time()
     if made is None:
         return clock_finding(None, "the storage tells no times")
@@ -207,14 +224,18 @@ def _clock(probe: FileProbe, skew: float | None) -> Finding:
     return clock_finding(off, "the time of a file that was just written")
 
 
-def _clean(report: Report, area: ProbeArea) -> None:
+def _clean(report: Report, area: ProbeArea, *, wrote: bool) -> None:
     try:
-        report.left_behind = area.clear()
+        left = area.clear()
     except _ERRORS as error:
-        report.left_behind = [area.folder]
-        report.add(Finding("delete", Status.FAILED, str(error), remedy_for(error)))
+        if wrote:
+            report.left_behind = [area.folder]
+            report.add(Finding.failed("delete", error))
         return
-    if report.left_behind:
+    if not wrote:
+        return
+    report.left_behind = left
+    if left:
         report.add(
             Finding(
                 "delete",

@@ -92,7 +92,7 @@ def _print(report: Report, scrubber: Scrubber) -> None:
     table(
         ("Check", "Status", "What was seen"),
         [
-            (each.check, (each.status.value, _STYLES[each.status.value]), clean(each.summary))
+            (_checks(each), (each.status.value, _STYLES[each.status.value]), clean(each.summary))
             for each in report.findings
         ],
     )
@@ -101,6 +101,10 @@ def _print(report: Report, scrubber: Scrubber) -> None:
     heading(_verdict(report))
     for path in report.left_behind:
         line(f"  left behind: {clean(path)}")
+
+
+def _checks(finding: Finding) -> str:
+    return ", ".join((finding.check, *finding.measured.get("also", ())))
 
 
 def _choices(report: Report) -> list[tuple[str, str]]:
