@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 pytest_plugins = [
+    "support.promises",
     "support.servers.minio",
     "support.servers.azurite",
     "support.servers.fake_gcs",

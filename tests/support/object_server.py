@@ -15,6 +15,7 @@ import http.client
 import json
 import threading
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -212,6 +213,10 @@ class TinyClient(ObjectClient):
 
 class TinyLogStore(ObjectLogStore):
     """`tiny://bucket/key` on the endpoint that the conf names at `tiny.endpoint`."""
+
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        super().__init__(conf)
+        self._policy = replace(self._policy, grace=0.5)
 
     def _locate(self, path: str) -> tuple[ObjectClient, str]:
         bucket, _, key = path.removeprefix("tiny://").partition("/")

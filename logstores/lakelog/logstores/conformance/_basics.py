@@ -109,7 +109,7 @@ class BasicChecks(Checks):
             store.write(path, ["late"])
 
     def test_a_large_file_is_kept_whole(self, store: LogStore, root: str) -> None:
-        """Fifty megabytes are written and read back unchanged."""
+        """A large file, fifty megabytes if not set lower, is read back unchanged."""
         path = fresh_folder(store, root) + "/0.json"
         size = 1 << 20
         lines = [chr(97 + n % 26) * (size - 1) for n in range(self.large_megabytes)]

@@ -75,6 +75,7 @@ class SharingChecks(Checks):
         if self.shared_with_processes(store, folder):
             for name in ("0.json", "1.json", "2.json"):
                 expect_equal(read_or_none(store, f"{folder}/{name}"), [name], "the file of a fork")
+        self.undeclared = ""  # that it works after a fork is promised by every store
 
     def test_another_process_sees_every_write_before_it(self, store: LogStore, root: str) -> None:
         """Right after a write, a process that looked before it lists and reads the file."""

@@ -1,0 +1,216 @@
+"""Which store kept which promise on which server: a page that the test run itself writes.
+
+    pytest tests/conformance --promises-table docs/backends/promises.md
+
+A pytest plugin. It watches every test whose function is one of the conformance kit's, whatever the
+class that inherits it, and writes the page when the run ends.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import ModuleType
+
+__all__ = ["Column", "Promises", "render"]
+
+KIT: Final = "lakelog.logstores.conformance."
+PROPERTY: Final = "lakelog_promise"
+KEPT, UNDECLARED, BROKEN, NOT_RUN = "✓", "not declared", "**broken**", "–"
+UNNAMED: Final = "a server that tests/support/promises.py does not name"
+SIZES: Final = {
+    "large_megabytes": "largest file, megabytes",
+    "many_files": "longest listing, files",
+    "race_rounds": "races of threads, and of processes",
+    "model_examples": "random histories",
+}
+"""Attributes of the test classes, which make them cheaper or harder."""
+_WORST_FIRST: Final = (BROKEN, KEPT, UNDECLARED)
+_SCOPES: Final = {"PROCESS": "one process", "HOST": "one host", "CLUSTER": "all hosts"}
+
+_HEAD = """\
+# What was tested on what
+
+Written by the test run itself; nothing here is typed by hand:
+
+```
+pytest tests/conformance --promises-table docs/backends/promises.md
+```
+
+Each row is a check of the [conformance kit](../conformance.md), each column a store. ✓ means that
+no failure was seen in that run on that server; it proves nothing of another version or vendor.
+*Not declared* means that the store does not claim the promise (see its
+[capabilities](../logstores.md#capabilities)), so that the check had nothing to hold it to. – means
+that the check does not apply: the faults of a transport are injected where the transport is HTTP.
+"""
+
+
+@dataclass(slots=True)
+class Column:
+    """What is known of one store."""
+
+    scope: str = ""
+    classes: set[str] = field(default_factory=set)
+    cells: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, check: str, outcome: str) -> None:
+        """Note an outcome; of two test classes of one store the worse counts."""
+        found = {outcome, self.cells.get(check, outcome)}
+        self.cells[check] = next(each for each in _WORST_FIRST if each in found)
+
+
+class Promises:
+    """The plugin's state: columns by store, rows by the kit's own order."""
+
+    def __init__(self, page: Path) -> None:
+        """Write the page to `page` in the end."""
+        self.page = page
+        self.columns: dict[str, Column] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in what a test, here or in a worker, says."""
+        told = [value for name, value in report.user_properties if name == PROPERTY]
+        if not told or not (report.when == "call" or report.failed):
+            return
+        about: Any = told[0]
+        column = self.columns.setdefault(about["store"], Column())
+        column.scope = about["scope"] or column.scope
+        column.classes.add(about["class"])
+        for name, size in about["sizes"].items():
+            column.sizes[name] = max(size, column.sizes.get(name, 0))
+        outcome = BROKEN if report.failed else UNDECLARED if about["undeclared"] else KEPT
+        if not report.skipped:
+            column.add(about["check"], outcome)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the page."""
+        self.page.write_text(render(self.columns), encoding="utf-8")
+
+
+def render(columns: dict[str, Column]) -> str:
+    """The page."""
+    from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
+
+    stores = sorted(columns)
+    parts = [_HEAD, _table("", _facts(columns), stores)]
+    for title, suite in (
+        ("The contract", LogStoreConformance),
+        ("When the transport fails", HttpFaultConformance),
+    ):
+        rows = {
+            f"{_promise(suite, name)} `{name.removeprefix('test_')}`": [
+                columns[store].cells.get(name, NOT_RUN) for store in stores
+            ]
+            for name in dir(suite)
+            if name.startswith("test_")
+        }
+        parts.append(f"## {title}\n\n{_table('promise', rows, stores)}")
+    return "\n".join(parts)
+
+
+def _facts(columns: dict[str, Column]) -> dict[str, list[str]]:
+    ordered = [columns[store] for store in sorted(columns)]
+    servers = tested_on()
+    return {
+        "tested on": [servers.get(store, UNNAMED) for store in sorted(columns)],
+        "one winner among the writers of": [
+            _SCOPES.get(each.scope, each.scope) for each in ordered
+        ],
+        **{
+            title: [str(each.sizes.get(name, NOT_RUN)) for each in ordered]
+            for name, title in SIZES.items()
+        },
+        "test classes": ["<br>".join(f"`{c}`" for c in sorted(each.classes)) for each in ordered],
+    }
+
+
+def _table(corner: str, rows: dict[str, list[str]], stores: list[str]) -> str:
+    lines = [f"| {corner} | {' | '.join(f'`{store}`' for store in stores)} |"]
+    lines.append("|---|" + ":-:|" * len(stores))
+    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _promise(suite: type, name: str) -> str:
+    text = (getattr(suite, name).__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _served(module: ModuleType, name: str) -> str:
+    """A server's name and version, or where the environment says that it is."""
+    url = os.environ.get(getattr(module, "ENDPOINT_VARIABLE", ""), "")
+    if url:
+        return f"{urlsplit(url).hostname or url}"
+    version: str = module.VERSION
+    return f"{name} {version.removeprefix('v0.0.0-')}"
+
+
+def tested_on() -> dict[str, str]:
+    """Store -> the server behind it in these tests."""
+    # pytest rewrites the servers' modules when it loads them as plugins: not before.
+    from support.servers import azurite, dynamodb, fake_gcs, hdfs, minio
+
+    s3, azure = _served(minio, "MinIO"), _served(azurite, "Azurite")
+    return {
+        "AzureConditionalLogStore": azure,
+        "AzureLeaseLogStore": azure,
+        "GCSLogStore": _served(fake_gcs, "fake-gcs-server"),
+        "HDFSLogStore": _served(hdfs, "Apache Hadoop"),
+        "LocalLogStore": f"a local disk on {platform.system()}",
+        "MemoryLogStore": "this process",
+        "S3ConditionalLogStore": s3,
+        "S3DynamoDBLogStore": f"{s3}, {_served(dynamodb, 'DynamoDB Local')}",
+        "S3SingleDriverLogStore": s3,
+    }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--promises-table`."""
+    parser.addoption("--promises-table", metavar="PATH", type=Path, help="write the page here")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch, in the process that hears all reports."""
+    page: Path | None = config.getoption("--promises-table")
+    if page is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Promises(page), "lakelog-promises")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the report of a check say which store it was about."""
+    report = yield
+    function: Any = getattr(item, "function", None)
+    if getattr(function, "__module__", "").startswith(KIT) and (
+        report.when == "call" or report.failed
+    ):
+        report.user_properties.append((PROPERTY, _about(item, function.__name__)))
+    return report
+
+
+def _about(item: Any, check: str) -> dict[str, Any]:
+    """What the page tells of a test; it may have to travel from a worker, as JSON."""
+    given = item.funcargs
+    store = given.get("store")
+    if store is None and "behind" in given:
+        store = given["behind"](given["endpoint"])
+    return {
+        "store": type(store).__name__ if store is not None else item.cls.__name__,
+        "scope": store.capabilities.exclusive_create.name if store is not None else "",
+        "class": item.cls.__name__,
+        "check": check,
+        "undeclared": getattr(item.instance, "undeclared", ""),
+        "sizes": {name: getattr(item.cls, name) for name in SIZES if hasattr(item.cls, name)},
+    }
