@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import sys
 import time
@@ -17,7 +16,7 @@ import pytest
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import TableNotFoundError
-from lakelog.logstores import MissingExtraError, S3ConditionalLogStore, _s3_errors, _s3_sdk
+from lakelog.logstores import MissingExtraError, S3ConditionalLogStore, _s3_errors
 from support.fault_proxy import FaultProxy
 from support.servers._service import free_port
 from support.servers.minio import run_minio
@@ -127,24 +126,12 @@ def test_no_credentials_anywhere(
     store_with: Callable[..., S3ConditionalLogStore],
     told: Callable[..., str],
     log: str,
-    no_aws: None,
+    no_aws: pytest.MonkeyPatch,
 ) -> None:
     store = store_with({"access.key": None, "secret.key": None})
     message = told(PermissionError, operations(store, log)[doing], store)
     for way in ("fs.s3a.access.key", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "a role"):
         assert way in message
-
-
-@pytest.fixture
-def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """A machine that nobody has set up for AWS."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    # A client keeps what it found in the environment.
-    monkeypatch.setattr(_s3_sdk, "_shelf", _s3_sdk._Shelf())
 
 
 @pytest.mark.parametrize("doing", OPERATIONS)
@@ -153,10 +140,9 @@ def test_a_profile_that_does_not_exist(
     store_with: Callable[..., S3ConditionalLogStore],
     told: Callable[..., str],
     log: str,
-    no_aws: None,
-    monkeypatch: pytest.MonkeyPatch,
+    no_aws: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "of-another-machine")
+    no_aws.setenv("AWS_PROFILE", "of-another-machine")
     store = store_with({"access.key": None, "secret.key": None})
     assert "ProfileNotFound" in told(PermissionError, operations(store, log)[doing], store)
 
@@ -394,10 +380,9 @@ def test_boto3_is_not_installed(
     store_with: Callable[..., S3ConditionalLogStore],
     told: Callable[..., str],
     log: str,
-    no_aws: None,
-    monkeypatch: pytest.MonkeyPatch,
+    no_aws: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
+    no_aws.setitem(sys.modules, "boto3", None)
     store = store_with({})
     message = told(MissingExtraError, operations(store, log)["read"], store)
     assert message == "S3 needs an extra: pip install 'lakelog[s3]'"

@@ -57,6 +57,7 @@ _REFUSED_KEY: Final = {
 # Refused before anything was done. Others of the kind (MinIO's SlowDownWrite) may have begun.
 _NOTHING_DONE: Final = {"SlowDown", "TooManyRequests"}
 _TEMPORARY: Final = {"RequestTimeout", "RequestTimeoutException"}
+_ASSUMING: Final = {"AssumeRole", "AssumeRoleWithWebIdentity"}
 _now = time.time
 _CERTIFICATE: Final = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
@@ -133,6 +134,11 @@ def _of_reply(error: Any, doing: str, place: Place) -> Exception:
     said = f"{place}: {place.endpoint} answered {status} {code}".rstrip()
     if message:
         said += f" ({message.rstrip('.')})"
+    if error.operation_name in _ASSUMING:
+        return PermissionError(
+            f"{place}: the role was not assumed: STS answered {status} {code} ({message}). Check "
+            "fs.s3a.assumed.role.arn, who may assume it, and the keys that ask for it."
+        )
     if status == 412:
         return KeyTakenError(said) if doing == "create" else OSError(said)
     if status == 501 or code == "NotImplemented":

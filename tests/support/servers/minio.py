@@ -25,7 +25,7 @@ from support.servers._service import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["S3Endpoint", "install", "minio", "run_minio", "s3_bucket"]
+__all__ = ["S3Endpoint", "install", "minio", "no_aws", "run_minio", "s3_bucket"]
 
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_S3_ENDPOINT"
@@ -52,12 +52,12 @@ class S3Endpoint:
             "spark.hadoop.fs.s3a.path.style.access": "true",
         }
 
-    def client(self) -> Any:
+    def client(self, service: str = "s3") -> Any:
         """A boto3 client of its own, for what tests do around the store."""
         import boto3
 
         return boto3.session.Session().client(
-            "s3",
+            service,
             endpoint_url=self.url,
             region_name=self.region,
             aws_access_key_id=self.access_key,
@@ -135,3 +135,18 @@ def s3_bucket(minio: S3Endpoint) -> Iterator[str]:
             client.delete_objects(Bucket=name, Delete={"Objects": keys})
     client.delete_bucket(Bucket=name)
     client.close()
+
+
+@pytest.fixture
+def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """A machine that nobody has set up for AWS, and what can set it up for the test."""
+    from lakelog.logstores import _s3_sdk
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    # A client keeps what it found in the environment.
+    monkeypatch.setattr(_s3_sdk, "_shelf", _s3_sdk._Shelf())
+    return monkeypatch
