@@ -72,6 +72,9 @@ class FaultyLogStore(LogStore):
             raise OSError(f"injected: {path} can't be read")
         return self.inner.read(path)
 
+    def read_bytes(self, path: str) -> bytes:
+        return "".join(f"{line}\n" for line in self.read(path)).encode()
+
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         self.calls.append(("write", path))
         if overwrite:

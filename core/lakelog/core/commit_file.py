@@ -74,8 +74,8 @@ class Commit:
         if rows and "pandas" not in sys.modules:
             # Converting Python objects makes Arrow import pandas, which takes longer than
             # opening most tables; its JSON reader does not.
-            lines = [orjson.dumps({kind: row}).decode() for row in rows]
-            table = read_file_actions(kind, lines)
+            lines = b"\n".join(orjson.dumps({kind: row}) for row in rows)
+            table = read_file_actions(kind, lines, len(rows))
             if table is not None:
                 return table
         try:
@@ -98,23 +98,28 @@ def read_commit(store: LogStore, table: str, version: int, path: str | None = No
         CorruptCommitError: the file is torn, empty, or no JSON.
     """
     path = path or commit_path(table, version)
-    try:
-        lines = list(store.read(path))
-    except UnicodeDecodeError as exc:
-        raise _corrupt(path, version, f"it is not UTF-8 ({exc.reason})") from exc
-    return parse_commit(lines, version, path)
+    return parse_commit(store.read_bytes(path), version, path)
 
 
-def parse_commit(lines: Sequence[str], version: int, path: str) -> Commit:
-    """Parse the lines of a commit.
+def parse_commit(data: bytes, version: int, path: str) -> Commit:
+    """Parse the bytes of a commit file.
 
     Raises:
         CorruptCommitError: a line is no action, or there is none at all.
     """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        raise _corrupt(path, version, f"it is not UTF-8 ({exc.reason})") from exc
     commit = Commit(version, path)
-    rest: Iterable[tuple[int, str]] = enumerate(lines, 1)
-    if len(lines) >= _MANY_LINES:
-        rest = _take_many(commit, lines)
+    rest: Iterable[tuple[int, str]]
+    count = data.count(b"\n")
+    head = _take_adds_at_the_end(commit, data, count) if count >= _MANY_LINES else None
+    if head is not None:
+        rest = enumerate(text[:head].split("\n"), 1)
+    else:
+        lines = text.split("\n")
+        rest = _take_many(commit, lines) if count >= _MANY_LINES else enumerate(lines, 1)
     empty = isinstance(commit.adds, list) and isinstance(commit.removes, list)
     for number, line in rest:
         if line and not line.isspace():
@@ -125,13 +130,33 @@ def parse_commit(lines: Sequence[str], version: int, path: str) -> Commit:
     return commit
 
 
+def _take_adds_at_the_end(commit: Commit, data: bytes, lines: int) -> int | None:
+    """Take all adds, where nothing follows them but the end; give where they begin.
+
+    Large commits are made so, and then no line need be cut out.
+    """
+    prefix = _ADD.encode()
+    start = 0 if data.startswith(prefix) else data.find(b"\n" + prefix) + 1
+    if not data.startswith(prefix, start) or not data.endswith(b"\n"):
+        return None
+    adds = data.count(b"\n" + prefix, max(start - 1, 0)) + (start == 0)
+    # A line that is no add has no prefix of its own, and then the numbers differ.
+    if adds != lines - data.count(b"\n", 0, start):
+        return None
+    rows = read_file_actions("add", memoryview(data)[start:], adds)
+    if rows is None:
+        return None
+    commit.adds = rows
+    return start
+
+
 def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
     """Take the file actions that Arrow can read; give back the other lines."""
     adds = [line for line in lines if line.startswith(_ADD)]
     removes = [line for line in lines if line.startswith(_REMOVE)]
     left: tuple[str, ...] = ()
     for kind, prefix, found in (("add", _ADD, adds), ("remove", _REMOVE, removes)):
-        rows = read_file_actions(kind, found) if found else None
+        rows = read_file_actions(kind, _joined(found), len(found)) if found else None
         if rows is None:
             left += (prefix,)
         elif kind == "add":
@@ -140,6 +165,10 @@ def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
             commit.removes = rows
     taken = tuple({_ADD, _REMOVE} - set(left))
     return [numbered for numbered in enumerate(lines, 1) if not numbered[1].startswith(taken)]
+
+
+def _joined(lines: Sequence[str]) -> bytes:
+    return "\n".join(lines).encode()
 
 
 def _take_line(commit: Commit, number: int, line: str) -> None:

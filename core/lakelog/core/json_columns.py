@@ -24,6 +24,7 @@ __all__ = ["map_from_struct", "read_file_actions"]
 
 # A line must fit into a block; one that does not is parsed by itself.
 _BLOCK_BYTES = 4 << 20
+_LARGE_BYTES = 32 << 20
 
 _FIELDS: Mapping[str, dict[str, pa.DataType]] = {
     "add": {
@@ -52,53 +53,76 @@ _FIELDS: Mapping[str, dict[str, pa.DataType]] = {
 _MAPS = ("partitionValues", "tags")
 
 
-def read_file_actions(kind: str, lines: Sequence[str]) -> pa.Table | None:
+def read_file_actions(kind: str, data: bytes | memoryview, count: int) -> pa.Table | None:
     """Read lines that each hold one action of a kind.
 
     Args:
         kind: `add` or `remove`.
-        lines: JSON texts; all start with the action's key.
+        data: JSON texts, UTF-8; every line starts with the action's key.
+        count: how many lines.
 
     Returns:
         Rows of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`, in order; `None` if anything at all is
         unusual, so that the caller parses line by line.
     """
-    schema = _schema(kind, lines[0])
-    text = "\n".join(lines)
-    # Two actions on one line, or one torn over two, would parse without complaint.
-    if schema is None or not (text.endswith("}}") and text.count("}}\n") == len(lines) - 1):
-        return None
+    narrow, wide = _schemas(kind, data)
+    for schema in (narrow, wide):
+        parsed = None if schema is None else _parsed(data, schema)
+        if parsed is not None:
+            return _checked(kind, parsed, count)
+    return None
+
+
+def _parsed(data: bytes | memoryview, schema: pa.Schema) -> pa.StructArray | None:
+    """The one column; `None` where a value or a field does not fit."""
     import pyarrow.json as pj
 
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    block = pj.ReadOptions(block_size=_BLOCK_BYTES)
+    # Commits are read by threads of their own; only a large one is worth Arrow's, too.
+    block = pj.ReadOptions(block_size=_BLOCK_BYTES, use_threads=len(data) > _LARGE_BYTES)
     try:
-        source = pa.BufferReader(text.encode())
-        parsed = pj.read_json(source, read_options=block, parse_options=options)
-    except (pa.ArrowException, UnicodeEncodeError):
+        return pj.read_json(
+            pa.BufferReader(pa.py_buffer(data)), read_options=block, parse_options=options
+        ).column(0)
+    except pa.ArrowException:
         return None
-    if any(map(_has_ragged_tags, parsed.column(0).chunks)):
+
+
+def _checked(kind: str, parsed: pa.ChunkedArray, count: int) -> pa.Table | None:
+    if any(map(_has_ragged_tags, parsed.chunks)):
         return None
     target = FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA
-    batches = [_batch(chunk, target) for chunk in parsed.column(0).chunks]
+    batches = [_batch(chunk, target) for chunk in parsed.chunks]
     rows = pa.Table.from_batches(batches, schema=target)
-    if rows.num_rows != len(lines) or rows["path"].null_count:
+    # Two actions on one line would parse without complaint.
+    if rows.num_rows != count or rows["path"].null_count:
         return None
     return None if kind == "add" and rows["size"].null_count else rows
 
 
-def _schema(kind: str, line: str) -> pa.Schema | None:
-    """The columns to expect: those of the protocol, with the maps' keys as the first line has."""
+def _schemas(kind: str, data: bytes | memoryview) -> tuple[pa.Schema | None, pa.Schema | None]:
+    """The columns to expect, with the maps' keys as the first line has them.
+
+    First those that the first line has: mostly the others have the same, and each column more
+    costs time. Then all of the protocol's.
+    """
+    head = bytes(data[:_BLOCK_BYTES])
     try:
-        first = orjson.loads(line)[kind]
+        first = orjson.loads(head.partition(b"\n")[0])[kind]
         maps = {
             name: pa.struct([(key, pa.string()) for key in first[name]])
             for name in _MAPS
             if first.get(name) is not None
         }
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return None
-    return pa.schema([(kind, pa.struct({**_FIELDS[kind], **maps}.items()))])
+        return None, None
+    known = _FIELDS[kind]
+    here = {name: known[name] for name in known if name in first}
+    return _of(kind, {**here, **maps}), _of(kind, {**known, **maps})
+
+
+def _of(kind: str, fields: Mapping[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([(kind, pa.struct(fields.items()))])
 
 
 def _has_ragged_tags(actions: pa.StructArray) -> bool:
@@ -115,7 +139,9 @@ def _batch(actions: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         index = actions.type.get_field_index(JSON_NAMES[field.name])
         if index < 0:
-            columns.append(pa.nulls(len(actions), field.type))
+            absent = pa.nulls(len(actions), field.type)
+            # Absent means `true` (PROTOCOL.md, "Add File and Remove File").
+            columns.append(absent.fill_null(True) if field.name == "data_change" else absent)
         elif field.type == STRING_MAP:
             columns.append(map_from_struct(actions.field(index)))
         elif field.name == "data_change":

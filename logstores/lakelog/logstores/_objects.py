@@ -93,6 +93,10 @@ class ObjectLogStore(LogStore):
         # BytesIO breaks lines at \n alone, as the contract wants.
         return decode_lines(io.BytesIO(self._again(path, lambda: client.get(key))))
 
+    def read_bytes(self, path: str) -> bytes:
+        client, key = self._locate(path)
+        return self._again(path, lambda: client.get(key))
+
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         body = b"".join(encode_lines(lines))
         client, key = self._locate(path)

@@ -46,6 +46,10 @@ class LocalLogStore(LogStore):
     def read(self, path: str) -> Iterator[str]:  # noqa: D102  # the contract says it
         return _read(local_path(path))
 
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        with open(local_path(path), "rb", buffering=0) as file:
+            return file.readall()
+
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:  # noqa: D102
         target = local_path(path)
         folder_path, _, name = target.rpartition("/")

@@ -38,6 +38,10 @@ class MemoryLogStore(LogStore):
         where, key = _locate(path)
         return _read(where, key)
 
+    def read_bytes(self, path: str) -> bytes:  # noqa: D102
+        where, key = _locate(path)
+        return where.data(key)
+
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:  # noqa: D102
         where, key = _locate(path)
         where.put(key, b"".join(encode_lines(lines)), overwrite=overwrite)

@@ -15,8 +15,12 @@ from lakelog.logstores import LocalLogStore
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 
 
+def joined(lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def parse(*actions):
-    return parse_commit([json.dumps(each) for each in actions], 7, "/t/7.json")
+    return parse_commit(joined(json.dumps(each) for each in actions), 7, "/t/7.json")
 
 
 def test_every_kind_of_action_finds_its_place():
@@ -50,7 +54,7 @@ def test_unknown_fields_and_null_actions_are_ignored():
 
 
 def test_blank_lines_are_ignored():
-    assert parse_commit(["", json.dumps(PROTOCOL), "  "], 0, "p").protocol is not None
+    assert parse_commit(joined(["", json.dumps(PROTOCOL), "  "]), 0, "p").protocol is not None
 
 
 def test_a_commit_of_unknown_actions_only_is_a_commit():
@@ -170,7 +174,7 @@ def rows(table):
 def test_both_ways_of_parsing_give_the_same(some_adds, some_removes):
     lines = [compact({"add": each}) for each in some_adds]
     lines += [compact({"remove": each}) for each in some_removes]
-    slow = parse_commit(lines, 1, "p")
+    slow = parse_commit(joined(lines), 1, "p")
     fast = commit_file.Commit(1, "p")
     rest = commit_file._take_many(fast, lines)
     for number, line in rest:
@@ -181,7 +185,7 @@ def test_both_ways_of_parsing_give_the_same(some_adds, some_removes):
 
 @given(st.lists(adds.filter(lambda a: "tags" not in a), min_size=1, max_size=5))
 def test_usual_adds_take_the_fast_way(some):
-    rows = read_file_actions("add", [compact({"add": each}) for each in some])
+    rows = read_file_actions("add", joined(compact({"add": each}) for each in some), len(some))
     assert rows is not None
     assert rows.schema.equals(FILE_SCHEMA)
     rows.validate(full=True)
@@ -189,7 +193,7 @@ def test_usual_adds_take_the_fast_way(some):
 
 def test_usual_removes_take_the_fast_way():
     lines = [compact(remove(f"f{i}", partitionValues={"p": "x"})) for i in range(3)]
-    rows = read_file_actions("remove", lines)
+    rows = read_file_actions("remove", joined(lines), len(lines))
     assert rows is not None
     assert rows.schema.equals(TOMBSTONE_SCHEMA)
 
@@ -210,7 +214,7 @@ def test_usual_removes_take_the_fast_way():
     ],
 )
 def test_anything_unusual_is_left_to_the_careful_way(lines):
-    assert read_file_actions("add", lines) is None
+    assert read_file_actions("add", joined(lines), len(lines)) is None
 
 
 @pytest.fixture
@@ -222,12 +226,34 @@ def test_a_torn_line_of_a_large_commit_is_named(few_lines_are_many):
     lines = [compact(add(f"f{i}")) for i in range(9)]
     lines[4] = lines[4][:20]
     with pytest.raises(CorruptCommitError, match="line 5 is no JSON"):
-        parse_commit(lines, 1, "p")
+        parse_commit(joined(lines), 1, "p")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("small", [[], [PROTOCOL], [PROTOCOL, metadata()]])
+def test_adds_at_the_end_are_taken_whole_however_the_file_ends(few_lines_are_many, small, end):
+    lines = [compact(a) for a in [*small, *(add(f"f{i}") for i in range(4))]]
+    commit = parse_commit(("\n".join(lines) + end).encode(), 1, "p")
+    assert commit.added()["path"].to_pylist() == [f"f{i}" for i in range(4)]
+    assert (commit.protocol is not None) == bool(small)
+    assert (commit.metadata is not None) == (len(small) == 2)
+
+
+def test_fields_that_only_later_adds_have_are_kept(few_lines_are_many):
+    lines = [compact(add("a")), compact(add("b", baseRowId=7)), compact(add("c"))]
+    commit = parse_commit(joined(lines), 1, "p")
+    assert commit.added()["base_row_id"].to_pylist() == [None, 7, None]
+
+
+def test_an_add_that_shares_its_line_is_not_lost(few_lines_are_many):
+    both = compact(add("a")) + compact(add("b"))
+    with pytest.raises(CorruptCommitError, match="line 2 is no JSON"):
+        parse_commit(joined([compact(add("x")), both, compact(add("y"))]), 1, "p")
 
 
 def test_a_large_commit_keeps_its_small_actions(few_lines_are_many):
     lines = [compact(a) for a in (PROTOCOL, add("a"), add("b"), remove("c"), metadata())]
-    commit = parse_commit(lines, 1, "p")
+    commit = parse_commit(joined(lines), 1, "p")
     assert commit.protocol is not None
     assert commit.metadata is not None
     assert commit.added()["path"].to_pylist() == ["a", "b"]
@@ -236,8 +262,8 @@ def test_a_large_commit_keeps_its_small_actions(few_lines_are_many):
 
 def test_tags_that_only_some_files_have_are_not_given_to_the_others_as_nulls():
     lines = [json.dumps(add("a", tags={"x": "1", "y": "2"})), json.dumps(add("b", tags={"x": "1"}))]
-    assert read_file_actions("add", lines) is None
-    commit = parse_commit(lines * commit_file._MANY_LINES, 7, "/t/7.json")
+    assert read_file_actions("add", joined(lines), len(lines)) is None
+    commit = parse_commit(joined(lines * commit_file._MANY_LINES), 7, "/t/7.json")
     assert commit.added()["tags"][1].as_py() == [("x", "1")]
 
 
@@ -245,4 +271,4 @@ def test_tags_that_only_some_files_have_are_not_given_to_the_others_as_nulls():
 def test_a_protocol_whose_versions_are_no_numbers_is_malformed(version):
     line = f'{{"protocol":{{"minReaderVersion":{version},"minWriterVersion":2}}}}'
     with pytest.raises(CorruptCommitError, match="malformed protocol action"):
-        parse_commit([line], 7, "/t/7.json")
+        parse_commit(joined([line]), 7, "/t/7.json")

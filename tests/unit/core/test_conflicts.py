@@ -88,10 +88,14 @@ def pending(read: ReadSet | None = None, **changes: Any) -> PendingCommit:
     return replace(base, **changes)
 
 
+def joined(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def won(*actions: Action, blind: bool | None = False, version: int = 5) -> WinningCommit:
     info = CommitInfo(timestamp=0, operation="WRITE", is_blind_append=blind, txn_id="theirs")
     lines = [action.to_json() for action in (info, *actions)]
-    return WinningCommit(parse_commit(lines, version, f"/t/_delta_log/{version}.json"))
+    return WinningCommit(parse_commit(joined(lines), version, f"/t/_delta_log/{version}.json"))
 
 
 def here(path: str = "new", *, data_change: bool = True) -> AddFile:
@@ -344,14 +348,14 @@ def test_the_message_says_who_won_when_where_and_what_to_do() -> None:
 
 def test_a_commit_without_provenance_is_taken_for_one_that_read() -> None:
     lines = [here().to_json()]
-    winner = WinningCommit(parse_commit(lines, 5, "/t/5.json"))
+    winner = WinningCommit(parse_commit(joined(lines), 5, "/t/5.json"))
     assert outcome(pending(reads(None), isolation=WS), winner) == APPEND
     assert winner.operation == "an unnamed operation"
 
 
 def test_a_large_winner_is_searched_as_columns() -> None:
     lines = [RemoveFile(path=f"gone-{n}", deletion_timestamp=1).to_json() for n in range(1500)]
-    winner = WinningCommit(parse_commit(lines, 5, "/t/5.json"))
+    winner = WinningCommit(parse_commit(joined(lines), 5, "/t/5.json"))
     assert isinstance(winner.commit.removes, pa.Table)
     current = pending(reads(files=[here("gone-1400")]))
     with pytest.raises(ConcurrentDeleteReadException, match="gone-1400"):

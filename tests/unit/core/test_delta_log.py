@@ -48,6 +48,10 @@ class Counting(LocalLogStore):
         self.reads.append(path.rsplit("/", 1)[-1])
         return super().read(path)
 
+    def read_bytes(self, path):
+        self.reads.append(path.rsplit("/", 1)[-1])
+        return super().read_bytes(path)
+
     def list_from(self, path):
         self.lists.append(path.rsplit("/", 1)[-1])
         return super().list_from(path)
@@ -271,7 +275,7 @@ def test_a_commit_of_our_own_need_not_be_read_back(log):
     _ = delta_log.snapshot
     store.reads.clear()
     for version in (3, 1):
-        delta_log.after_commit(parse_commit(['{"add":{"path":"b","size":1}}'], version, "x"))
+        delta_log.after_commit(parse_commit(b'{"add":{"path":"b","size":1}}', version, "x"))
     assert paths(delta_log.snapshot) == ["a", "b"]
     assert store.reads == []
 
