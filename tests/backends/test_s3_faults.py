@@ -1,4 +1,4 @@
-"""Lost, late, torn and foreign replies between the store and S3, and how many requests it makes.
+"""Lost, late, torn and foreign replies between the store and S3.
 
 Each harm is done twice: where nobody else wrote, the write has to succeed; and where another
 writer has stored the very same bytes before, it has to be refused.
@@ -248,47 +248,6 @@ def test_an_upload_that_fails_is_aborted_and_the_old_object_stays(
     assert any(line.startswith("DELETE ") for line in proxy.requests)
     bucket, _, key = path.removeprefix("s3a://").partition("/")
     assert "Uploads" not in minio.client().list_multipart_uploads(Bucket=bucket, Prefix=key)
-
-
-def methods(proxy: FaultProxy) -> list[str]:
-    return [line.partition(" ")[0] for line in proxy.requests]
-
-
-def test_each_operation_makes_as_few_requests_as_it_can(
-    proxy: FaultProxy, behind: Callable[..., S3ConditionalLogStore], log: str
-) -> None:
-    store = behind()
-    store.write(commit(log), LINES)
-    assert methods(proxy) == ["PUT"], "no look at the bucket or its region comes before it"
-    store.read(commit(log))
-    assert methods(proxy) == ["PUT", "GET"]
-    assert len(list(store.list_from(commit(log)))) == 1
-    assert methods(proxy) == ["PUT", "GET", "GET"]
-    store.write(commit(log), LINES, overwrite=True)
-    assert methods(proxy) == ["PUT", "GET", "GET", "PUT"]
-    with pytest.raises(FileExistsError):
-        store.write(commit(log), LINES)
-    assert methods(proxy)[4:] == ["PUT", "HEAD"]
-
-
-def test_a_listing_of_many_is_one_request_for_each_page_and_starts_late(
-    proxy: FaultProxy,
-    behind: Callable[..., S3ConditionalLogStore],
-    minio: S3Endpoint,
-    log: str,
-) -> None:
-    bucket, _, prefix = log.removeprefix("s3a://").partition("/")
-    client = minio.client()
-    for version in range(1001):
-        client.put_object(Bucket=bucket, Key=f"{prefix}/{version:020d}.json", Body=b"")
-    store = behind()
-    assert len(list(store.list_from(f"{log}/"))) == 1001
-    assert methods(proxy) == ["GET", "GET"]
-    assert [status.name[:20] for status in store.list_from(commit(log, 999))] == [
-        f"{version:020d}" for version in (999, 1000)
-    ]
-    assert len(proxy.requests) == 3
-    assert "start-after=" in proxy.requests[2]
 
 
 FORKING = """

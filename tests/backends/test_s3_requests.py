@@ -1,0 +1,100 @@
+"""How many requests each operation on S3 makes: they are what is waited for, and paid for."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.operations import Operation
+from lakelog.logstores import S3ConditionalLogStore
+from support.fault_proxy import FaultProxy
+from support.tables import add_file, new_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.servers.minio import S3Endpoint
+
+LINES = ['{"commitInfo":{}}', "grüße"]
+
+
+@pytest.fixture
+def proxy(minio: S3Endpoint) -> Iterator[FaultProxy]:
+    with FaultProxy(minio.url) as between:
+        yield between
+
+
+@pytest.fixture
+def conf(minio: S3Endpoint, proxy: FaultProxy) -> dict[str, str]:
+    return {
+        **minio.conf,
+        "spark.hadoop.fs.s3a.endpoint": proxy.url,
+        "spark.lakelog.store.endpointProbe": "never",
+    }
+
+
+@pytest.fixture
+def table(s3_bucket: str) -> str:
+    return f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
+
+
+def commit(log: str, version: int = 0) -> str:
+    return f"{log}/{version:020d}.json"
+
+
+def methods(proxy: FaultProxy) -> list[str]:
+    return [line.partition(" ")[0] for line in proxy.requests]
+
+
+def test_each_operation_makes_as_few_requests_as_it_can(
+    proxy: FaultProxy, conf: dict[str, str], table: str
+) -> None:
+    store = S3ConditionalLogStore(conf)
+    path = commit(f"{table}/_delta_log")
+    store.write(path, LINES)
+    assert methods(proxy) == ["PUT"], "no look at the bucket or its region comes before it"
+    store.read(path)
+    assert methods(proxy) == ["PUT", "GET"]
+    assert len(list(store.list_from(path))) == 1
+    assert methods(proxy) == ["PUT", "GET", "GET"]
+    store.write(path, LINES, overwrite=True)
+    assert methods(proxy) == ["PUT", "GET", "GET", "PUT"]
+    with pytest.raises(FileExistsError):
+        store.write(path, LINES)
+    assert methods(proxy)[4:] == ["PUT", "HEAD"]
+
+
+def test_a_commit_is_one_put_and_one_probe_for_a_newer_version(
+    proxy: FaultProxy, conf: dict[str, str], table: str
+) -> None:
+    log = new_table(table, conf=conf)
+    log.start_transaction().commit([add_file("a")], Operation("WRITE"))
+    before = len(proxy.requests)
+    txn = log.start_transaction()
+    txn.commit([add_file("b")], Operation("WRITE"))
+    made = [line.split(" ")[:2] for line in proxy.requests[before:]]
+    name = commit("_delta_log", 2)
+    assert [method for method, _ in made] == ["GET", "PUT"]
+    assert all(target.endswith(name) for _, target in made)
+    assert DeltaLog.for_table(table, conf).update().version == 2
+
+
+def test_a_listing_of_many_is_one_request_for_each_page_and_starts_late(
+    proxy: FaultProxy, conf: dict[str, str], minio: S3Endpoint, table: str
+) -> None:
+    log = f"{table}/_delta_log"
+    bucket, _, prefix = log.removeprefix("s3a://").partition("/")
+    client = minio.client()
+    for version in range(1001):
+        client.put_object(Bucket=bucket, Key=f"{prefix}/{version:020d}.json", Body=b"")
+    store = S3ConditionalLogStore(conf)
+    assert len(list(store.list_from(f"{log}/"))) == 1001
+    assert methods(proxy) == ["GET", "GET"]
+    assert [status.name[:20] for status in store.list_from(commit(log, 999))] == [
+        f"{version:020d}" for version in (999, 1000)
+    ]
+    assert len(proxy.requests) == 3
+    assert "start-after=" in proxy.requests[2]
