@@ -28,13 +28,16 @@ class ConnectionEnd(Exception):  # noqa: N818  # the end of an exchange, not an 
     """The connection is over."""
 
 
-def head_of(sock: socket.socket) -> tuple[bytes, bytes]:
+def head_of(sock: socket.socket, data: bytes = b"") -> tuple[bytes, bytes]:
     """The head of the next message, with its empty line, and what came after it already.
+
+    Args:
+        sock: where it comes from.
+        data: what came of it with the message before.
 
     Raises:
         ConnectionEnd: the peer left, or what it says is no HTTP.
     """
-    data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _HEAD_LIMIT:
             raise ConnectionEnd
@@ -66,8 +69,9 @@ def ask(upstream: tuple[str, int], head: bytes, body: bytes) -> bytes:
     with socket.create_connection(upstream, timeout=PATIENCE) as server:
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server.sendall(_HOP.sub(b"", head) + body)
+        rest = b""
         while True:
-            top, rest = head_of(server)
+            top, rest = head_of(server, rest)
             status = int(top.split(b" ", 2)[1])
             if status >= 200:  # before it there may be 100 and other news of progress
                 break
