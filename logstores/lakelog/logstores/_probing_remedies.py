@@ -74,6 +74,8 @@ def remedy_for(error: BaseException) -> str:
     """The first thing to do about an error whose message does not say it."""
     if isinstance(error, MissingExtraError):
         return f"pip install 'lakelog[{error.extra}]'"
+    if isinstance(error.__cause__, TryAgainError):
+        error = error.__cause__  # given up after all repetitions
     for kind, remedy in _BY_KIND:
         if isinstance(error, kind):
             return remedy

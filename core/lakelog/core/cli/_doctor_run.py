@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.cli._doctor_report import Report
+from lakelog.core.cli._misspelt import misspelt
 from lakelog.core.commit_lock import lock_for
 from lakelog.core.errors import DeltaError
 from lakelog.core.paths import log_path, normalize_table_uri
@@ -71,6 +72,8 @@ def examine(uri: str, conf: Mapping[str, str], depth: Depth, tell: Callable[[str
 def _examine(
     report: Report, conf: Mapping[str, str], depth: Depth, tell: Callable[[str], None]
 ) -> None:
+    for finding in misspelt(conf):
+        report.add(finding)
     tell("choosing the store")
     store = _store(report, conf)
     if store is None:
