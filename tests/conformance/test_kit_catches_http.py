@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.logstores.conformance import HttpFaultConformance, PromiseBrokenError
+from lakelog.logstores.conformance import (
+    HttpFaultConformance,
+    PromiseBrokenError,
+    run_fault_conformance,
+)
 from support.object_server import DIALECT, TinyLogStore, object_server
 
 if TYPE_CHECKING:
@@ -96,3 +100,12 @@ def test_an_operation_that_hangs_is_a_failure_and_no_hang() -> None:
 
     with object_server() as url, pytest.raises(PromiseBrokenError, match="still hangs"):
         Hasty().test_a_create_whose_reply_is_lost_is_known_as_ours(patient, url, "tiny://bucket/t")
+
+
+def test_the_runner_reports_the_fault_checks_without_pytest(endpoint: str) -> None:
+    only = ["a_request_delivered_twice_is_no_conflict", "slow_replies_are_waited_for"]
+    broken = maker(BROKEN["BelievesEveryRefusal"])
+    report = run_fault_conformance(broken, endpoint, "tiny://bucket/t", suite=Quick, only=only)
+    assert [result.name for result in report.failures] == only[:1]
+    assert "did not return: FileExistsError" in str(report)
+    assert report.store.endswith("BelievesEveryRefusal")
