@@ -112,3 +112,20 @@ def test_a_role_that_may_not_be_assumed(
     with pytest.raises(PermissionError, match=r"the role was not assumed: STS answered") as caught:
         S3ConditionalLogStore(conf).read(f"s3a://{s3_bucket}/t/x")
     assert "of-somebody-else" not in str(caught.value)
+
+
+def test_the_store_shows_whose_credentials_it_uses_and_none_of_them(
+    minio: S3Endpoint, no_aws: pytest.MonkeyPatch
+) -> None:
+    given = dict(S3ConditionalLogStore(minio.conf).settings())
+    assert given["s3 endpoint"] == minio.url
+    assert given["s3 region"] == "us-east-1"
+    assert given["s3 credentials"] == "from fs.s3a.access.key of the conf"
+    assert minio.secret_key not in str(given)
+    assert S3ConditionalLogStore(conf_of(minio)).settings()["s3 credentials"] == "none were found"
+    no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIAENV")
+    no_aws.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    found = S3ConditionalLogStore(conf_of(minio)).settings()
+    assert found["s3 credentials"] == "from the environment (AWS_ACCESS_KEY_ID)"
+    anybody = conf_of(minio, aws__credentials__provider=HADOOP + "AnonymousAWSCredentialsProvider")
+    assert S3ConditionalLogStore(anybody).settings()["s3 credentials"] == "requests are not signed"

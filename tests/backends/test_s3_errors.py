@@ -386,3 +386,4 @@ def test_boto3_is_not_installed(
     store = store_with({})
     message = told(MissingExtraError, operations(store, log)["read"], store)
     assert message == "S3 needs an extra: pip install 'lakelog[s3]'"
+    assert message in store.settings()["s3 client"]

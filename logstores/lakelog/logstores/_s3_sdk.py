@@ -17,9 +17,15 @@ from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 if TYPE_CHECKING:
     from lakelog.logstores._s3_conf import S3Settings
 
-__all__ = ["boto_session", "client_config", "new_sdk_client", "sdk_client"]
+__all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client"]
 
 _DEFAULT_REGION: Final = "us-east-1"
+_SOURCES: Final = {
+    "lakelog-conf": "fs.s3a.access.key of the conf",
+    "lakelog-assumed-role": "the role fs.s3a.assumed.role.arn",
+    "env": "the environment (AWS_ACCESS_KEY_ID)",
+}
+"""botocore's names of where it found credentials, in words."""
 _MOST: Final = 64
 """Clients that are kept; the oldest goes when a further one is made."""
 
@@ -94,6 +100,26 @@ def boto_session(settings: S3Settings) -> tuple[Any, bool]:
     signed = use_sources(core, settings)
     region = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
     return boto3.session.Session(botocore_session=core, region_name=region), signed
+
+
+def in_force(settings: S3Settings) -> dict[str, str]:
+    """What the settings come to, for people; no secret is in it."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    meta = sdk_client(settings).meta
+    session, signed = boto_session(settings)
+    try:
+        found = session.get_credentials() if signed else None
+        source = "requests are not signed" if not signed else "none were found"
+        if found is not None:
+            source = f"from {_SOURCES.get(found.method, found.method)}"
+    except (BotoCoreError, ClientError) as error:
+        source = f"not to be had ({type(error).__name__})"
+    return {
+        "s3 endpoint": meta.endpoint_url,
+        "s3 region": meta.region_name,
+        "s3 credentials": source,
+    }
 
 
 def client_config(settings: S3Settings, *, signed: bool = True) -> Any:

@@ -32,6 +32,7 @@ _SECRET_PARTS = (
     "sas",
     "private",
     "credential",
+    "encryption.key",
     "connection.string",
     "connectionstring",
 )

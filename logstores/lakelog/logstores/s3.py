@@ -9,7 +9,7 @@ from lakelog.logstores._objects import KeyTakenError, ObjectLogStore, create_onc
 from lakelog.logstores._s3_client import S3Client
 from lakelog.logstores._s3_uri import bucket_and_key
 from lakelog.logstores._settings import bool_setting
-from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.errors import LogStoreError, UnsafeLogStoreError
 from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.locks import process_lock
 
@@ -74,6 +74,20 @@ class S3ConditionalLogStore(ObjectLogStore):
         bucket, key = bucket_and_key(path)
         self._client(bucket)
         return f"{bucket}/{key}".rstrip("/")
+
+    def settings(self) -> Mapping[str, str]:
+        """The conf's, and what came of them: endpoint, region, and whose credentials are used.
+
+        Looks for credentials as the first request would, which may ask a metadata service.
+        """
+        from lakelog.logstores._s3_sdk import in_force
+
+        found = dict(super().settings())
+        try:
+            found |= in_force(self._client(self._bucket or "").settings)
+        except (OSError, LogStoreError) as error:
+            found["s3 client"] = f"not to be had: {error}"
+        return found
 
 
 class S3SingleDriverLogStore(S3ConditionalLogStore):
