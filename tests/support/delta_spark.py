@@ -69,14 +69,15 @@ def installed() -> DeltaSpark:
         raise PeerUnavailableError("no `java` on the PATH and no JAVA_HOME; Spark needs Java 17")
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    with _exclusively(cache / "delta-spark.lock"):
+    with exclusively(cache / "delta-spark.lock"):
         python = _virtual_environment(cache / f"venv-delta-{PYSPARK}")
-        jars = _jars(cache / "jars" / f"delta-{DELTA}")
+        jars = copied_jars(cache / "jars" / f"delta-{DELTA}", JARS)
     return DeltaSpark(python, jars)
 
 
 @contextlib.contextmanager
-def _exclusively(path: Path) -> Iterator[None]:
+def exclusively(path: Path) -> Iterator[None]:
+    """Hold a lock file, whichever process asks."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -87,13 +88,18 @@ def _virtual_environment(folder: Path) -> Path:
     stamp = folder / ".complete"
     if not stamp.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PYSPARK}"])
+        run([sys.executable, "-m", "venv", str(folder)])
+        run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PYSPARK}"])
         stamp.touch()
     return python
 
 
-def _jars(folder: Path) -> tuple[Path, ...]:
+def copied_jars(folder: Path, coordinates: Sequence[str]) -> tuple[Path, ...]:
+    """Jars by name, without what they depend on, in a folder of their own.
+
+    Raises:
+        PeerUnavailableError: Maven is missing, or a download failed.
+    """
     stamp = folder / ".complete"
     if not stamp.exists():
         if shutil.which("mvn") is None:
@@ -101,10 +107,10 @@ def _jars(folder: Path) -> tuple[Path, ...]:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         pom = folder / "pom.xml"
-        pom.write_text(_pom(JARS))
+        pom.write_text(_pom(coordinates))
         copy = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
         command = ["mvn", "-B", "-q", "-f", str(pom), copy, f"-DoutputDirectory={folder}"]
-        _run(command)
+        run(command)
         stamp.touch()
     return tuple(sorted(folder.glob("*.jar")))
 
@@ -125,7 +131,12 @@ def _pom(coordinates: Sequence[str]) -> str:
     )
 
 
-def _run(command: Sequence[str]) -> None:
+def run(command: Sequence[str]) -> None:
+    """Run one step of an installation, bounded in time.
+
+    Raises:
+        PeerUnavailableError: it failed, or took too long.
+    """
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=STEP_SECONDS, check=False
