@@ -1,6 +1,6 @@
 """Run the benchmarks and put their tables into RESULTS.md.
 
-    python benchmarks/run.py [core] [s3] [spark] [--folder DIR] [--rows N]
+    python benchmarks/run.py [core] [s3] [scale] [spark] [--folder DIR] [--rows N]
 
 Each part replaces its own section of the file and leaves the other as it was.
 """
@@ -48,7 +48,12 @@ def _publish(name: str, section: str) -> None:
     if pattern.search(text):
         text = pattern.sub(lambda _: section, text)
     else:
-        titles = {"core": "## Commits", "s3": "## Commits on S3", "spark": "## Spark"}
+        titles = {
+            "core": "## Commits",
+            "s3": "## Commits on S3",
+            "scale": "## Tables of a million files",
+            "spark": "## Spark",
+        }
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
     print(section)
@@ -57,7 +62,7 @@ def _publish(name: str, section: str) -> None:
 def main() -> int:
     """Run what was asked for; the exit code says whether all targets were reached."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["core", "s3", "spark"])
+    parser.add_argument("parts", nargs="*", default=["core", "s3", "scale", "spark"])
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
     args = parser.parse_args()
@@ -76,6 +81,13 @@ def main() -> int:
         print("s3: commits and races on a MinIO", flush=True)
         found = object_store.measure()
         _publish("s3", _section("s3", "python benchmarks/run.py s3", found, []))
+        missed += sum(not m.reached for m in found)
+    if "scale" in args.parts:
+        import scale
+
+        print("scale: a table of a million files", flush=True)
+        found = scale.measure(args.folder)
+        _publish("scale", _section("scale", "python benchmarks/run.py scale", found, []))
         missed += sum(not m.reached for m in found)
     if "spark" in args.parts:
         import versus_delta
