@@ -53,7 +53,7 @@ def test_the_page_tells_of_no_breach_and_of_no_server_without_a_name() -> None:
     assert KEPT in text
 
 
-def _report(outcome: str, undeclared: str = "", cls: str = "TestOne", when: str = "call") -> Any:
+def _report(outcome: Any, undeclared: str = "", cls: str = "TestOne", when: Any = "call") -> Any:
     about = {
         "store": "LocalLogStore",
         "scope": "HOST",
@@ -64,7 +64,7 @@ def _report(outcome: str, undeclared: str = "", cls: str = "TestOne", when: str 
     }
     return pytest.TestReport(
         "t.py::t", ("t.py", 1, "t"), {}, outcome, None, when, user_properties=[(PROPERTY, about)]
-    )  # type: ignore[arg-type]  # the literals of pytest
+    )
 
 
 @pytest.mark.parametrize(

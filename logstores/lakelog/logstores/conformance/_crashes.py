@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelog.logstores.conformance._base import Checks
 from lakelog.logstores.conformance._children import Child
@@ -110,7 +110,7 @@ class CrashChecks(Checks):
 
         def one(path: str, point: str) -> bool:
             with Child("_victims:die_writing", store, mode, path, point) as child:
-                answer: Any
+                answer: object
                 try:
                     answer = child.hear()
                 except EOFError:
