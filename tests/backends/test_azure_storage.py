@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs
 import pytest
 
-from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore
+from lakelog.logstores import (
+    AzureConditionalLogStore,
+    AzureLeaseLogStore,
+    _azure_client,
+    _azure_upload,
+)
 from lakelog.logstores import _azure_filesystem as routing
 from lakelog.logstores._azure_client import LOCK_NAME
 from lakelog.logstores._azure_conf import VERSION_KEY, azure_settings
 from lakelog.logstores._azure_files import BlobFiles
 from lakelog.logstores._azure_filesystem import arrow_options
 from lakelog.logstores._azure_uri import parse_azure_uri
-from lakelog.logstores._object_client import TOKEN_NAME
+from lakelog.logstores._object_client import TOKEN_NAME, TryAgainError
 from support.fault_proxy import FaultProxy
 from support.servers.azurite import run_azurite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from lakelog.logstores._object_client import PreparedRequest
     from support.servers.azurite import AzureEndpoint
@@ -311,3 +317,56 @@ def test_an_emulator_is_spoken_to_in_a_version_that_it_knows() -> None:
             assert stream.read() == b"x\n"
         asked = AzureConditionalLogStore({**strict.conf, VERSION_KEY: "2024-11-04"})
         assert list(asked.read("az://box/t/0.json")) == ["x"]
+
+
+def test_two_uploads_of_one_name_never_mix(
+    store: AzureConditionalLogStore,
+    folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_azure_upload, "_BLOCK", 1000)
+    monkeypatch.setattr(_azure_client, "ONE_PUT", 1000)
+    client, key = store._locate(f"{folder}/1.checkpoint.parquet")
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.write_bytes(b"o" * 5500)
+    theirs.write_bytes(b"t" * 7500)
+    ids = _azure_upload.stage_blocks(client._blob(key), ours, lambda request: request())
+    client.upload(key, theirs)
+    with pytest.raises(TryAgainError, match="400 InvalidBlockList"):
+        client._ask(key, lambda: _azure_upload.commit_blocks(client._blob(key), ids))
+    assert client.get(key) == theirs.read_bytes()
+    client.upload(key, ours)
+    assert client.get(key) == ours.read_bytes()
+
+
+@pytest.mark.parametrize("fault", ["drop_reply", "tell:500", "refuse:503:ServerBusy", "reset"])
+@pytest.mark.parametrize("step", [b"comp=block&", b"comp=blocklist"])
+def test_a_large_checkpoint_survives_faults(
+    azurite: AzureEndpoint,
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    step: bytes,
+) -> None:
+    monkeypatch.setattr(_azure_upload, "_BLOCK", 1000)
+    monkeypatch.setattr(_azure_client, "ONE_PUT", 1000)
+    path = f"{folder}/1.checkpoint.parquet"
+    with FaultProxy(azurite.url) as proxy:
+        store = AzureConditionalLogStore(azurite.conf_at(proxy.url))
+        proxy.arm(fault, step)
+        with store.staged(path) as (filesystem, draft), filesystem.open_output_stream(draft) as out:
+            out.write(bytes(range(250)) * 10)
+        assert proxy.fired == [fault]
+        client, key = store._locate(path)
+        assert client.get(key) == bytes(range(250)) * 10
+
+
+def test_a_commit_of_any_size_is_one_request(azurite: AzureEndpoint, folder: str) -> None:
+    with FaultProxy(azurite.url) as proxy:
+        limits = {"spark.lakelog.store.endpointProbe": "never"}
+        store = AzureConditionalLogStore({**azurite.conf_at(proxy.url), **limits})
+        line = "x" * (65 << 20)  # the SDK's own limit is 64 MiB
+        store.write(f"{folder}/0.json", [line])
+        assert len(proxy.requests) == 1
+        assert list(store.read(f"{folder}/0.json")) == [line]

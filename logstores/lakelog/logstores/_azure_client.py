@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from lakelog.logstores._azure_entries import BlobInfo, entry_of, metadata_of, milliseconds
 from lakelog.logstores._azure_errors import code_of, explained
 from lakelog.logstores._azure_sdk import blob_service
+from lakelog.logstores._azure_upload import ONE_PUT, commit_blocks, stage_blocks
 from lakelog.logstores._object_client import (
     TOKEN_NAME,
     KeyTakenError,
@@ -15,6 +16,7 @@ from lakelog.logstores._object_client import (
     Owner,
     TryAgainError,
 )
+from lakelog.logstores._settle import RetryPolicy, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -49,6 +51,9 @@ _KNOWN_CLOUDS: Final = (
     ".core.usgovcloudapi.net",
     ".storage.azure.net",
 )
+_BLOCK_POLICY: Final = RetryPolicy(budget=20.0)
+"""For the blocks of a large file, of which each may be sent again without the others."""
+
 _T = TypeVar("_T")
 
 
@@ -171,15 +176,16 @@ class AzureClient(ObjectClient):
             self._ask(key, lambda: self._blob(key).delete_blob(delete_snapshots="include"))
 
     def upload(self, key: str, source: Path) -> None:
+        if source.stat().st_size <= ONE_PUT:
+            self.put(key, source.read_bytes())
+            return
+
+        def attempt(request: Callable[[], object]) -> None:
+            repeat(lambda: self._ask(key, request), self._where(key), _BLOCK_POLICY)
+
         # Blocks that a broken upload leaves belong to no blob; Azure drops them after a week.
-        with source.open("rb") as data:
-            length = source.stat().st_size
-            self._ask(
-                key,
-                lambda: self._blob(key).upload_blob(
-                    data, length=length, overwrite=True, max_concurrency=4
-                ),
-            )
+        ids = stage_blocks(self._blob(key), source, attempt)
+        self._ask(key, lambda: commit_blocks(self._blob(key), ids))
 
     def acquire_lease(self, key: str, lease_id: str, seconds: int) -> None:
         """Take the lease of a blob; taking it again with the same id prolongs it.

@@ -68,7 +68,8 @@ _ADVICE: Final = {
 
 _DENIED: Final = frozenset({"AccountIsDisabled", "BlobImmutableDueToPolicy"})
 _BUSY: Final = frozenset({"ServerBusy", "TooManyRequests", "AccountBeingCreated"})
-_AGAIN: Final = frozenset({"InternalError", "OperationTimedOut"})
+# A list of blocks is invalid when another upload of the name was faster: it is made anew.
+_AGAIN: Final = frozenset({"InternalError", "InvalidBlockList", "OperationTimedOut"})
 _UNSENT: Final = frozenset(
     {"ConnectTimeout", "ConnectTimeoutError", "NameResolutionError", "NewConnectionError"}
 )

@@ -37,7 +37,7 @@ __all__ = ["LeaseClient", "LeaseTerms", "turn"]
 _logger = logging.getLogger("lakelog.azure")
 
 _FIRST_WAIT: Final = 0.02
-_LONGEST_WAIT: Final = 0.5
+_LONGEST_WAIT: Final = 0.25
 _RELEASE_SECONDS: Final = 2.0
 """How long a lease is tried to be given back; after that it runs out by itself."""
 

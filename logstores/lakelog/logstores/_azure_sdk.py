@@ -24,8 +24,9 @@ __all__ = ["blob_service", "no_retries"]
 _KEPT: Final = 16
 _EMULATED_VERSION: Final = "2025-11-05"
 """Azurite refuses versions that are newer than itself, and SDKs are ahead of it."""
-_ONE_PUT: Final = 256 << 20
-"""Bytes up to which a blob is made by a single request. Azure allows 5000 MiB."""
+_ONE_PUT: Final = 5000 << 20
+"""Bytes that Azure takes in a single request, since 2019-12-12. A create is never cut into blocks
+by the SDK, whose ids are numbers: two writers' blocks of one name would mix."""
 _ONE_GET: Final = 64 << 20
 
 _services: dict[tuple[int, AzureSettings], BlobServiceClient] = {}
