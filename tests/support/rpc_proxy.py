@@ -11,6 +11,8 @@ its method. What can happen to the first call that holds the given bytes:
     drop_reply   the NameNode does the work; its reply becomes a connection reset
     hang_reply   the NameNode does the work; its reply, and all later ones, never come
     reset        the NameNode never hears of it; the connection is reset
+    die          as drop_reply, and nobody is served any more until `come_back`
+    die_before   as reset, and nobody is served any more until `come_back`
     hold         the NameNode hears of it only when the proxy is closed or `release` is called;
                  the client's connection is reset at once
 """
@@ -24,6 +26,7 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 __all__ = ["RpcProxy"]
@@ -128,7 +131,7 @@ class RpcProxy:
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._open |= {client, server}
-        replies = _Replies(server, client)
+        replies = _Replies(server, client, self.go_down)
         keep_server = False
         try:
             server.sendall(_exactly(client, _HELLO))
@@ -136,7 +139,9 @@ class RpcProxy:
             while True:
                 frame = _frame(client)
                 fault = self._fault_of(frame)
-                if fault == "reset":
+                if fault == "die_before":
+                    self.go_down()
+                if fault in ("reset", "die_before"):
                     return
                 if fault == "hold":
                     with self._lock:
@@ -168,8 +173,10 @@ class RpcProxy:
 class _Replies:
     """One connection's way back."""
 
-    def __init__(self, server: socket.socket, client: socket.socket) -> None:
-        self._server, self._client = server, client
+    def __init__(
+        self, server: socket.socket, client: socket.socket, die: Callable[[], None]
+    ) -> None:
+        self._server, self._client, self._die = server, client, die
         self.harm = ""
 
     def run(self) -> None:
@@ -177,6 +184,9 @@ class _Replies:
             while True:
                 frame = _frame(self._server)
                 if self.harm == "drop_reply":
+                    break
+                if self.harm == "die":
+                    self._die()
                     break
                 if not self.harm:
                     self._client.sendall(frame)

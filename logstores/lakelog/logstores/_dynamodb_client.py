@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._dynamodb_admin import ensure_table
-from lakelog.logstores._dynamodb_replies import TablePlace, speaking_dynamodb
+from lakelog.logstores._dynamodb_replies import TablePlace, check_reply, speaking_dynamodb
 from lakelog.logstores._dynamodb_rows import CommitRow
 from lakelog.logstores._dynamodb_table import RowTable
 from lakelog.logstores._s3_conf import S3Settings
@@ -119,7 +119,9 @@ class DynamoDBTable(RowTable):
             ensure_table(sdk, self._settings, self._place)
             checked.add(self._settings)
         with speaking_dynamodb(action, self._place):
-            return getattr(sdk, method)(TableName=self._settings.table, **request)
+            reply = getattr(sdk, method)(TableName=self._settings.table, **request)
+        check_reply(reply, self._place)
+        return reply
 
 
 def _new_client(settings: LockTableSettings) -> Any:

@@ -19,7 +19,7 @@ from lakelog.logstores._object_client import TryAgainError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TablePlace", "speaking_dynamodb"]
+__all__ = ["TablePlace", "check_reply", "speaking_dynamodb"]
 
 # Refused before anything was done.
 _PACED: Final = {
@@ -115,6 +115,22 @@ def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
         ) from error
     except (BotoCoreError, HTTPError) as error:
         raise _of_transport(error, place) from error
+
+
+def check_reply(reply: Any, place: TablePlace) -> None:
+    """Refuse a reply of success that DynamoDB can't have given.
+
+    A login page of a company's proxy comes with status 200, and to the SDK it is a reply with
+    nothing in it: a row that was put, or a table without rows.
+
+    Raises:
+        TryAgainError: it is no JSON.
+    """
+    kind = str(reply["ResponseMetadata"].get("HTTPHeaders", {}).get("content-type", ""))
+    if kind and "json" not in kind.lower():
+        raise TryAgainError(
+            f"{place}: {_not_dynamodb('its reply is no JSON')}", may_have_landed=True
+        )
 
 
 def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:

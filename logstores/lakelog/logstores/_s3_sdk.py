@@ -130,6 +130,8 @@ def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
     path_style = settings.path_style
     if path_style is None:
         path_style = settings.endpoint is not None
+    # "auto" puts the bucket into the path of every endpoint of one's own, asked to or not.
+    style = "path" if path_style else "virtual" if settings.endpoint else "auto"
     return Config(
         # A repeated create meets its own object: lakelog repeats, and knows its own.
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -143,7 +145,7 @@ def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
         # Servers other than AWS's refuse the newer checksums, and SigV4 covers the body anyway.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        s3={"addressing_style": "path" if path_style else "auto"},
+        s3={"addressing_style": style},
     )
 
 

@@ -4,6 +4,7 @@ import java.io.InputStreamReader;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.SafeModeAction;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 
 /**
@@ -56,6 +57,9 @@ public final class MiniHdfs {
           break;
         case "quota":
           hdfs.setQuota(new Path(words[1]), Long.parseLong(words[2]), Long.parseLong(words[3]));
+          break;
+        case "open":
+          hdfs.setPermission(new Path(words[1]), new FsPermission("777"));
           break;
         default:
           return "unknown command";

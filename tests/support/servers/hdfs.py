@@ -24,7 +24,7 @@ from support.servers._service import (
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 __all__ = ["HdfsCluster", "hdfs", "install", "run_hdfs"]
 
@@ -57,7 +57,8 @@ class HdfsCluster:
     """`host:port` of the NameNode's HTTP server."""
     user: str
     """Who owns the root, and may do everything."""
-    extra: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+    """The mini cluster; `None` where the environment named a cluster."""
 
     @property
     def rpc(self) -> tuple[str, int]:
@@ -68,10 +69,22 @@ class HdfsCluster:
     @property
     def conf(self) -> dict[str, str]:
         """The Spark conf that leads to it, in Hadoop's names."""
-        found = {"spark.hadoop.fs.defaultFS": self.uri, **self.extra}
+        found = {"spark.hadoop.fs.defaultFS": self.uri}
         if self.http:
             found["spark.hadoop.dfs.namenode.http-address"] = self.http
         return found
+
+    def order(self, command: str) -> None:
+        """Let the mini cluster do what only its superuser may; see `MiniHdfs.java`.
+
+        Skips the test where the cluster is not ours.
+        """
+        if self.process is None or self.process.stdin is None or self.process.stdout is None:
+            pytest.skip("only the tests' own mini cluster takes orders")
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        assert answer == "done", answer
 
 
 def install() -> Path:
@@ -134,14 +147,9 @@ def run_hdfs(**settings: str) -> Iterator[HdfsCluster]:
         # Without the user's own settings, and as the user that owns the root.
         env = {"HADOOP_CONF_DIR": "", "HADOOP_HOME": "", "HADOOP_USER_NAME": _user()}
         with running(argv, cwd=folder, env=env, hold_stdin=True) as process:
-            told = json.loads(_ready(process))
-            yield HdfsCluster(
-                f"hdfs://127.0.0.1:{told['rpc']}", f"127.0.0.1:{told['http']}", _user()
-            )
-
-
-def _ready(process: subprocess.Popen[str]) -> str:
-    return ready_line(process, "{")
+            told = json.loads(ready_line(process, "{"))
+            uri, http = f"hdfs://127.0.0.1:{told['rpc']}", f"127.0.0.1:{told['http']}"
+            yield HdfsCluster(uri, http, _user(), process)
 
 
 def _user() -> str:
