@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._dynamodb_errors import LockTableError
-from lakelog.logstores._dynamodb_replies import speaking_dynamodb
+from lakelog.logstores._dynamodb_replies import check_reply, speaking_dynamodb
 from lakelog.logstores._object_client import TryAgainError
 
 if TYPE_CHECKING:
@@ -51,11 +51,13 @@ def describe(sdk: Any, place: TablePlace) -> dict[str, Any] | None:
     """The table's description; `None` if there is none."""
     try:
         with speaking_dynamodb("DescribeTable", place):
-            found: dict[str, Any] = sdk.describe_table(TableName=place.table)["Table"]
+            reply = sdk.describe_table(TableName=place.table)
     except LockTableError as error:
         if _code(error) == "ResourceNotFoundException":
             return None
         raise
+    check_reply(reply, place)
+    found: dict[str, Any] = reply["Table"]
     return found
 
 
@@ -63,6 +65,7 @@ def time_to_live(sdk: Any, place: TablePlace) -> str | None:
     """The attribute by which rows expire; `None` if they don't."""
     with speaking_dynamodb("DescribeTimeToLive", place):
         reply = sdk.describe_time_to_live(TableName=place.table)
+    check_reply(reply, place)
     setting = reply.get("TimeToLiveDescription", {})
     if setting.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"):
         return str(setting.get("AttributeName"))
@@ -72,7 +75,8 @@ def time_to_live(sdk: Any, place: TablePlace) -> str | None:
 def _try_keys(sdk: Any, place: TablePlace) -> None:
     key = {name: {"S": "lakelog"} for name, _ in _KEYS}
     with speaking_dynamodb("GetItem", place):
-        sdk.get_item(TableName=place.table, Key=key)
+        reply = sdk.get_item(TableName=place.table, Key=key)
+    check_reply(reply, place)
 
 
 def _create(sdk: Any, settings: LockTableSettings, place: TablePlace) -> dict[str, Any]:
