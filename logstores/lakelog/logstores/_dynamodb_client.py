@@ -30,7 +30,7 @@ class _Shelf:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.clients: dict[LockTableSettings, Any] = {}
-        self.checked: set[LockTableSettings] = set()
+        self.checked: set[TablePlace] = set()
 
 
 _shelf = _Shelf()
@@ -115,9 +115,9 @@ class DynamoDBTable(RowTable):
         checked = _shelf.checked
         with speaking_dynamodb(action, self._place):
             sdk = self.sdk
-        if self._settings not in checked:
+        if self._place not in checked:
             ensure_table(sdk, self._settings, self._place)
-            checked.add(self._settings)
+            checked.add(self._place)
         with speaking_dynamodb(action, self._place):
             reply = getattr(sdk, method)(TableName=self._settings.table, **request)
         check_reply(reply, self._place)
