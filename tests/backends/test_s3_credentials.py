@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import S3ConditionalLogStore
+from support.servers._service import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +113,23 @@ def test_a_role_that_may_not_be_assumed(
     with pytest.raises(PermissionError, match=r"the role was not assumed: STS answered") as caught:
         S3ConditionalLogStore(conf).read(f"s3a://{s3_bucket}/t/x")
     assert "of-somebody-else" not in str(caught.value)
+
+
+def test_an_sts_that_is_down_is_named(
+    minio: S3Endpoint, s3_bucket: str, no_aws: pytest.MonkeyPatch
+) -> None:
+    sts = f"http://127.0.0.1:{free_port()}"
+    conf = conf_of(
+        minio,
+        access__key=minio.access_key,
+        secret__key=minio.secret_key,
+        aws__credentials__provider=HADOOP + "auth.AssumedRoleCredentialProvider",
+        assumed__role__arn="arn:minio:iam:::role/of-the-lake",
+        assumed__role__sts__endpoint=sts,
+    )
+    conf["spark.lakelog.store.retry.timeBudget"] = "0.2"
+    with pytest.raises(OSError, match=f"no connection to {sts} "):
+        S3ConditionalLogStore(conf).read(f"s3a://{s3_bucket}/t/x")
 
 
 def test_the_store_shows_whose_credentials_it_uses_and_none_of_them(

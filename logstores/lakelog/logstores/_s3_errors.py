@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from lakelog.logstores._objects import KeyTakenError, TryAgainError
 from lakelog.logstores.errors import MissingExtraError, UnsafeLogStoreError
@@ -247,6 +248,7 @@ def _of_transport(error: Exception, place: Place) -> Exception:
             sdk.PartialCredentialsError,
             sdk.CredentialRetrievalError,
             sdk.TokenRetrievalError,
+            sdk.SSOError,
             sdk.ProfileNotFound,
         ),
     ):
@@ -259,9 +261,9 @@ def _of_transport(error: Exception, place: Place) -> Exception:
     if isinstance(
         error, (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)
     ):
-        way = "the proxy" if isinstance(error, sdk.ProxyConnectionError) else place.endpoint
         return TryAgainError(
-            f"{place}: no connection to {way} ({kind}); is the address right, and is it up?",
+            f"{place}: no connection to {_whom(error, place)} ({kind}); "
+            "is the address right, and is it up?",
             may_have_landed=False,
         )
     if isinstance(error, (sdk.ParamValidationError, sdk.InvalidRegionError)):
@@ -273,6 +275,16 @@ def _of_transport(error: Exception, place: Place) -> Exception:
     return TryAgainError(
         f"{place}: the connection to {place.endpoint} failed ({kind})", may_have_landed=True
     )
+
+
+def _whom(error: Any, place: Place) -> str:
+    from botocore.exceptions import ProxyConnectionError
+
+    if isinstance(error, ProxyConnectionError):
+        return "the proxy"
+    # STS is asked on the way, and may be what can't be reached.
+    parts = urlsplit(str(error.kwargs.get("endpoint_url", place.endpoint)))
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _not_s3(place: Place, why: str) -> OSError:
