@@ -21,10 +21,12 @@ from lakelog.logstores._azure_conf import azure_settings
 from lakelog.logstores._azure_lease import LeaseTerms
 from lakelog.logstores._azure_sdk import blob_service
 from lakelog.logstores._azure_uri import parse_azure_uri
+from lakelog.logstores._object_client import TryAgainError
 from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from azure.storage.blob import BlobClient
 
@@ -161,6 +163,32 @@ def test_refusals_to_the_last_mean_not_written(
         store.write(f"{folder}/0.json", ["x"])
     with pytest.raises(FileNotFoundError):
         list(store.read(f"{folder}/0.json"))
+
+
+@pytest.mark.parametrize("fault", ["drop_reply", "tell:500", "tell:503", "tell:408", "reset"])
+def test_the_sdk_repeats_nothing_by_itself(
+    conf: dict[str, str], proxy: FaultProxy, folder: str, tmp_path: Path, fault: str
+) -> None:
+    client, key = AzureConditionalLogStore(conf)._locate(f"{folder}/0.json")
+    client.put(key, b"x")
+    source = tmp_path / "file"
+    source.write_bytes(b"x")
+    requests: list[Callable[[], object]] = [
+        lambda: client.create(key + "1", b"x", "t"),
+        lambda: client.put(key, b"x"),
+        lambda: client.get(key),
+        lambda: client.owner(key),
+        lambda: client.page("", "", None, None),
+        lambda: client.delete(key + "2"),
+        lambda: client.upload(key, source),
+        lambda: client.acquire_lease(key, str(uuid.uuid4()), 15),
+    ]
+    for request in requests:
+        before = len(proxy.requests)
+        proxy.arm(fault, b"HTTP/1.1")
+        with pytest.raises(TryAgainError):
+            request()
+        assert len(proxy.requests) - before == 1
 
 
 def test_an_uncontended_commit_is_one_put(

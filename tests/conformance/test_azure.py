@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore, LogStore
+from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore, LogStore, Scope
 from lakelog.logstores.conformance import LogStoreConformance
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class TestAzureConditionalLogStore(LogStoreConformance):
     @pytest.fixture
     def root(self, azurite: AzureEndpoint, container: str) -> str:
         return f"abfss://{container}@{azurite.account}.dfs.core.windows.net/{uuid.uuid4().hex}"
+
+    def test_it_claims_the_cluster_so_that_processes_are_raced(self, store: LogStore) -> None:
+        assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
 class TestAzureLeaseLogStore(LogStoreConformance):
