@@ -218,7 +218,7 @@ class _OtherCluster(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        host = f"{self.server.server_address[0]!s}:{self.server.server_address[1]}"
+        host = self.headers["Host"]
         reply = json.dumps({"Location": f"http://{host}/webhdfs/v1/x?data"}).encode()
         self.send_response(201 if self.path.endswith("?data") else 200)
         self.send_header("Content-Length", str(len(reply)))
@@ -232,7 +232,7 @@ class _OtherCluster(BaseHTTPRequestHandler):
 def test_the_web_server_of_another_cluster_is_found_out(hdfs: HdfsCluster, folder: str) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _OtherCluster) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        store = store_at(hdfs.uri, f"127.0.0.1:{server.server_address[1]}")
+        store = store_at(hdfs.uri, f"127.0.0.1:{server.server_port}")
         store.write(f"{hdfs.uri}{folder}/0.json", LINES)
         server.shutdown()
     assert seen(hdfs, folder) == {"0.json": LINES}

@@ -1,4 +1,4 @@
-"""A Delta table on HDFS, end to end: the core over the store, and data files over its file system."""
+"""A Delta table on HDFS, end to end: the log by the store, data files by its file system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector, FileType
 
-from lakelog.core import DeltaLog
+from lakelog.core import DeltaLog, write_arrow
 from lakelog.logstores import HDFSLogStore
 
 if TYPE_CHECKING:
@@ -26,13 +26,12 @@ def table(hdfs: HdfsCluster) -> str:
 
 
 def test_a_table_lives_on_hdfs(hdfs: HdfsCluster, table: str) -> None:
-    DeltaLog.for_table(table, hdfs.conf).create(SCHEMA)
+    write_arrow(table, SCHEMA.empty_table(), conf=hdfs.conf)
     writers, appends = 4, 4
 
     def append(writer: int) -> list[int]:
-        log = DeltaLog.for_table(table, hdfs.conf)
         rows = [pa.table({"writer": [writer], "n": [n]}, schema=SCHEMA) for n in range(appends)]
-        return [log.write_arrow(each, mode="append") for each in rows]
+        return [write_arrow(table, each, conf=hdfs.conf) for each in rows]
 
     with ThreadPoolExecutor(writers) as pool:
         versions = sorted(v for got in pool.map(append, range(writers)) for v in got)
@@ -40,6 +39,8 @@ def test_a_table_lives_on_hdfs(hdfs: HdfsCluster, table: str) -> None:
     log = DeltaLog.for_table(table, hdfs.conf)
     log.update()
     log.checkpoint()
+    # Without an authority, fs.defaultFS says which cluster.
+    table = table.replace(hdfs.uri, "hdfs://")
     fresh = DeltaLog.for_table(table, hdfs.conf)
     snapshot = fresh.update()
     assert snapshot.version == writers * appends

@@ -12,7 +12,7 @@ from lakelog.logstores.errors import LogStoreConfError
 
 __all__ = ["raise_translated"]
 
-_WRAPPED: Final = re.compile(r'^(\w+)\((?:"((?:[^"\\]|\\.)*)")?(?:, "(.*)"\)?)?', re.DOTALL)
+_WRAPPED: Final = re.compile(r'^(\w+)(?:\((?:"((?:[^"\\]|\\.)*)")?(?:, "(.*)"\)?)?|$)', re.DOTALL)
 """`Kind("java.class.Name", "message\\n\\tat stack…")`, the text of a Rust error."""
 _NOT_SENT: Final = ("Connection refused", "unreachable", "os error 111", "os error 113")
 _NO_HOST: Final = ("failed to lookup address", "Name or service not known")

@@ -10,6 +10,7 @@ in one step, on the NameNode.
 from __future__ import annotations
 
 import io
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -65,7 +66,7 @@ class HdfsHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         found = []
         for path in paths:
             client, where = self._locate(path)
-            status = client.again(where, lambda c=client, w=where: c.status(w))
+            status = client.again(where, partial(client.status, where))
             found.append(_info(path, status))
         return found
 
@@ -105,7 +106,7 @@ class HdfsHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
                 return
             raise
         for each in found:
-            client.again(each.path, lambda each=each: client.delete(each.path, recursive=True))
+            client.again(each.path, partial(client.delete, each.path, recursive=True))
 
     def delete_root_dir_contents(self) -> None:
         """Refuse: the root holds every cluster."""
@@ -198,7 +199,7 @@ class _Source(io.RawIOBase):
         self._at = base + offset
         return self._at
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         left = max(len(self._reader) - self._at, 0)
         wanted = left if size is None or size < 0 else min(size, left)
         parts = []
@@ -229,7 +230,7 @@ class _Sink(io.RawIOBase):
         view = memoryview(data).cast("B")
         for start in range(0, len(view), CHUNK):
             piece = bytes(view[start : start + CHUNK])
-            self._do(lambda piece=piece: self._writer.write(piece))
+            self._do(partial(self._writer.write, piece))
         return len(view)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ import errno
 import os
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.logstores._hdfs_client import CHUNK
@@ -96,8 +97,7 @@ def _write(client: HdfsClient, web: WebHdfs, draft: str, body: bytes) -> None:
 def _write_natively(client: HdfsClient, draft: str, body: bytes) -> None:
     writer = client.writer(draft, overwrite=True, create_parent=False)
     for start in range(0, len(body), CHUNK):
-        piece = body[start : start + CHUNK]
-        client.call(draft, lambda piece=piece: writer.write(piece))
+        client.call(draft, partial(writer.write, body[start : start + CHUNK]))
     client.call(draft, writer.close)
 
 

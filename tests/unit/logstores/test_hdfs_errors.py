@@ -18,7 +18,7 @@ def rpc(java: str, message: str) -> RuntimeError:
 
 
 def translated(error: Exception) -> Exception:
-    with pytest.raises(Exception, match=".") as raised:
+    with pytest.raises((OSError, TryAgainError, LogStoreConfError)) as raised:
         raise_translated(error, "/t/_delta_log/0.json", "nn:8020")
     assert "Thing.java" not in str(raised.value)
     return raised.value
