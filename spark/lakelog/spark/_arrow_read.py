@@ -10,7 +10,7 @@ the option `columns`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions import Expression
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["ArrowScan"]
+__all__ = ["ArrowScan", "ScanJob"]
 
 _MOST_TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 4 << 20
@@ -47,7 +47,7 @@ _MOST_COUNTED = 1 << 31
 
 
 @dataclass(frozen=True)
-class _Job:
+class ScanJob:
     """What the executors get."""
 
     table: str
@@ -56,11 +56,26 @@ class _Job:
     filesystems: list[FileSystem]
     files: pa.Table
     """`path`: where the storage has it; `place`: the same as file system number `filesystem`
-    spells it; `partition_values`."""
+    spells it; `partition_values`; `size`."""
     pieces: pa.Table
     """`file`: a row of `files`; the row groups that `part` of `parts` stands for."""
     starts: list[int]
     """Task -> its first piece; one entry more at the end."""
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.starts) - 1
+
+    def only(self, kept: pa.ChunkedArray) -> ScanJob:
+        """The same read of fewer files.
+
+        Args:
+            kept: for each of `files` whether it stays.
+        """
+        files = self.files.filter(kept)
+        pieces, starts = _dealt(files["size"].to_pylist())
+        return replace(self, files=files, pieces=pieces, starts=starts)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
@@ -134,7 +149,7 @@ class ArrowScan:
             numbers.append(list(filesystems).index(id(store)))
             places.append(store.filesystem_path(path))
         pieces, starts = _dealt(files["size"].to_pylist())
-        self._job = _Job(
+        self.job = ScanJob(
             table=snapshot.table,
             version=snapshot.version,
             reader=RowReader(
@@ -150,6 +165,7 @@ class ArrowScan:
                     "place": pa.array(places, pa.string()),
                     "filesystem": pa.array(numbers, pa.int32()),
                     "partition_values": files["partition_values"],
+                    "size": files["size"],
                 }
             ),
             pieces=pieces,
@@ -166,7 +182,7 @@ class ArrowScan:
         """
         from lakelog.spark._pyfiles import ship
 
-        tasks = len(self._job.starts) - 1
+        tasks = self.job.tasks
         if not tasks:
             return spark.createDataFrame([], self._schema)
         ship(spark)
@@ -175,13 +191,12 @@ class ArrowScan:
         # of numbers, made and dropped within the JVM, that weighs about what the files do.
         run = max(1, min(self._bytes // 8, _MOST_COUNTED) // tasks)
         numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
-        return numbers.selectExpr(f"id DIV {run}").mapInArrow(self._job.run, self._schema)
+        return numbers.selectExpr(f"id DIV {run}").mapInArrow(self.job.run, self._schema)
 
     def to_arrow(self) -> pa.Table:
         """Read in this process."""
-        tasks = range(len(self._job.starts) - 1)
-        batches = (batch for number in tasks for batch in self._job.batches(number))
-        return pa.Table.from_batches(batches, to_arrow_schema(self._job.reader.read))
+        batches = (batch for number in range(self.job.tasks) for batch in self.job.batches(number))
+        return pa.Table.from_batches(batches, to_arrow_schema(self.job.reader.read))
 
 
 def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:

@@ -64,7 +64,7 @@ class LakelogSource(DataSource):
             wanted = StructType.from_json(schema.json())
             self._compare(snapshot, wanted)
             kind = FilteringReader if self.filters else SourceReader
-            return kind(snapshot, self.conf, wanted)
+            return kind(snapshot, schema)
 
     def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write.

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lakelog.core.actions import Metadata, Protocol
-from lakelog.core.arrow_types import to_arrow_schema
-from lakelog.core.clock import SystemClock
-from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaError
-from lakelog.core.file_state import FileState
-from lakelog.core.log_segment import LogSegment
-from lakelog.core.paths import commit_path
-from lakelog.core.replay import State
-from lakelog.core.snapshot import Snapshot
-from lakelog.logstores import FileStatus, log_store_for
+from lakelog.spark._arrow_read import ArrowScan
 from lakelog.spark._marked import marked
+from lakelog.spark._scan import refuse_deletion_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType as SparkStructType
 
-    from lakelog.core.schema import StructType
+    from lakelog.core.snapshot import Snapshot
 
 __all__ = ["FilteringReader", "SourceReader"]
 
-_TASK_BYTES = 64 << 20
 _COMPARISONS = {
     "EqualTo": "=",
     "GreaterThan": ">",
@@ -41,76 +32,35 @@ _COMPARISONS = {
 }
 
 
-@dataclass
-class _Part(InputPartition):
-    """Some files of a snapshot: one task."""
-
-    files: pa.Table
-
-    def __init__(self, files: pa.Table) -> None:
-        super().__init__(None)
-        self.files = files
-
-
 class SourceReader(DataSourceReader):
-    """Reads one version. Picklable: it travels from the planner to the executors."""
+    """Reads one version. Picklable: it travels between the planners, and on to the executors."""
 
-    def __init__(self, snapshot: Snapshot, conf: Mapping[str, str], schema: StructType) -> None:
-        """Pin the version; keep what executors need to open the files.
+    def __init__(self, snapshot: Snapshot, schema: SparkStructType) -> None:
+        """Pin the version; open no file.
 
         Args:
             snapshot: the version.
-            conf: the session's conf; it leads to the store.
             schema: the columns that Spark expects, in order.
+
+        Raises:
+            UnsupportedFeatureError: files have deletion vectors.
         """
-        self._table = snapshot.table
-        self._version = snapshot.version
-        self._metadata = snapshot.metadata.to_json_value()
-        self._protocol = snapshot.protocol.to_json_value()
-        self._conf = dict(conf)
-        self._schema = schema
+        refuse_deletion_vectors(snapshot.file_table, snapshot.table, snapshot.version)
+        self._job = ArrowScan(snapshot, snapshot.file_table, schema).job
         self._files = snapshot.file_table
 
     def partitions(self) -> list[InputPartition]:
-        """Tasks of about 64 MB; no file is split."""
-        parts: list[InputPartition] = []
-        start = taken = 0
-        for row, size in enumerate(self._files["size"].to_pylist()):
-            if row > start and taken + size > _TASK_BYTES:
-                parts.append(_Part(self._files.slice(start, row - start)))
-                start, taken = row, 0
-            taken += size
-        if self._files.num_rows:
-            parts.append(_Part(self._files.slice(start)))
-        return parts
+        """The numbers of the tasks."""
+        # What is known of the files has done its duty; the executors need not carry it.
+        self._files = None
+        return [InputPartition(number) for number in range(self._job.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task. Spark calls this once for a table without files, too."""
-        if not isinstance(partition, _Part):
+        if partition.value is None:
             return
         with marked():
-            target = to_arrow_schema(self._schema)
-            part = self._snapshot(partition.files)
-            for batch in part.to_batches(columns=self._schema.names):
-                if batch.num_rows:
-                    yield batch.cast(target) if batch.schema != target else batch
-
-    def _snapshot(self, files: pa.Table) -> Snapshot:
-        """The snapshot, with nothing but the given files."""
-        store = log_store_for(self._table, self._conf)
-        last = FileStatus(commit_path(self._table, self._version), 0, 0)
-        state = State(
-            version=self._version,
-            timestamp=None,
-            protocol=Protocol.from_json_value(self._protocol),
-            metadata=Metadata.from_json_value(self._metadata),
-            transactions={},
-            domains={},
-            info=None,
-            files=FileState(self._table, live=lambda: files),
-            segment=LogSegment(self._table, self._version, None, (), last),
-        )
-        return Snapshot(self._table, store, DeltaConf.of(self._conf), SystemClock(), state)
+            yield from (b for b in self._job.batches(partition.value) if b.num_rows)
 
 
 class FilteringReader(SourceReader):
@@ -119,27 +69,27 @@ class FilteringReader(SourceReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # PySpark's
         """Keep the files that may match, and give every filter back for Spark to apply."""
         with marked():
-            part = self._snapshot(self._files)
             for each in filters:
                 wanted = _as_tuple(each)
-                if wanted is not None:
-                    self._files = _pruned(part, self._files, wanted)
+                kept = None if wanted is None else self._matching(wanted)
+                if kept is not None:
+                    self._files, self._job = self._files.filter(kept), self._job.only(kept)
         return filters
 
+    def _matching(self, wanted: tuple[str, str, Any]) -> pa.ChunkedArray | None:
+        """For each file whether it may match; `None` where that can't be said."""
+        from lakelog.core.expressions import normalize_filter
+        from lakelog.core.pruning import keep_files
 
-def _pruned(part: Snapshot, files: pa.Table, wanted: tuple[str, str, Any]) -> pa.Table:
-    from lakelog.core.expressions import normalize_filter
-    from lakelog.core.pruning import keep_files
-
-    try:
-        expression = normalize_filter([wanted], part.schema)
-        if expression is None:
-            return files
-        kept = keep_files(files, expression, part.schema, part.partition_columns)
-    except DeltaError:
-        # A value that we can't compare: Spark applies the filter itself in any case.
-        return files
-    return files.filter(kept)
+        table = self._job.reader
+        try:
+            expression = normalize_filter([wanted], table.schema)
+            if expression is None:
+                return None
+            return keep_files(self._files, expression, table.schema, table.partition_columns)
+        except DeltaError:
+            # A value that we can't compare: Spark applies the filter itself in any case.
+            return None
 
 
 def _as_tuple(of: Filter) -> tuple[str, str, Any] | None:
