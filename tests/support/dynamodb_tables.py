@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelog.logstores._dynamodb_rows import LogFolder
 from lakelog.logstores.s3_dynamodb import S3DynamoDBLogStore
 
 if TYPE_CHECKING:
@@ -76,14 +77,15 @@ class LockedTable:
     def store(self, more: Mapping[str, str] | None = None, **settings: str) -> S3DynamoDBLogStore:
         return S3DynamoDBLogStore({**self.conf(**settings), **(more or {})})
 
-    def sdks(self, store: S3DynamoDBLogStore) -> tuple[Any, Any]:
-        """The boto3 clients that the store uses: of S3, and of DynamoDB."""
-        from lakelog.logstores._dynamodb_rows import LogFolder
-
+    def log(self, store: S3DynamoDBLogStore) -> LockedLog:
+        """The table's log, as the store sees it."""
         folder = LogFolder.of(f"{self.uri}/_delta_log")
         assert folder is not None
-        log: LockedLog = store.locked_log(folder)
-        rows: Any = log.rows
+        return store.locked_log(folder)
+
+    def sdks(self, store: S3DynamoDBLogStore) -> tuple[Any, Any]:
+        """The boto3 clients that the store uses: of S3, and of DynamoDB."""
+        rows: Any = self.log(store).rows
         client: Any = store._locate(self.uri)[0]
         return client.sdk, rows.sdk
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TTL_ATTRIBUTE", "describe", "ensure_table", "time_to_live"]
 
 TTL_ATTRIBUTE: Final = "expireTime"
+_log = logging.getLogger(__name__)
 _KEYS: Final = (("tablePath", "HASH"), ("fileName", "RANGE"))
 _LONGEST_CREATION: Final = 60.0
 """Seconds; Delta waits for 20 and then goes on."""
@@ -97,13 +99,24 @@ def _create(sdk: Any, settings: LockTableSettings, place: TablePlace) -> dict[st
         if _code(error) != "ResourceInUseException":  # another writer makes it just now
             raise
     found = _wait(sdk, place)
-    if time_to_live(sdk, place) is None:
+    _enable_expiry(sdk, place)
+    return found
+
+
+def _enable_expiry(sdk: Any, place: TablePlace) -> None:
+    """Let rows expire. The table works without, so a refusal is told and no more."""
+    try:
+        if time_to_live(sdk, place) is not None:
+            return
         with speaking_dynamodb("UpdateTimeToLive", place):
             sdk.update_time_to_live(
                 TableName=place.table,
                 TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE},
             )
-    return found
+    except (OSError, LockTableError, TryAgainError) as error:
+        if _code(error) == "ValidationException":  # another writer has enabled it just now
+            return
+        _log.warning("%s keeps its rows for ever: enabling expiry failed: %s", place, error)
 
 
 def _wait(sdk: Any, place: TablePlace) -> dict[str, Any]:

@@ -126,7 +126,8 @@ def check_reply(reply: Any, place: TablePlace) -> None:
     Raises:
         TryAgainError: it is no JSON.
     """
-    kind = str(reply["ResponseMetadata"].get("HTTPHeaders", {}).get("content-type", ""))
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    kind = str(headers.get("content-type", ""))
     if kind and "json" not in kind.lower():
         raise TryAgainError(
             f"{place}: {_not_dynamodb('its reply is no JSON')}", may_have_landed=True
