@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 IMPATIENT: Mapping[str, str] = {
     "spark.lakelog.store.endpointProbe": "never",
-    "spark.lakelog.store.request.timeout": "1",
-    "spark.lakelog.store.retry.timeBudget": "3",
+    # Azurite saves all that it has every few seconds, and answers nobody meanwhile.
+    "spark.lakelog.store.request.timeout": "2",
+    "spark.lakelog.store.retry.timeBudget": "5",
 }
 
 

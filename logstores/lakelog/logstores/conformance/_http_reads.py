@@ -33,7 +33,7 @@ class HttpReadChecks(HttpChecks):
         """A reply that ends early never passes for the end of the file."""
         with self.scene(behind, endpoint, root) as scene:
             path = scene.path()
-            scene.direct.write(path, LINES)
+            scene.put(path, LINES)
             for fault in TORN_REPLIES:
                 scene.harm_read(fault, path)
                 _true_or_error(scene.read(path), LINES, f"reading after {fault}")
@@ -66,6 +66,7 @@ class HttpReadChecks(HttpChecks):
                 scene.harm_listing(fault)
                 _true_or_error(scene.names(), wanted, f"listing when the second page met {fault}")
                 scene.happened(fault)
+            expect_equal(scene.names(), wanted, "a listing of two pages when all is well again")
 
     def test_slow_replies_are_waited_for(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -169,7 +170,7 @@ class HttpReadChecks(HttpChecks):
         """Keys, tokens and passwords of the conf are in no message, whatever fails."""
         with self.scene(behind, endpoint, root) as scene:
             old = scene.path()
-            scene.direct.write(old, ["old"])
+            scene.put(old, ["old"])
             errors: list[Any] = []
             for fault in [f"refuse:{expired}" for expired in self.dialect.expired]:
                 new = scene.path()
@@ -197,7 +198,7 @@ def _fill(scene: Scene, count: int) -> list[str]:
     """Make files around the proxy; their names."""
     paths = [scene.path() for _ in range(count)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda path: scene.direct.write(path, ["x"]), paths))
+        list(pool.map(lambda path: scene.put(path, ["x"]), paths))
     return [path.rpartition("/")[2] for path in paths]
 
 

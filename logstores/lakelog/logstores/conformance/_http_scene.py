@@ -6,7 +6,7 @@ import threading
 import traceback
 import uuid
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.logstores._settings import masked
 from lakelog.logstores.conformance._expect import (
@@ -17,6 +17,7 @@ from lakelog.logstores.conformance._expect import (
     read_or_none,
 )
 from lakelog.logstores.conformance.fault_proxy import FaultProxy
+from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Scene", "secrets_shown", "set_scene"]
 
+_T = TypeVar("_T")
+
 ALWAYS = 100_000
 """More requests than any store makes before it gives up."""
+TRIES = 5
+"""Times that what is not under test is tried before its error is the check's."""
 SHORTEST_SECRET = 6
 """Characters: a shorter value occurs in any text."""
 
@@ -113,9 +118,13 @@ class Scene:
         """The names of the log's files, or an exception. From "0": stores may keep drafts."""
         return self.attempt(lambda: names(self.store, self.folder + "/0"))
 
+    def put(self, path: str, lines: list[str]) -> None:
+        """Make a file around the proxy, as another writer does."""
+        _patiently(lambda: self.direct.write(path, lines, overwrite=True))
+
     def truth(self, path: str) -> list[str] | None:
         """The lines that the service has."""
-        return read_or_none(self.direct, path)
+        return _patiently(lambda: read_or_none(self.direct, path))
 
     def happened(self, fault: str) -> None:
         """Raise unless the fault met a request, and forget all that are still armed."""
@@ -147,12 +156,24 @@ def set_scene(
         store = behind(proxy.url)
         try:
             # Clients are loaded and new endpoints probed at the first use; no fault is for that.
-            store.write(f"{folder}/.warm-up", ["x"])
+            _patiently(lambda: store.write(f"{folder}/.{uuid.uuid4().hex}", ["x"]))
             yield Scene(proxy, store, direct, folder, dialect, patience)
         finally:
             for each in (store, direct):
                 with suppress(OSError):
                     each.close()
+
+
+def _patiently(action: Callable[[], _T]) -> _T:
+    """Repeat what the check only needs to have: the store gives up early, and servers stall."""
+    for _ in range(TRIES):
+        try:
+            return action()
+        except (FileNotFoundError, FileExistsError, PromiseBrokenError):
+            raise
+        except (OSError, LogStoreError):
+            continue
+    return action()
 
 
 def secrets_shown(store: LogStore, error: BaseException) -> list[str]:

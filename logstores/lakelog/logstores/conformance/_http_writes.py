@@ -77,7 +77,7 @@ class HttpWriteChecks(HttpChecks):
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(LOST_REPLIES):
                 path, lines = scene.path(), payload(number)
-                scene.direct.write(path, lines)
+                scene.put(path, lines)
                 scene.harm_create(fault, path)
                 outcome = scene.write(path, lines)
                 # A store may look before it writes, and then no create is there to be harmed.
@@ -127,7 +127,7 @@ class HttpWriteChecks(HttpChecks):
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate((*LOST_REPLIES, *LOST_REQUESTS)):
                 path = scene.path()
-                scene.direct.write(path, ["old"])
+                scene.put(path, ["old"])
                 lines = payload(number)
                 scene.harm_create(fault, path)
                 _returned(scene.write(path, lines, overwrite=True), f"an overwrite after {fault}")
