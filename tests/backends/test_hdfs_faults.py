@@ -113,6 +113,24 @@ def test_a_rename_that_arrives_late_does_nothing(
 
 
 @pytest.mark.parametrize("landed", [True, False])
+def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
+    hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
+) -> None:
+    """At the end the draft is deleted: it was there (nothing happened), or it was not."""
+    store = store_at(proxy.uri, hdfs.http, budget="0.5")
+    if landed:
+        proxy.arm("drop_reply", RENAME)
+    proxy.arm("reset", RENAME, times=1000)
+    if landed:
+        store.write(f"{proxy.uri}{folder}/0.json", LINES)
+    else:
+        with pytest.raises(OSError, match="was not written"):
+            store.write(f"{proxy.uri}{folder}/0.json", LINES)
+    assert proxy.fired[-1] == "reset"
+    assert seen(hdfs, folder) == ({"0.json": LINES} if landed else {})
+
+
+@pytest.mark.parametrize("landed", [True, False])
 def test_a_namenode_that_dies_over_a_rename_leaves_the_outcome_unknown(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:

@@ -39,6 +39,8 @@ CHUNK: Final = 1 << 20
 """Bytes that are read or written by one call."""
 _PAGE: Final = 1000
 _MODE: Final = 0o755
+_PROVIDER: Final = "dfs.client.failover.proxy.provider"
+_ACTIVE_ONLY: Final = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
 
 _T = TypeVar("_T")
 
@@ -222,6 +224,8 @@ class HdfsClient:
             settings[f"dfs.ha.namenodes.{service.authority}"] = ",".join(names)
             for name, address in zip(names, service.namenodes, strict=True):
                 settings[f"dfs.namenode.rpc-address.{service.authority}.{name}"] = address
+            # An observer may lag behind what another client wrote; the active one never does.
+            settings[f"{_PROVIDER}.{service.authority}"] = _ACTIVE_ONLY
         # Each NameNode is asked once a call; waiting and repeating is done here, with a budget.
         settings["dfs.client.failover.max.attempts"] = str(len(service.namenodes) - 1)
         kerberos: dict[str, Any] = {}  # without them: the ticket cache

@@ -177,7 +177,8 @@ def test_the_client_is_told_of_kerberos_and_of_each_namenode(
 ) -> None:
     """hdfs-native takes names as they stand, so they are given without blanks."""
     site(folder / "core-site.xml", {**CORE, "hadoop.security.authentication": "kerberos"})
-    site(folder / "hdfs-site.xml", PAIR)
+    provider = "dfs.client.failover.proxy.provider.prod"
+    site(folder / "hdfs-site.xml", {**PAIR, provider: "a.b.ObserverReadProxyProvider"})
     given: list[tuple[str, dict[str, str], dict[str, str]]] = []
     monkeypatch.setattr(
         "hdfs_native.Client", lambda url, settings, **more: given.append((url, settings, more))
@@ -190,6 +191,8 @@ def test_the_client_is_told_of_kerberos_and_of_each_namenode(
     assert settings["dfs.namenode.rpc-address.prod.nn0"] == "master1:8020"
     assert settings["dfs.namenode.rpc-address.prod.nn1"] == "master2:8020"
     assert settings["dfs.client.failover.max.attempts"] == "1"
+    # Observers lag: what another writer has acknowledged would be missing in a listing.
+    assert settings[provider].endswith(".ha.ConfiguredFailoverProxyProvider")
     assert settings["hadoop.security.authentication"] == "kerberos"
     assert more == {"kerberos_principal": "etl@LAKE", "kerberos_keytab": "/k"}
 
