@@ -92,14 +92,14 @@ def boto_session(settings: S3Settings) -> tuple[Any, bool]:
         MissingExtraError: boto3 is not installed.
     """
     try:
-        import boto3
         import botocore.session
+        from boto3.session import Session
     except ModuleNotFoundError as error:
         raise MissingExtraError("s3", "S3") from error
     core = botocore.session.get_session()
     signed = use_sources(core, settings)
     region = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
-    return boto3.session.Session(botocore_session=core, region_name=region), signed
+    return Session(botocore_session=core, region_name=region), signed
 
 
 def in_force(settings: S3Settings) -> dict[str, str]:
@@ -127,11 +127,6 @@ def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
     import botocore
     from botocore.config import Config
 
-    path_style = settings.path_style
-    if path_style is None:
-        path_style = settings.endpoint is not None
-    # "auto" puts the bucket into the path of every endpoint of one's own, asked to or not.
-    style = "path" if path_style else "virtual" if settings.endpoint else "auto"
     return Config(
         # A repeated create meets its own object: lakelog repeats, and knows its own.
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -145,7 +140,7 @@ def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
         # Servers other than AWS's refuse the newer checksums, and SigV4 covers the body anyway.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        s3={"addressing_style": style},
+        s3={"addressing_style": settings.addressing},
     )
 
 

@@ -106,12 +106,22 @@ def test_the_region_is_read_from_an_endpoint_of_aws(endpoint: str, region: str |
     assert settings(endpoint=endpoint, endpoint__region="x").region == "x"
 
 
-def test_a_bucket_is_in_the_path_on_an_endpoint_of_ones_own_unless_told_otherwise() -> None:
-    assert client_config(settings()).s3["addressing_style"] == "auto"
-    assert client_config(settings(endpoint="minio:9000")).s3["addressing_style"] == "path"
-    virtual = settings(endpoint="minio:9000", path__style__access="false")
-    assert client_config(virtual).s3["addressing_style"] == "auto"
-    assert client_config(settings(path__style__access="true")).s3["addressing_style"] == "path"
+@pytest.mark.parametrize(
+    ("values", "addressing"),
+    [
+        ({}, "auto"),
+        ({"path.style.access": "true"}, "path"),
+        ({"endpoint": "s3.eu-west-1.amazonaws.com"}, "auto"),
+        ({"endpoint": "s3.eu-west-1.amazonaws.com", "path.style.access": "true"}, "path"),
+        ({"endpoint": "minio:9000"}, "path"),
+        ({"endpoint": "minio:9000", "path.style.access": "true"}, "path"),
+        ({"endpoint": "oss.example.com", "path.style.access": "false"}, "virtual"),
+    ],
+)
+def test_a_bucket_is_in_the_path_on_an_endpoint_of_ones_own_unless_told_otherwise(
+    values: dict[str, str], addressing: str
+) -> None:
+    assert client_config(parsed(values)).s3["addressing_style"] == addressing
 
 
 # Requests
