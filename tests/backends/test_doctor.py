@@ -15,6 +15,7 @@ from lakelog.logstores._trust import PROBE_KEY, forget_trust
 from support.doctoring import Diagnosis, doctor, doctor_text
 from support.fault_proxy import FaultProxy
 from support.raw_log import PROTOCOL, metadata
+from support.s3_sessions import restricted
 from support.servers.bad_s3 import BUCKET
 
 if TYPE_CHECKING:
@@ -167,38 +168,12 @@ def test_a_log_with_a_gap_is_told(minio: S3Endpoint, s3_bucket: str) -> None:
 def test_credentials_that_may_not_delete_leave_probes_and_the_doctor_says_so(
     minio: S3Endpoint, s3_bucket: str
 ) -> None:
-    conf = _session(minio, ["s3:PutObject", "s3:GetObject", "s3:ListBucket"])
+    conf = restricted(minio, ["s3:PutObject", "s3:GetObject", "s3:ListBucket"])
     diagnosis = doctor(_table(s3_bucket), conf, "--rounds", "2")
     assert diagnosis["delete"]["status"] == "note"
     assert diagnosis.report["left_behind"]
     assert all(".lakelog-probe-" in key for key in diagnosis.report["left_behind"])
     assert diagnosis.failed == []
-
-
-def _session(endpoint: S3Endpoint, actions: list[str]) -> dict[str, str]:
-    """Temporary credentials that may do no more than this (AssumeRole with a policy)."""
-    import boto3
-
-    sts = boto3.session.Session().client(
-        "sts",
-        endpoint_url=endpoint.url,
-        region_name=endpoint.region,
-        aws_access_key_id=endpoint.access_key,
-        aws_secret_access_key=endpoint.secret_key,
-    )
-    policy = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": actions, "Resource": ["arn:aws:s3:::*"]}],
-    }
-    found = sts.assume_role(
-        RoleArn="arn:minio:iam:::role/any", RoleSessionName="test", Policy=json.dumps(policy)
-    )["Credentials"]
-    return {
-        **endpoint.conf,
-        "spark.hadoop.fs.s3a.access.key": found["AccessKeyId"],
-        "spark.hadoop.fs.s3a.secret.key": found["SecretAccessKey"],
-        "spark.hadoop.fs.s3a.session.token": found["SessionToken"],
-    }
 
 
 # The first commit
