@@ -6,6 +6,8 @@ that was delivered with errors, and a reader looks on. Then the table is compare
     python examples/flights/main.py
     python examples/flights/main.py --table /data/flights \\
         --conf spark.delta.logStore.file.impl=my.package.MyLogStore
+    python examples/flights/main.py --table s3a://bucket/flights \\
+        --conf spark.hadoop.fs.s3a.endpoint=https://… --conf spark.hadoop.fs.s3a.access.key=… …
 
 Exit code: 0 for an exact match; 1 for a difference or a failed process; 130 after Ctrl-C.
 """
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MADE = ("source", "events", "logs", "flights")
+_SECRETS = ("secret", "password", "token", ".key", "sas", "credential")
 _DEFAULT_CONF = {"spark.delta.logStore.file.impl": "lakelog.logstores.LocalLogStore"}
 
 
@@ -150,9 +153,14 @@ def _introduce(console: Console, settings: Settings) -> str | None:
     console.print(f"  table     {settings.table}", highlight=False)
     console.print(f"  LogStore  {store.cls_path}", highlight=False)
     for key, value in settings.conf.items():
-        console.print(f"  conf      {key}={value}", highlight=False)
+        console.print(f"  conf      {key}={_shown(key, value)}", highlight=False)
     console.print()
     return None
+
+
+def _shown(key: str, value: str) -> str:
+    """The value of a conf, or stars where it may be a secret."""
+    return "******" if any(word in key.lower() for word in _SECRETS) else value
 
 
 def _write_and_read(settings: Settings, display: Any) -> dict[str, Any]:

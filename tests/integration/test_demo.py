@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lakelog.core import DeltaLog
+from support.backends import backend_of
+
 DEMO = Path(__file__).parents[2] / "examples" / "flights"
 SLICE = ["--rows-per-month", "500"]
 
@@ -62,6 +65,22 @@ def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path
     assert "last lines of" in done.stdout
     assert "Master must" in done.stdout
     assert processes_of(tmp_path) == []
+
+
+@pytest.mark.xdist_group("demo")
+def test_demo_classic_only_runs_unchanged_on_object_storage_by_conf_alone(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    backend = backend_of("minio", request)
+    confs = [f"--conf={key}={value}" for key, value in backend.conf.items()]
+    done = run_demo(tmp_path, "--table", backend.uri("flights"), "--months", "2", *confs)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exact match: 1,000 rows in 2 months" in done.stdout
+    assert "LogStore  lakelog.logstores.S3ConditionalLogStore" in done.stdout
+    assert backend.conf["spark.hadoop.fs.s3a.secret.key"] not in done.stdout
+    assert not (tmp_path / "flights").exists()
+    rows = DeltaLog.for_table(backend.uri("flights"), backend.conf).snapshot.to_arrow()
+    assert rows.num_rows == len(backend.rows_by_deltalake("flights")) == 1000
 
 
 def test_demo_classic_only_names_a_store_that_does_not_exist_before_starting_anything(
