@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -58,7 +59,7 @@ that the check does not apply: the faults of a transport are injected where the 
 class Column:
     """What is known of one store."""
 
-    scope: str = ""
+    scopes: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     cells: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class Promises:
             return
         about: Any = told[0]
         column = self.columns.setdefault(about["store"], Column())
-        column.scope = about["scope"] or column.scope
+        column.scopes |= {about["scope"]} - {""}
         column.classes.add(about["class"])
         for name, size in about["sizes"].items():
             column.sizes[name] = max(size, column.sizes.get(name, 0))
@@ -151,8 +152,8 @@ def _served(module: ModuleType, name: str) -> str:
     url = os.environ.get(getattr(module, "ENDPOINT_VARIABLE", ""), "")
     if url:
         return f"{urlsplit(url).hostname or url}"
-    version: str = module.VERSION
-    return f"{name} {version.removeprefix('v0.0.0-')}"
+    told: str = module.VERSION
+    return f"{name} {told.removeprefix('v0.0.0-')}"
 
 
 def tested_on() -> dict[str, str]:
@@ -164,8 +165,10 @@ def tested_on() -> dict[str, str]:
     return {
         "AzureConditionalLogStore": azure,
         "AzureLeaseLogStore": azure,
+        "FsspecLogStore": f"fsspec {version('fsspec')}: disk, memory",
         "GCSLogStore": _served(fake_gcs, "fake-gcs-server"),
         "HDFSLogStore": _served(hdfs, "Apache Hadoop"),
+        "IBMCOSLogStore": s3,
         "LocalLogStore": f"a local disk on {platform.system()}",
         "MemoryLogStore": "this process",
         "S3ConditionalLogStore": s3,

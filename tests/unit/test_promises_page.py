@@ -90,7 +90,7 @@ def test_of_several_runs_of_one_store_the_worst_is_told(
 
 
 def test_what_did_not_run_is_told_as_not_run() -> None:
-    text = render({"LocalLogStore": Column("HOST", {"TestOne"}, {}, {"large_megabytes": 50})})
+    text = render({"LocalLogStore": Column({"HOST"}, {"TestOne"}, {}, {"large_megabytes": 50})})
     assert "| one winner among the writers of | one host |" in text
     assert "| largest file, megabytes | 50 |" in text
     assert text.partition("## ")[2].count("| – |") == len(CHECKS)
