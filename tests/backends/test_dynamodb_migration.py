@@ -182,7 +182,7 @@ def test_a_file_that_differs_from_its_row_is_left_for_people_to_decide(table: Lo
     conditional(table).write(table.path(1), ["beside the table"])
     for to in ("conditional", "dynamodb"):
         with pytest.raises(TableBypassedError):
-            migrate(table.uri, table.conf(), to=to)  # type: ignore[arg-type]  # of two literals
+            migrate(table.uri, table.conf(), to=to)
     done = migrate(table.uri, table.conf(), to="dynamodb", keep_files=True)
     assert done.steps == (f"let {commit_name(1)} stand, which differs from its row",)
     assert table.text(commit_name(1)) == "beside the table\n"

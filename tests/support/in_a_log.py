@@ -32,6 +32,9 @@ class InALogStore(S3DynamoDBLogStore):
     def read(self, path: str) -> Iterator[str]:
         return super().read(inside(path))
 
+    def read_bytes(self, path: str) -> bytes:
+        return super().read_bytes(inside(path))
+
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         super().write(inside(path), lines, overwrite=overwrite)
 

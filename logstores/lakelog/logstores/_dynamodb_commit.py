@@ -103,8 +103,11 @@ def _require_predecessor(log: LockedLog, file: LogFile, newest: CommitRow | None
             f"the previous commit {log.folder.uri}{name} does not exist, and {log.rows.place} "
             f"{said} for it. Nothing was written."
         )
-    known = newest is not None and newest.version is not None
-    if known and newest is not None and newest.file_name < name and log.is_young(owner):
+    if newest is None or newest.version is None or newest.version >= file.version - 1:
+        return
+    if not log.is_young(owner):
+        return
+    if log.row(name) is None:  # it may have come since the newest row was asked for
         raise log.bypassed(
             f"{log.folder.uri}{name} is new and has no row, while the newest row is that of "
             f"{newest.file_name}"

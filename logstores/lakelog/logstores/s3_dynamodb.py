@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.logstores._dynamodb_client import DynamoDBTable
 from lakelog.logstores._dynamodb_commit import commit
@@ -21,7 +21,7 @@ from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.s3 import S3ConditionalLogStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from lakelog.logstores._contract import FileStatus
 
@@ -34,6 +34,8 @@ __all__ = [
     "TableMovedError",
     "migrate",
 ]
+
+_T = TypeVar("_T")
 
 
 class S3DynamoDBLogStore(S3ConditionalLogStore):
@@ -69,13 +71,11 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
 
     def read(self, path: str) -> Iterator[str]:
         """As the contract has it; a commit file that was decided but not made is made first."""
-        try:
-            return super().read(path)
-        except FileNotFoundError:
-            file = LogFile.of(path, self.key_scheme)
-            if file is None or not self.locked_log(file.folder).roll_forward(file):
-                raise
-        return super().read(path)
+        return self._found(path, super().read)
+
+    def read_bytes(self, path: str) -> bytes:
+        """As `read`."""
+        return self._found(path, super().read_bytes)
 
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         """As the contract has it.
@@ -98,6 +98,15 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
         if folder is not None:
             self.locked_log(folder).settle()
         return super().list_from(path)
+
+    def _found(self, path: str, read: Callable[[str], _T]) -> _T:
+        try:
+            return read(path)
+        except FileNotFoundError:
+            file = LogFile.of(path, self.key_scheme)
+            if file is None or not self.locked_log(file.folder).roll_forward(file):
+                raise
+        return read(path)
 
     def locked_log(self, folder: LogFolder) -> LockedLog:
         """The log of a folder: what `commit` and `migrate` work on."""

@@ -321,6 +321,14 @@ def test_the_guard_is_silent_where_rows_expired_in_any_order() -> None:
     assert sorted(world.log()) == list(range(5))
 
 
+def test_the_guard_is_silent_where_the_predecessor_comes_while_it_is_looked_for() -> None:
+    world = World()
+    Hand(world).write(0, "zero")
+    look = COMMIT.index("newest row") + 1
+    Hand(world, stop_at(look, lambda: Hand(world).write(1, "one"))).write(2, "two")
+    assert sorted(world.log()) == [0, 1, 2]
+
+
 def test_the_guard_is_silent_where_another_writer_copied_the_draft_later() -> None:
     world = crashed(COMMIT.index(f"inserted row {commit_file_name(1)}"))
     world.now += TTL * 3
