@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -236,12 +236,17 @@ def test_a_clock_that_is_off(
     log: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import botocore.auth
+    from botocore.auth import SigV4Auth
 
-    right = botocore.auth.get_current_datetime
-    monkeypatch.setattr(
-        botocore.auth, "get_current_datetime", lambda **keys: right(**keys) + timedelta(seconds=off)
-    )
+    date = SigV4Auth._set_necessary_date_headers
+
+    def another_date(self: SigV4Auth, request: Any) -> None:
+        right = datetime.strptime(request.context["timestamp"] + "+0000", "%Y%m%dT%H%M%SZ%z")
+        wrong = right + timedelta(seconds=off)
+        request.context["timestamp"] = wrong.strftime("%Y%m%dT%H%M%SZ")
+        date(self, request)
+
+    monkeypatch.setattr(SigV4Auth, "_set_necessary_date_headers", another_date)
     monkeypatch.setattr(_s3_errors, "_now", lambda: time.time() + off)
     store = store_with({})
     message = told(PermissionError, operations(store, log)[doing], store)
@@ -382,7 +387,8 @@ def test_boto3_is_not_installed(
     log: str,
     no_aws: pytest.MonkeyPatch,
 ) -> None:
-    no_aws.setitem(sys.modules, "boto3", None)
+    for name in ("boto3", "boto3.session"):
+        no_aws.setitem(sys.modules, name, None)
     store = store_with({})
     message = told(MissingExtraError, operations(store, log)["read"], store)
     assert message == "S3 needs an extra: pip install 'lakelog[s3]'"

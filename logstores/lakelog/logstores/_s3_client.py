@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from lakelog.logstores._objects import TOKEN_NAME, ObjectClient, ObjectEntry, Owner
-from lakelog.logstores._s3_conf import S3Settings
+from lakelog.logstores._s3_conf import S3Settings, is_aws
 from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
 from lakelog.logstores._s3_sdk import sdk_client
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["S3Client"]
 
-_AWS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _DIRECTORY_BUCKET: Final = "--x-s3"
 
 
@@ -67,8 +66,7 @@ class S3Client(ObjectClient):
     @property
     def is_known(self) -> bool:
         """Whether the host is AWS's: conditional writes are documented there."""
-        host = urlsplit(self.sdk.meta.endpoint_url).hostname or ""
-        return host.endswith(_AWS)
+        return is_aws(urlsplit(self.sdk.meta.endpoint_url).hostname or "")
 
     def create(self, key: str, body: bytes, token: str) -> None:
         """One PUT with `If-None-Match: *`, of 5 GB at most."""

@@ -12,6 +12,7 @@ import binascii
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
 
 from lakelog.logstores._s3_credentials import AssumedRole, CredentialSource, sources_from
 from lakelog.logstores._settings import bool_setting, hadoop_setting, int_setting, seconds_setting
@@ -20,7 +21,7 @@ from lakelog.logstores.errors import LogStoreConfError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["S3Encryption", "S3Settings"]
+__all__ = ["S3Encryption", "S3Settings", "duration", "is_aws"]
 
 TIMEOUT_KEY: Final = "spark.lakelog.store.request.timeout"
 _DEFAULT_TIMEOUT: Final = 20.0
@@ -28,6 +29,7 @@ _DEFAULT_TIMEOUT: Final = 20.0
 # Hadoop's spelling of "AWS itself, in the region of the bucket".
 _CENTRAL: Final = ("s3.amazonaws.com", "")
 _AWS_HOST: Final = re.compile(r"(?:.*\.)?s3[.-]([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?")
+_AWS_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)?")
 _UNITS: Final = {None: 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _ALGORITHMS: Final = {
@@ -80,6 +82,14 @@ class S3Settings:
     connections: int = 64
     """Most idle connections that are kept."""
 
+    @property
+    def addressing(self) -> str:
+        """Where the bucket's name goes, in botocore's words: `path`, `virtual` or `auto`."""
+        if self.endpoint is None or is_aws(urlsplit(self.endpoint).hostname or ""):
+            return "path" if self.path_style else "auto"
+        # "auto" puts the bucket into the path of every endpoint of one's own, asked to or not.
+        return "virtual" if self.path_style is False else "path"
+
     @classmethod
     def from_conf(cls, conf: Mapping[str, str], bucket: str) -> S3Settings:
         """Read the settings of one bucket.
@@ -113,6 +123,11 @@ class S3Settings:
             read_timeout=keys.seconds("connection.timeout", conf),
             connections=keys.number("connection.maximum", 64, least=1),
         )
+
+
+def is_aws(host: str) -> bool:
+    """Whether a host is one of AWS's."""
+    return host.endswith(_AWS_HOSTS)
 
 
 class _Keys:
@@ -242,8 +257,6 @@ def _proxy(keys: _Keys) -> str | None:
             f"of {keys.name('proxy.username')} and {keys.name('proxy.password')} one is set and "
             "the other is not: set both or neither"
         )
-    from urllib.parse import quote
-
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user and password else ""
     return f"{'https' if tls else 'http'}://{login}{host}:{port}"
 

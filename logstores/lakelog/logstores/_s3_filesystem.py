@@ -52,8 +52,8 @@ def _made(settings: S3Settings, pid: int) -> pyarrow.fs.S3FileSystem:  # noqa: A
     options["scheme"] = "https" if settings.tls else "http"
     if settings.endpoint:
         options["scheme"], _, options["endpoint_override"] = settings.endpoint.partition("://")
-        # Arrow puts the bucket into the path on an endpoint of one's own.
-        options["force_virtual_addressing"] = settings.path_style is False
+        # Arrow puts the bucket into the path on any endpoint that it is given.
+        options["force_virtual_addressing"] = settings.addressing != "path"
     if settings.proxy:
         options["proxy_options"] = settings.proxy
     return S3FileSystem(**options, **_credentials(settings))

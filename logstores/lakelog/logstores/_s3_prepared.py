@@ -30,12 +30,10 @@ def prepared_put(
 
     The request is good for the time that the service allows a clock to differ (15 minutes).
     """
-    try:
-        _catching_client(settings).put_object(
-            Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **storing
-        )
-    except _Caught as caught:
-        request = caught.request
+    request = _signed(
+        settings,
+        Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **storing,
+    )  # fmt: skip
     parts = urlsplit(request.url)
     tls = parts.scheme == "https"
     target = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -49,6 +47,14 @@ def prepared_put(
     lines += ["Connection: close", "", ""]
     port = parts.port or (443 if tls else 80)
     return PreparedRequest(parts.hostname or "", port, tls, "\r\n".join(lines).encode() + body)
+
+
+def _signed(settings: S3Settings, **put: Any) -> Any:
+    try:
+        _catching_client(settings).put_object(**put)
+    except _Caught as caught:
+        return caught.request
+    raise AssertionError("the SDK did not ask whether to send")
 
 
 @lru_cache(maxsize=4)

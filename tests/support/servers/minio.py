@@ -54,9 +54,9 @@ class S3Endpoint:
 
     def client(self, service: str = "s3") -> Any:
         """A boto3 client of its own, for what tests do around the store."""
-        import boto3
+        from boto3.session import Session
 
-        return boto3.session.Session().client(
+        return Session().client(
             service,
             endpoint_url=self.url,
             region_name=self.region,
