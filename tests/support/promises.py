@@ -125,7 +125,8 @@ def _facts(columns: dict[str, Column]) -> dict[str, list[str]]:
     return {
         "tested on": [servers.get(store, UNNAMED) for store in sorted(columns)],
         "one winner among the writers of": [
-            _SCOPES.get(each.scope, each.scope) for each in ordered
+            "<br>".join(_SCOPES.get(scope, scope) for scope in sorted(each.scopes))
+            for each in ordered
         ],
         **{
             title: [str(each.sizes.get(name, NOT_RUN)) for each in ordered]
