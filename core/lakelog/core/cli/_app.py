@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import sys
 from typing import Any, Final
 
@@ -32,13 +31,12 @@ COMMANDS: Final = {
 
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(name for name, module in COMMANDS.items() if _exists(module))
+        return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        module = COMMANDS.get(cmd_name)
-        if module is None or not _exists(module):
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(module).command
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
     def resolve_command(
@@ -56,10 +54,6 @@ class _LazyGroup(click.Group):
         except (LogStoreError, DeltaError, OSError) as error:
             error_line(_told(error))
             sys.exit(EXIT_CANNOT_RUN)
-
-
-def _exists(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 def _told(error: BaseException) -> str:

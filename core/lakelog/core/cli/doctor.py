@@ -23,7 +23,7 @@ __all__ = ["command"]
 _STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skipped": "dim"}
 
 
-@click.command()
+@click.command(short_help="Probe a storage and its settings; say what to mend.")
 @uri_argument
 @conf_options
 @click.option(

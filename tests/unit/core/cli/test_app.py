@@ -24,22 +24,12 @@ def _run(*args: str) -> tuple[int, str]:
 def test_help_lists_the_commands_with_a_line_each() -> None:
     code, output = _run("--help")
     assert code == 0
-    assert "doctor" in output
-    assert "Examine the storage" in output
-
-
-def test_a_command_that_is_not_there_breaks_no_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(COMMANDS, "later", "lakelog.core.cli.later")
-    code, output = _run("--help")
-    assert code == 0
-    assert "later" not in output
-    assert _run("later")[0] == 2
+    assert all(name in output for name in COMMANDS)
+    assert "Probe a storage" in output
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_that_is_listed_is_a_click_command_with_help(name: str) -> None:
-    if not _app._exists(COMMANDS[name]):
-        pytest.skip(f"{name} is not there yet")
     code, output = _run(name, "--help")
     assert code == 0
     assert f"{name} [OPTIONS]" in output
