@@ -141,7 +141,7 @@ def _conclude(report: Report, kept: str) -> None:
     done = len(report.results) - len(report.failures) - undeclared
     line()
     line(
-        f"{done} promises kept, {undeclared} not declared, {len(report.failures)} broken",
+        f"{done} kept, {undeclared} not declared, {len(report.failures)} broken",
         "green" if report.ok else "red",
     )
     if kept:

@@ -59,7 +59,7 @@ def test_a_sound_store_exits_with_0_and_leaves_nothing(tmp_path: Path) -> None:
     result = run(str(tmp_path), "--quick", *ONE, "--only", "test_an_empty_file_is_a_file")
     assert result.exit_code == 0, result.output
     assert "ok" in result.stdout
-    assert "2 promises kept, 0 not declared, 0 broken" in result.stdout
+    assert "2 kept, 0 not declared, 0 broken" in result.stdout
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
 
 
@@ -90,7 +90,7 @@ def test_a_promise_that_is_not_declared_is_told_apart() -> None:
     result = run(uri, "--quick", "--only", "another_process_sees_every_write_before_it")
     assert result.exit_code == 0
     assert "n/d" in result.stdout
-    assert "0 promises kept, 1 not declared, 0 broken" in result.stdout
+    assert "0 kept, 1 not declared, 0 broken" in result.stdout
 
 
 def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
