@@ -81,7 +81,7 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
     """Translate what the SDK raises in the block.
 
     Args:
-        doing: `create`, `put`, `read`, `list`, `delete` or `upload`.
+        doing: `connect`, `create`, `put`, `read`, `list`, `delete` or `upload`.
         place: of the request.
 
     Raises:
@@ -136,10 +136,7 @@ def _of_reply(error: Any, doing: str, place: Place) -> Exception:
     if message:
         said += f" ({message.rstrip('.')})"
     if error.operation_name in _ASSUMING:
-        return PermissionError(
-            f"{place}: the role was not assumed: STS answered {status} {code} ({message}). Check "
-            "fs.s3a.assumed.role.arn, who may assume it, and the keys that ask for it."
-        )
+        return _not_assumed(f"STS answered {status} {code} ({message})", status, place)
     if status == 412:
         return KeyTakenError(said) if doing == "create" else OSError(said)
     if status == 501 or code == "NotImplemented":
@@ -157,6 +154,15 @@ def _of_reply(error: Any, doing: str, place: Place) -> Exception:
     if status == 404:
         return _missing(code, said, place)
     return _refusal(fault, meta, said, doing, place) or OSError(f"{said}.")
+
+
+def _not_assumed(said: str, status: int, place: Place) -> Exception:
+    if status == 429 or status >= 500:  # before the request to S3 itself
+        return TryAgainError(f"{place}: {said}", may_have_landed=False)
+    return PermissionError(
+        f"{place}: the role was not assumed: {said}. Check fs.s3a.assumed.role.arn, who may assume "
+        "it, and the keys that ask for it."
+    )
 
 
 def _refusal(
@@ -194,7 +200,7 @@ def _denied(doing: str, place: Place) -> str:
         "read": "s3:GetObject, and s3:ListBucket to tell a missing object from a forbidden one",
         "list": f"s3:ListBucket on the bucket {place.bucket}",
         "delete": "s3:DeleteObject",
-    }[doing]
+    }.get(doing, "another right")
     text = f"these credentials may not {doing} here; they need {needed}"
     if doing in ("put", "upload"):
         text += (
@@ -234,7 +240,7 @@ def _missing(code: str, said: str, place: Place) -> OSError:
         )
     if code in ("NoSuchKey", "404", ""):
         return FileNotFoundError(f"{place} does not exist")
-    return FileNotFoundError(said)
+    return OSError(said)
 
 
 def _of_transport(error: Exception, place: Place) -> Exception:
@@ -269,7 +275,7 @@ def _of_transport(error: Exception, place: Place) -> Exception:
     if isinstance(error, (sdk.ParamValidationError, sdk.InvalidRegionError)):
         return ValueError(f"{place}: {error}")
     if isinstance(error, sdk.BotoCoreError) and not isinstance(
-        error, (sdk.HTTPClientError, sdk.IncompleteReadError)
+        error, (sdk.HTTPClientError, sdk.ConnectionError, sdk.IncompleteReadError)
     ):
         return OSError(f"{place}: {kind}: {error}")
     return TryAgainError(
