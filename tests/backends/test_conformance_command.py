@@ -12,7 +12,27 @@ from lakelog.core.cli._app import app
 from lakelog.logstores import log_store_for
 
 if TYPE_CHECKING:
+    from support.servers.azurite import AzureEndpoint
+    from support.servers.fake_gcs import GCSEndpoint
+    from support.servers.hdfs import HdfsCluster
     from support.servers.minio import S3Endpoint
+
+
+def _options(conf: dict[str, str]) -> list[str]:
+    return [part for pair in conf.items() for part in ("--conf", "=".join(pair))]
+
+
+def _leaves_nothing(uri: str, conf: dict[str, str]) -> None:
+    """One check by the command, beside a file that was there."""
+    store = log_store_for(uri, conf)
+    store.create_folder(uri)
+    store.write(f"{uri}/table.json", ["stays"])
+    only = ("--only", "a_staged_file_is_published_whole_at_the_end")
+    result = CliRunner().invoke(app, ["conformance", uri, *_options(conf), *only])
+    assert result.exit_code == 0, result.output
+    assert "1 kept, 0 not declared, 0 broken" in result.stdout
+    assert "left in" not in result.output
+    assert [status.name for status in store.list_from(uri + "/")] == ["table.json"]
 
 
 def test_it_runs_on_s3_by_conf_alone_and_takes_its_files_away(
@@ -21,8 +41,8 @@ def test_it_runs_on_s3_by_conf_alone_and_takes_its_files_away(
     uri = f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
     store = log_store_for(uri, minio.conf)
     store.write(f"{uri}/table.json", ["stays"])
-    args = [part for pair in minio.conf.items() for part in ("--conf", "=".join(pair))]
-    result = CliRunner().invoke(app, ["conformance", uri, *args, "--quick", "--json"])
+    args = ["conformance", uri, *_options(minio.conf), "--quick", "--json"]
+    result = CliRunner().invoke(app, args)
     told = json.loads(result.stdout)
     assert [each for each in told["results"] if not each["ok"]] == []
     assert result.exit_code == 0
@@ -41,9 +61,27 @@ def test_an_endpoint_that_is_down_is_one_error(s3_bucket: str) -> None:
         "spark.lakelog.store.retry.timeBudget": "1",
         "spark.lakelog.store.request.timeout": "1",
     }
-    args = [part for pair in conf.items() for part in ("--conf", "=".join(pair))]
-    result = CliRunner().invoke(app, ["conformance", f"s3a://{s3_bucket}/x", *args, "--quick"])
+    args = ["conformance", f"s3a://{s3_bucket}/x", *_options(conf), "--quick"]
+    result = CliRunner().invoke(app, args)
     assert result.exit_code == 2
     assert "FAIL" not in result.output
     assert "127.0.0.1:9" in result.stderr
     assert "hidden-from-all" not in result.output
+
+
+def test_it_takes_its_files_away_from_google_cloud_storage(
+    fake_gcs: GCSEndpoint, gcs_bucket: str
+) -> None:
+    _leaves_nothing(f"gs://{gcs_bucket}/{uuid.uuid4().hex}", fake_gcs.conf)
+
+
+def test_it_takes_its_files_away_from_azure(azurite: AzureEndpoint) -> None:
+    name = f"lakelog-{uuid.uuid4().hex[:12]}"
+    with azurite.client() as service:
+        service.create_container(name)
+        _leaves_nothing(f"az://{name}/tables", azurite.conf)
+        service.delete_container(name)
+
+
+def test_it_takes_its_files_away_from_hdfs(hdfs: HdfsCluster) -> None:
+    _leaves_nothing(f"{hdfs.uri}/lakelog-test/{uuid.uuid4()}", dict(hdfs.conf))

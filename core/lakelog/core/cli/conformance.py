@@ -126,14 +126,12 @@ def _run(
 
 def _remove(make: Callable[[], LogStore], root: str) -> str:
     """Delete the folder. What is left: nothing, or the folder and why."""
+    from lakelog.logstores.conformance._cleanup import remove_folder
+
     store = make()
-    try:
-        store.filesystem.delete_dir(store.filesystem_path(root))
-    except (OSError, NotImplementedError) as error:
-        return f"{root}: {error}"
-    finally:
-        store.close()
-    return ""
+    problem = remove_folder(store, root)
+    store.close()
+    return f"{root}: {problem}" if problem else ""
 
 
 def _conclude(report: Report, kept: str) -> None:

@@ -9,7 +9,7 @@ until one of the fixtures is used.
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
+import warnings
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -92,14 +92,16 @@ def _uri(config: pytest.Config) -> str:
 def lakelog_root(request: pytest.FixtureRequest) -> Iterator[str]:
     """A new folder below the URI, which is deleted at the end where the storage lets us."""
     from lakelog.logstores import log_store_for
+    from lakelog.logstores.conformance._cleanup import remove_folder
 
     uri = _uri(request.config)
     root = f"{uri.rstrip('/')}/lakelog-conformance-{uuid.uuid4().hex}"
     yield root
     store = log_store_for(uri, conf_of(request.config))
-    with suppress(OSError, NotImplementedError):
-        store.filesystem.delete_dir(store.filesystem_path(root))
+    problem = remove_folder(store, root)
     store.close()
+    if problem:
+        warnings.warn(f"the files of the checks are left in {root}: {problem}", stacklevel=1)
 
 
 @pytest.fixture

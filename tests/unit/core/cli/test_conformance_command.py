@@ -32,15 +32,16 @@ class CannotDelete(LocalLogStore):
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
         import pyarrow.fs
+        from fsspec.implementations.local import LocalFileSystem
 
         class Handler(pyarrow.fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow ships no types
-            def __init__(self) -> None:
-                pass
-
             def delete_dir(self, path: str) -> None:
                 raise PermissionError("deletion is denied")
 
-        return pyarrow.fs.PyFileSystem(Handler())
+            def delete_file(self, path: str) -> None:
+                raise PermissionError("deletion is denied")
+
+        return pyarrow.fs.PyFileSystem(Handler(LocalFileSystem()))
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +106,7 @@ def test_files_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
     result = run(str(tmp_path), "--conf", store, "--only", "a_missing_file_is_not_found")
     assert result.exit_code == 0, result.output
     assert "the files of the checks are left in" in result.stderr
-    assert "deletion is denied" in result.stderr
+    assert "1 files could not be deleted; deletion is denied" in result.stderr
 
 
 @pytest.mark.parametrize("uri", ["/lake/t/_delta_log", "s3a://b/t/_delta_log/x"])
