@@ -172,6 +172,7 @@ def tested_on() -> dict[str, str]:
         "IBMCOSLogStore": s3,
         "LocalLogStore": f"a local disk on {platform.system()}",
         "MemoryLogStore": "this process",
+        "OSSLogStore": "a stand-in of these tests, written from OSS's documentation",
         "S3ConditionalLogStore": s3,
         "S3DynamoDBLogStore": f"{s3}, {_served(dynamodb, 'DynamoDB Local')}",
         "S3SingleDriverLogStore": s3,
