@@ -272,9 +272,9 @@ def _locked(endpoint: S3Endpoint, dynamodb: DynamoDBEndpoint) -> dict[str, str]:
 
 
 def _rows(dynamodb: DynamoDBEndpoint) -> list[Any]:
-    import boto3
+    from boto3.session import Session
 
-    client = boto3.session.Session().client(
+    client = Session().client(
         "dynamodb",
         endpoint_url=dynamodb.url,
         region_name=dynamodb.region,

@@ -13,9 +13,9 @@ __all__ = ["restricted"]
 
 def restricted(endpoint: S3Endpoint, actions: list[str]) -> dict[str, str]:
     """The endpoint's conf with credentials for these actions alone (AssumeRole with a policy)."""
-    import boto3
+    from boto3.session import Session
 
-    sts = boto3.session.Session().client(
+    sts = Session().client(
         "sts",
         endpoint_url=endpoint.url,
         region_name=endpoint.region,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from lakelog.logstores._object_client import TryAgainError
 from lakelog.logstores._probing import Finding, Status
@@ -32,8 +32,7 @@ def as_dynamodb_store(store: LogStore) -> S3DynamoDBLogStore | None:
     module = sys.modules.get("lakelog.logstores.s3_dynamodb")
     if module is None or not isinstance(store, module.S3DynamoDBLogStore):
         return None
-    found: S3DynamoDBLogStore = store
-    return found
+    return cast("S3DynamoDBLogStore", store)
 
 
 def lock_table_findings(store: S3DynamoDBLogStore, uri: str) -> Iterator[Finding]:

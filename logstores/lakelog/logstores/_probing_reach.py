@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 from lakelog.logstores._objects import ObjectLogStore
@@ -106,8 +106,7 @@ def _as_hdfs_store(store: LogStore) -> HDFSLogStore | None:
     module = sys.modules.get("lakelog.logstores.hdfs")
     if module is None or not isinstance(store, module.HDFSLogStore):
         return None
-    found: HDFSLogStore = store
-    return found
+    return cast("HDFSLogStore", store)
 
 
 def _reach_hdfs(
