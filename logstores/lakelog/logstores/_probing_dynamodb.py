@@ -57,7 +57,7 @@ def lock_table_findings(store: S3DynamoDBLogStore, uri: str) -> Iterator[Finding
     else:
         if found is None and store._table_settings.create:
             said = f"there is no {place} yet; the first commit makes it, as the conf asks"
-            yield Finding("lock-table", Status.NOTE, said)
+            yield Finding("lock-table", Status.NOTE, said, "", {"exists": False})
             return
         if found is None:
             yield Finding.failed("lock-table", LockTableError(place.missing()))

@@ -177,9 +177,9 @@ def _refuse(endpoint: str, probe: CreateProbe) -> None:
 
 
 REMEDY: Final = (
-    "Use S3DynamoDBLogStore (spark.delta.logStore.<scheme>.impl=io.delta.storage."
-    "S3DynamoDBLogStore), whose lock is a row of a DynamoDB table; or an endpoint that honours "
-    "If-None-Match atomically; or, where a single process ever writes, "
+    "Use an endpoint that keeps a conditional create atomic; on S3 without one, "
+    "S3DynamoDBLogStore (spark.delta.logStore.<scheme>.impl=io.delta.storage.S3DynamoDBLogStore), "
+    "whose lock is a row of a DynamoDB table; or, where a single process ever writes, "
     "lakelog.logstores.S3SingleDriverLogStore with spark.lakelog.unsafe.singleWriter=true."
 )
 """What to do about storage that can't create exclusively."""

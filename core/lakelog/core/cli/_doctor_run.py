@@ -159,12 +159,16 @@ def _table(report: Report, store: LogStore) -> None:
 
 
 def _lock_table(report: Report, store: LogStore) -> bool:
-    """Whether the lock table, where there is one, can be used."""
+    """Whether what follows can use the lock table, where there is one."""
     locked = as_dynamodb_store(store)
-    if locked is not None:
-        for finding in lock_table_findings(locked, report.uri):
-            report.add(finding)
-    return not report.has_failed("lock-table")
+    if locked is None:
+        return True
+    exists = True
+    for finding in lock_table_findings(locked, report.uri):
+        report.add(finding)
+        exists = exists and bool(finding.measured.get("exists", True))
+    # A listing makes the table if the conf asks for it, and reading only must not.
+    return not report.has_failed("lock-table") and (exists or not report.read_only)
 
 
 def _probe(
