@@ -25,6 +25,9 @@ _NEVER_TAKEN: Final = "attribute_not_exists(tablePath)"
 """True only where there is no item of that whole key: Delta's `Expected: fileName, Exists=false`
 says the same."""
 
+_MOST: Final = 64
+"""Clients that are kept; the oldest goes when a further one is made."""
+
 
 class _Shelf:
     def __init__(self) -> None:
@@ -63,6 +66,8 @@ class DynamoDBTable(RowTable):
         shelf = _shelf
         with shelf.lock:
             if self._settings not in shelf.clients:
+                while len(shelf.clients) >= _MOST:
+                    del shelf.clients[next(iter(shelf.clients))]
                 shelf.clients[self._settings] = _new_client(self._settings)
             return shelf.clients[self._settings]
 
