@@ -13,6 +13,7 @@ from lakelog.core.cli._doctor_run import Depth, examine
 from lakelog.core.cli._options import conf_options, json_option, uri_argument
 from lakelog.core.cli._output import facts, heading, line, print_json, progress, table
 from lakelog.core.cli._secrets import Scrubber
+from lakelog.logstores._probing import Status
 
 if TYPE_CHECKING:
     from lakelog.core.cli._doctor_report import Report
@@ -149,5 +150,6 @@ def _verdict(report: Report) -> str:
     if report.verdict is Verdict.NOT_PROBED:
         return "No failure seen, but nothing was probed by writing (--read-only)"
     race = next((f for f in report.findings if f.check == "exclusive-create"), None)
-    races = f": {race.summary}" if race is not None else ""
-    return f"No failure seen{races}"
+    if race is None or race.status is not Status.FINE:
+        return "No failure seen"
+    return race.summary[0].upper() + race.summary[1:]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.core.cli._doctor_report import Report, Verdict
+from lakelog.core.cli._doctor_report import Report
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope
 from lakelog.logstores._probing import Finding, Status
 from support.doctoring import doctor, doctor_text
@@ -147,9 +147,9 @@ def test_every_check_that_can_come_is_documented() -> None:
 def test_a_report_that_only_read_does_not_say_that_it_probed() -> None:
     report = Report("memory://doctor/t", read_only=True)
     report.add(Finding("store", Status.FINE, "chosen"))
-    assert report.verdict is Verdict.NOT_PROBED
+    assert report.verdict.value == "not-probed"
     report.add(Finding("table", Status.FAILED, "a gap", "Restore it."))
-    assert report.verdict is Verdict.FAILED
+    assert report.verdict.value == "failed"
 
 
 def test_usage_is_checked_before_anything_is_touched() -> None:
