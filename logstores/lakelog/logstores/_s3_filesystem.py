@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -37,11 +38,13 @@ def arrow_filesystem(settings: S3Settings) -> pyarrow.fs.S3FileSystem:
     Raises:
         LogStoreConfError: Arrow can't do what a setting asks for.
     """
-    return _made(settings, os.getpid())
+    # botocore reads these two; Arrow has to be told.
+    bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    return _made(settings, bundle, os.getpid())
 
 
 @lru_cache(maxsize=16)
-def _made(settings: S3Settings, pid: int) -> pyarrow.fs.S3FileSystem:  # noqa: ARG001
+def _made(settings: S3Settings, bundle: str | None, pid: int) -> pyarrow.fs.S3FileSystem:  # noqa: ARG001
     # The process is part of the key: connections and threads don't survive a fork.
     from pyarrow.fs import S3FileSystem
 
@@ -56,7 +59,12 @@ def _made(settings: S3Settings, pid: int) -> pyarrow.fs.S3FileSystem:  # noqa: A
         options["force_virtual_addressing"] = settings.addressing != "path"
     if settings.proxy:
         options["proxy_options"] = settings.proxy
-    return S3FileSystem(**options, **_credentials(settings))
+    options |= _credentials(settings)
+    if bundle:
+        # Arrow learnt this after the oldest version of our range, which reads SSL_CERT_FILE only.
+        with contextlib.suppress(TypeError):
+            return S3FileSystem(**options, tls_ca_file_path=bundle)
+    return S3FileSystem(**options)
 
 
 def _credentials(settings: S3Settings) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import tempfile
+import urllib.request
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,6 @@ import pytest
 
 from support.servers._service import (
     ServerUnavailableError,
-    answers,
     built,
     free_port,
     need_program,
@@ -81,14 +82,26 @@ def _build(folder: Path) -> None:
     )
 
 
+def _is_well(url: str, trust: ssl.SSLContext) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2, context=trust) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
-def run_minio(region: str = "us-east-1") -> Iterator[S3Endpoint]:
-    """A MinIO of its own, empty, until the block ends. It refuses signatures for other regions."""
+def run_minio(region: str = "us-east-1", certificates: Path | None = None) -> Iterator[S3Endpoint]:
+    """A MinIO of its own, empty, until the block ends. It refuses signatures for other regions.
+
+    With a folder that holds `public.crt` and `private.key` it speaks TLS, and only that.
+    """
     program = install()
     with tempfile.TemporaryDirectory(prefix="minio-") as folder:
         port, console = free_port(), free_port()
-        url = f"http://127.0.0.1:{port}"
+        url = f"{'https' if certificates else 'http'}://127.0.0.1:{port}"
         argv = [str(program), "server", "--quiet", "--address", f"127.0.0.1:{port}"]
+        argv += ["--certs-dir", str(certificates)] if certificates else []
         argv += ["--console-address", f"127.0.0.1:{console}", folder]
         env = {
             "MINIO_ROOT_USER": USER,
@@ -99,7 +112,10 @@ def run_minio(region: str = "us-east-1") -> Iterator[S3Endpoint]:
             "HOME": folder,
         }
         health = f"{url}/minio/health/ready"
-        with running(argv, ready=lambda: answers(health, lambda s: s == 200), env=env):
+        trust = ssl.create_default_context(
+            cafile=certificates / "public.crt" if certificates else None
+        )
+        with running(argv, ready=lambda: _is_well(health, trust), env=env):
             yield S3Endpoint(url, USER, PASSWORD, region)
 
 

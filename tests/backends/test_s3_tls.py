@@ -1,0 +1,89 @@
+"""S3 over TLS, with a certificate that only its owner trusts."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from lakelog.logstores import S3ConditionalLogStore
+from lakelog.logstores._s3_client import S3Client
+from support.servers.minio import run_minio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.servers.minio import S3Endpoint
+
+PATH = "s3a://secure/t/_delta_log/00000000000000000000.json"
+QUICK = {
+    "spark.lakelog.store.endpointProbe": "never",
+    "spark.lakelog.store.retry.timeBudget": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate for 127.0.0.1 that it signed itself, as MinIO wants them named."""
+    folder = tmp_path_factory.mktemp("certificates")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "public.crt").write_bytes(certificate.public_bytes(pem))
+    (folder / "private.key").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def secure(certificates: Path) -> Iterator[S3Endpoint]:
+    with run_minio(certificates=certificates) as endpoint:
+        yield endpoint
+
+
+def test_a_certificate_that_nobody_trusts_is_told_at_once(
+    secure: S3Endpoint, no_aws: pytest.MonkeyPatch
+) -> None:
+    store = S3ConditionalLogStore({**secure.conf, **QUICK})
+    with pytest.raises(OSError, match="certificate of one's own set AWS_CA_BUNDLE"):
+        store.write(PATH, ["{}"])
+
+
+def test_log_and_data_files_trust_the_bundle_that_is_named(
+    secure: S3Endpoint, certificates: Path, no_aws: pytest.MonkeyPatch
+) -> None:
+    no_aws.setenv("AWS_CA_BUNDLE", str(certificates / "public.crt"))
+    S3Client.from_conf(secure.conf, "secure").sdk.create_bucket(Bucket="secure")
+    host = secure.url.removeprefix("https://")
+    store = S3ConditionalLogStore({**secure.conf, **QUICK, "spark.hadoop.fs.s3a.endpoint": host})
+    store.write(PATH, ["{}"])
+    assert list(store.read(PATH)) == ["{}"]
+    data = store.filesystem_path(f"s3a://secure/t/{uuid.uuid4().hex}.parquet")
+    with store.filesystem.open_output_stream(data) as out:
+        out.write(b"rows")
+    assert store.filesystem.get_file_info(data).size == 4
+    prepared = S3Client.from_conf(secure.conf, "secure").prepared_create("k", b"x", "t")
+    assert prepared is not None
+    assert prepared.tls
