@@ -15,6 +15,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_spark_and_other_processes_append_at_once(session, backend):
     table = backend.uri("ids")
     schema = "id long, writer string"
     delta.write(session.createDataFrame([(0, "creator")], schema)).save(table)
-    others = [
+    others: list[Any] = [
         subprocess.Popen(
             [sys.executable, appenders.__file__, "lakelog", table, str(first), "6"],
             stdin=subprocess.PIPE,
@@ -181,5 +182,9 @@ def test_the_data_source_and_pysparks_own_methods_reach_object_storage(classic_s
         delta.register(spark)
         rows.write.format("lakelog").mode("append").save(table)
         assert spark.read.format("lakelog").load(table).where("p = 1").count() == 2 * 1667
-    assert DeltaLog.for_table(table, backend.conf).snapshot.to_arrow().num_rows == 10_000
-    assert len(backend.rows_by_deltalake("t")) == 10_000
+    options = {key.removeprefix("spark.hadoop."): value for key, value in backend.conf.items()}
+    delta.register(spark)
+    assert spark.read.format("lakelog").options(**options).load(table).count() == 10_000
+    rows.write.format("lakelog").options(**options).mode("overwrite").save(table)
+    assert delta.read(spark).options(**options).load(table).count() == 5000
+    assert len(backend.rows_by_deltalake("t")) == 5000

@@ -16,8 +16,10 @@ import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.logstores import LocalLogStore
+from lakelog.logstores.errors import LogStoreClassError
 from lakelog.spark import _arrow_read
 from lakelog.spark._files_read import lacks_filesystem
+from lakelog.spark._session import own_storage, session_conf, with_storage
 from support.samples import SAMPLES, rows_of
 
 WAY = "spark.lakelog.read.path"
@@ -29,6 +31,9 @@ class FolderLogStore(LocalLogStore):
 
     def read(self, path):
         return super().read(_local(path))
+
+    def read_bytes(self, path):
+        return super().read_bytes(_local(path))
 
     def write(self, path, lines, *, overwrite=False):
         super().write(_local(path), lines, overwrite=overwrite)
@@ -237,6 +242,35 @@ def test_rows_that_an_overwrite_keeps_are_read_from_such_a_storage(spark, folder
 
     found = sorted(row.id for row in delta.read(spark).load(folder_uri).collect())
     assert found == [0, 1, 2, 3, 4, 100, 101]
+
+
+class LockedLogStore(FolderLogStore):
+    """Opens with the right key only."""
+
+    def __init__(self, conf=None):
+        super().__init__(conf)
+        if self.conf.get("spark.hadoop.fs.folder.secret.key") != "sesame":
+            raise PermissionError("the key does not fit")
+
+
+def test_settings_of_the_storage_may_be_those_of_one_call(spark, confs, tmp_path):
+    """On Connect there is no other way for secrets: Spark does not show them to its clients."""
+    confs(FOLDER_STORE, f"{__name__}.{LockedLogStore.__name__}")
+    uri, key = f"folder://{tmp_path}/table", {"fs.folder.secret.key": "sesame"}
+
+    delta.write(spark.range(2000)).options(**key).save(uri)
+    assert delta.read(spark).options(**key).load(uri).count() == 2000
+    assert delta.DeltaTable.forPath(spark, uri, key).toDF().count() == 2000
+    with pytest.raises(LogStoreClassError, match="the key does not fit"):
+        delta.read(spark).load(uri)
+
+
+def test_a_table_with_settings_of_its_own_is_not_left_to_sparks_reader(spark, path):
+    write_arrow(path, pa.table({"id": [1]}))
+    conf = dict(session_conf(spark))
+
+    assert not own_storage(spark, conf)
+    assert own_storage(spark, with_storage(conf, {"fs.s3a.access.key": "A", "versionAsOf": "1"}))
 
 
 def test_the_native_way_says_what_hadoop_lacks(spark, confs, folder_uri):

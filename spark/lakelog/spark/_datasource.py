@@ -17,6 +17,7 @@ from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
 from lakelog.spark._options import WriteOptions, chosen_columns
 from lakelog.spark._scan import readable_schema
+from lakelog.spark._session import with_storage
 from lakelog.spark._source_reader import FilteringReader, SourceReader
 from lakelog.spark._source_writer import SourceWriter
 from lakelog.spark._time_travel import millis_in_zone, snapshot_of
@@ -75,7 +76,7 @@ class LakelogSource(DataSource):
         """
         with marked():
             options = self._write_options("overwrite" if overwrite else "append")
-            return SourceWriter(self._path(), to_delta_schema(schema), options, self.conf)
+            return SourceWriter(self._path(), to_delta_schema(schema), options, self._conf())
 
     def _path(self) -> str:
         path = self.options.get("path")
@@ -87,12 +88,15 @@ class LakelogSource(DataSource):
             )
         return str(path)
 
+    def _conf(self) -> dict[str, str]:
+        return with_storage(self.conf, {key: str(value) for key, value in self.options.items()})
+
     def _snapshot(self) -> Snapshot:
         # Asked anew for each query: Spark keeps this object for as long as a view lives.
         options = {key.lower(): str(value) for key, value in self.options.items()}
         zone = self.conf.get("spark.sql.session.timeZone", "UTC")
         return snapshot_of(
-            self._path(), options, self.conf, lambda text: millis_in_zone(text, zone)
+            self._path(), options, self._conf(), lambda text: millis_in_zone(text, zone)
         )
 
     def _columns(self, snapshot: Snapshot) -> list[str]:

@@ -4,6 +4,7 @@
 |---|---|---|
 | local, HDFS | `_scan`: Spark's own Parquet reader | fastest, prunes by the query itself |
 | an object store that the session's Hadoop can open | `_scan` | the same |
+| the same, with settings for one table or read | `_arrow_read` | Hadoop knows the session's |
 | any other | `_arrow_read`: pyarrow on the executors | needs no connector |
 | memory of this process | read here | nobody else can see it |
 
@@ -23,6 +24,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._arrow_read import ArrowScan
 from lakelog.spark._paths import quoted, scheme_of
 from lakelog.spark._scan import Scan, readable_schema, refuse_deletion_vectors
+from lakelog.spark._session import own_storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +122,10 @@ def _way(spark: SparkSession, snapshot: Snapshot) -> str:
     scheme = scheme_of(snapshot.table)
     if way == "auto" and scheme in _HADOOPS_OWN:
         return "native"
-    return "arrow" if way == "auto" and scheme in _lacking.get(spark, ()) else way
+    if way == "auto" and scheme in _lacking.get(spark, ()):
+        return "arrow"
+    # Spark's reader knows the session's settings of the storage, not those of one table or read.
+    return "arrow" if way == "auto" and own_storage(spark, snapshot.conf) else way
 
 
 def _remember(spark: SparkSession, table: str) -> None:

@@ -10,7 +10,7 @@ from lakelog.spark._files_read import files_df
 from lakelog.spark._options import chosen_columns
 from lakelog.spark._paths import quoted
 from lakelog.spark._scan import readable_schema
-from lakelog.spark._session import session_conf
+from lakelog.spark._session import session_conf, with_storage
 from lakelog.spark._time_travel import no_timestamp, snapshot_of
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class DeltaReader:
     def option(self, key: str, value: Any) -> Self:
         """Set an option; `versionAsOf` and `timestampAsOf` read an older state.
 
+        `fs.…` and `dfs.…` are settings of the storage for this read alone, over the session's.
+
         `columns` names the columns to read, separated by commas: what a `select` of the result
         does, and on storages that Spark's own reader can't open the only way to leave columns out.
 
@@ -104,7 +106,8 @@ class DeltaReader:
         """
         if value is not None:
             text = str(value)
-            self._options[key.lower()] = text.lower() if isinstance(value, bool) else text
+            name = key if key.lower().startswith(("fs.", "dfs.")) else key.lower()
+            self._options[name] = text.lower() if isinstance(value, bool) else text
         return self
 
     def options(self, **options: Any) -> Self:
@@ -190,7 +193,8 @@ class DeltaReader:
         return paths[0]
 
     def _snapshot(self, path: str) -> Snapshot:
-        return snapshot_of(path, self._options, session_conf(self._spark), self._millis)
+        conf = with_storage(session_conf(self._spark), self._options)
+        return snapshot_of(path, self._options, conf, self._millis)
 
     def _millis(self, text: str) -> int:
         """The instant that a text is in the session's time zone, by Spark's own rules."""

@@ -6,11 +6,22 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_connect", "session_conf", "session_timezone", "spark_version"]
+__all__ = [
+    "is_connect",
+    "own_storage",
+    "session_conf",
+    "session_timezone",
+    "spark_version",
+    "with_storage",
+]
 
 _SEPARATOR, _ARROW = "\x01", " -> "
+_STORAGE = ("fs.", "dfs.")
+_HADOOP = "spark.hadoop."
 _TIMEZONE = "spark.sql.session.timeZone"
 
 
@@ -27,6 +38,26 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
     with contextlib.suppress(Exception):
         return _conf_in_one_call(spark)
     return dict(_conf_by_public_method(spark))
+
+
+def with_storage(conf: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """A conf with the storage settings that one call's options have: `fs.…` and `dfs.…`.
+
+    Delta takes them so, too. It is also the way for a Connect client, to which Spark does not
+    show the secrets of the session's conf.
+    """
+    merged = dict(conf)
+    for key, value in options.items():
+        if key.lower().startswith(_STORAGE):
+            merged.pop(key, None)
+            merged[_HADOOP + key] = value
+    return merged
+
+
+def own_storage(spark: SparkSession, conf: Mapping[str, str]) -> bool:
+    """Whether a table's conf has storage settings that its session has not."""
+    given = {k: v for k, v in conf.items() if k.startswith((_HADOOP, *_STORAGE))}
+    return bool(given) and not given.items() <= session_conf(spark).items()
 
 
 def session_timezone(spark: SparkSession) -> str:

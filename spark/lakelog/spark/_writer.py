@@ -69,8 +69,9 @@ class DeltaWriter:
         """Set an option; names count in any case.
 
         `mergeSchema`, `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode`, `txnAppId` and
-        `txnVersion`, `userMetadata`, `dataChange`, `maxRecordsPerFile`, `compression`, and
-        `delta.…` for the properties of a new table. `None` takes an option back.
+        `txnVersion`, `userMetadata`, `dataChange`, `maxRecordsPerFile`, `compression`,
+        `delta.…` for the properties of a new table, `fs.…` and `dfs.…` for settings of the
+        storage for this write alone. `None` takes an option back.
         """
         for known in [each for each in self._options if each.lower() == key.lower()]:
             del self._options[known]
