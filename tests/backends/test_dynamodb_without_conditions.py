@@ -75,6 +75,15 @@ def test_a_file_that_is_there_is_not_put_again(ignoring: LockedTable) -> None:
     assert ignoring.text(commit_name(0)) == "zero\n"
 
 
+def test_the_move_to_conditional_puts_that_are_none_is_refused(ignoring: LockedTable) -> None:
+    store = ignoring.store(CREATE)
+    store.write(ignoring.path(0), ["zero"])
+    probing = {**ignoring.conf(), "spark.lakelog.store.endpointProbe": "always"}
+    with pytest.raises(UnsafeLogStoreError):
+        migrate(ignoring.uri, probing, to="conditional")
+    store.write(ignoring.path(1), ["one"])
+
+
 def test_a_commit_works_where_the_header_is_refused(
     refusing: tuple[LockedTable, dict[str, str]],
 ) -> None:

@@ -32,7 +32,6 @@ from lakelog.logstores._dynamodb_rows import (
 )
 from lakelog.logstores._dynamodb_table import RowTakenError
 from lakelog.logstores._objects import ObjectLogStore
-from lakelog.logstores._trust import ensure_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,8 +110,7 @@ class _Move:
         self.steps: list[str] = []
 
     def to_conditional(self) -> int:
-        client, prefix = self._store._locate(self._log.folder.uri)  # of one family
-        ensure_trusted(client, prefix + "migrate", self._store.conf, self._log.rules.policy.budget)
+        self._store.require_conditional_puts(self._log.folder)
         for _ in range(_TRIES):
             rows = self._finished_rows()
             version = self._newest_version()

@@ -17,6 +17,7 @@ from lakelog.logstores._dynamodb_log import LockedLog, LogRules
 from lakelog.logstores._dynamodb_migration import Migration, migrate
 from lakelog.logstores._dynamodb_objects import LogObjects
 from lakelog.logstores._dynamodb_rows import LogFile, LogFolder
+from lakelog.logstores._trust import ensure_trusted
 from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.s3 import S3ConditionalLogStore
 
@@ -98,6 +99,15 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
         if folder is not None:
             self.locked_log(folder).settle()
         return super().list_from(path)
+
+    def require_conditional_puts(self, folder: LogFolder) -> None:
+        """See that the log's bucket could do without the table.
+
+        Raises:
+            UnsafeLogStoreError: its conditional put failed the probe, or there is none.
+        """
+        client, prefix = self._locate(folder.uri)
+        ensure_trusted(client, prefix, self.conf, self._timeout)
 
     def _found(self, path: str, read: Callable[[str], _T]) -> _T:
         try:
