@@ -113,12 +113,14 @@ def _refuse_what_arrow_lacks(settings: S3Settings) -> None:
             "fs.s3a.requester.pays.enabled: Arrow's S3 file system, which reads data files, "
             "can't send that header. Copy the table to a bucket of your own, or ask its owner."
         )
-    if settings.role is not None and (
-        settings.role.policy or settings.role.sts_endpoint or settings.role.sources
+    role = settings.role
+    if role is not None and (
+        role.policy or role.sts_endpoint or role.sources or settings.access_key
     ):
         raise LogStoreConfError(
-            "fs.s3a.assumed.role.policy, .sts.endpoint and .credentials.provider: Arrow's S3 file "
-            "system can assume a role with its default credentials only. Put the role into a "
+            "a role with fs.s3a.assumed.role.policy, .sts.endpoint or .credentials.provider, or "
+            "with fs.s3a.access.key beside it: Arrow's S3 file system, which writes data files, "
+            "can assume a role with its default credentials only. Put the role into a "
             "profile (role_arn, source_profile), name it by AWS_PROFILE, and set "
             "fs.s3a.aws.credentials.provider to ProfileAWSCredentialsProvider."
         )

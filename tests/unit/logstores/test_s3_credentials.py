@@ -197,6 +197,10 @@ def test_arrow_takes_the_region_as_the_sdk_does(no_aws: pytest.MonkeyPatch, tmp_
             },
             "Put the role into a profile",
         ),
+        (
+            {**KEYS, "aws.credentials.provider": ASSUMED, "assumed.role.arn": "arn:x"},
+            "Put the role into a profile",
+        ),
     ],
 )
 def test_what_arrow_cannot_do_is_refused_before_a_data_file_is_written(
