@@ -1,0 +1,162 @@
+"""Oracle Cloud Infrastructure Object Storage: a commit is a PutObject with `if-none-match: *`.
+
+It is asked by its own API. The S3-compatible one lists no conditional put among what it supports:
+https://docs.oracle.com/en-us/iaas/Content/Object/Tasks/s3compatibleapi_topic-Amazon_S3_Compatibility_API_Support.htm
+
+Paths and settings are those of Oracle's HDFS connector: `oci://bucket@namespace/key`, and
+`fs.oci.client.*`; else `~/.oci/config`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.contrib._oci_client import OCIClient
+from lakelog.logstores import LogStoreConfError, MissingExtraError
+from lakelog.logstores._objects import ObjectLogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow.fs
+
+    from lakelog.logstores._objects import ObjectClient
+
+__all__ = ["OracleCloudLogStore"]
+
+_HADOOP: Final = "spark.hadoop."
+_URI: Final = re.compile(r"oci://([^/@]+)@([^/@]+)(?:/(.*))?", re.DOTALL)
+_REGION: Final = re.compile(r"objectstorage\.([a-z0-9-]+)\.")
+_AUTH: Final = {
+    "user": "auth.userId",
+    "tenancy": "auth.tenantId",
+    "fingerprint": "auth.fingerprint",
+    "key_file": "auth.pemfilepath",
+}
+_PRINCIPALS: Final = {
+    "InstancePrincipalsCustomAuthenticator": "instance",
+    "ResourcePrincipalsCustomAuthenticator": "resource",
+}
+
+
+class OracleCloudLogStore(ObjectLogStore):
+    """A log on Oracle Object Storage, for any number of writers anywhere."""
+
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        """Keep the conf; connect at the first use.
+
+        Raises:
+            LogStoreConfError: a retry setting is no number.
+        """
+        super().__init__(conf)
+        self._clients: dict[tuple[int, str, str], OCIClient] = {}
+
+    @property
+    def filesystem(self) -> pyarrow.fs.FileSystem:
+        """The bucket through the same SDK, whole objects at a time; Arrow has none for OCI."""
+        from lakelog.contrib._object_filesystem import object_filesystem
+
+        return object_filesystem(self, "oci://")
+
+    def filesystem_path(self, path: str) -> str:
+        """`oci://bucket@namespace/key` as `bucket@namespace/key`.
+
+        Raises:
+            ValueError: the path is no such URI.
+        """
+        bucket, namespace, key = _split(path)
+        return f"{bucket}@{namespace}/{key}".rstrip("/")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connections behind."""
+        return {**self.__dict__, "_clients": {}}
+
+    def _locate(self, path: str) -> tuple[ObjectClient, str]:
+        bucket, namespace, key = _split(path)
+        name = (os.getpid(), namespace, bucket)
+        found = self._clients.get(name)
+        if found is None:
+            found = self._clients[name] = OCIClient(self._connected(), namespace, bucket)
+        return found, key
+
+    def _connected(self) -> Any:
+        try:
+            import oci
+        except ImportError as error:
+            raise MissingExtraError("oci", "Oracle Object Storage") from error
+
+        config, more = self._identity(oci)
+        region, host = self._setting("regionCodeOrId"), self._setting("hostname")
+        if region:
+            config["region"] = region
+        if host:
+            more["service_endpoint"] = host if "://" in host else f"https://{host}"
+            if config:
+                # The SDK wants one, but a request to a named host has no region in it.
+                named = _REGION.search(host)
+                config.setdefault("region", named[1] if named else "us-ashburn-1")
+        try:
+            return oci.object_storage.ObjectStorageClient(
+                config,
+                retry_strategy=oci.retry.NoneRetryStrategy(),
+                circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
+                timeout=(self._timeout, self._timeout),
+                **more,
+            )
+        # Their texts may quote the key.
+        except (oci.exceptions.ClientError, ValueError, OSError) as error:
+            raise LogStoreConfError(
+                "Oracle's client could not be made of fs.oci.client.* or ~/.oci/config "
+                f"({type(error).__name__}). Check hostname, auth.tenantId, auth.userId, "
+                "auth.fingerprint, and that auth.pemfilepath is a readable PEM key on this host."
+            ) from None
+
+    def _identity(self, oci: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The SDK's config, and a signer where the machine itself is the user."""
+        java = self._setting("custom.authenticator")
+        if java is not None:
+            kind = _PRINCIPALS.get(java.rpartition(".")[2])
+            if kind is None:
+                raise LogStoreConfError(
+                    f"fs.oci.client.custom.authenticator is {java}, a Java class that has no "
+                    f"counterpart here; {' and '.join(sorted(_PRINCIPALS))} have"
+                )
+            if kind == "instance":
+                return {}, {"signer": oci.auth.signers.InstancePrincipalsSecurityTokenSigner()}
+            return {}, {"signer": oci.auth.signers.get_resource_principals_signer()}
+        given = {name: self._setting(key) for name, key in _AUTH.items()}
+        if not any(given.values()):
+            return self._from_file(oci), {}
+        missing = [f"fs.oci.client.{_AUTH[name]}" for name, value in given.items() if not value]
+        if missing:
+            raise LogStoreConfError(f"these settings are missing: {', '.join(missing)}")
+        if not Path(given["key_file"] or "").is_file():
+            raise LogStoreConfError(
+                f"fs.oci.client.auth.pemfilepath is {given['key_file']}, which is no file here. It "
+                "has to be on every host that works with the table."
+            )
+        return {**given, "pass_phrase": self._setting("auth.passphrase")}, {}
+
+    def _from_file(self, oci: Any) -> dict[str, Any]:
+        try:
+            return dict(oci.config.from_file())
+        except (oci.exceptions.ClientError, OSError) as error:
+            raise LogStoreConfError(
+                "no credentials for Oracle Object Storage: set fs.oci.client.auth.tenantId, "
+                "auth.userId, auth.fingerprint and auth.pemfilepath, or make ~/.oci/config "
+                f"({type(error).__name__})"
+            ) from None
+
+    def _setting(self, name: str) -> str | None:
+        key = f"fs.oci.client.{name}"
+        return self.conf.get(_HADOOP + key) or self.conf.get(key) or None
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    match = _URI.fullmatch(path)
+    if match is None:
+        raise ValueError(f"{path!r} is no oci://bucket@namespace/key")
+    return match[1], match[2], match[3] or ""
