@@ -100,6 +100,16 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
             self.locked_log(folder).settle()
         return super().list_from(path)
 
+    def settings(self) -> Mapping[str, str]:
+        """Those of S3, and which table decides, how long its rows live, and what watches over it."""
+        table = self._table_settings
+        found = dict(super().settings())
+        found["lock table"] = DynamoDBTable(table).place
+        found["lock table's rows expire after"] = f"{table.ttl} s"
+        found["scheme in the rows' keys"] = table.key_scheme or "that of the URI"
+        found["guard against writers beside the table"] = "on" if table.guard else "off"
+        return found
+
     def require_conditional_puts(self, folder: LogFolder) -> None:
         """See that the log's bucket could do without the table.
 

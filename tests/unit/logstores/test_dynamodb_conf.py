@@ -131,3 +131,16 @@ def test_s3as_keys_are_taken_where_the_provider_says_so() -> None:
 def test_the_jvms_class_name_leads_here() -> None:
     conf = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
     assert resolve("s3a://b/t", conf).cls_path == "lakelog.logstores.S3DynamoDBLogStore"
+
+
+def test_the_settings_in_force_tell_the_table_even_where_the_conf_does_not() -> None:
+    found = S3DynamoDBLogStore(
+        {
+            "spark.lakelog.s3dynamodb.secret.key": "s3cr3t-value",
+            "spark.lakelog.s3dynamodb.access.key": "AKIA-EXAMPLE",
+        }
+    ).settings()
+    assert found["lock table"] == "DynamoDB table delta_log in us-east-1"
+    assert found["lock table's rows expire after"] == "86400 s"
+    assert found["guard against writers beside the table"] == "on"
+    assert "s3cr3t-value" not in str(dict(found))
