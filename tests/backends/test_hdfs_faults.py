@@ -219,12 +219,10 @@ def test_a_datanode_that_fails_leaves_no_draft(
 ) -> None:
     store = store_at(hdfs.uri, hdfs.http)
     _, web = store._hdfs.at(hdfs.uri.removeprefix("hdfs://"))
-    datanode = urlsplit(web._datanode(f"{folder}/x")).netloc
+    datanode = urlsplit(web._datanode(str(hdfs.http), f"{folder}/x")).netloc
     with FaultProxy(f"http://{datanode}") as proxy:
         real, there = WebHdfs._datanode, urlsplit(proxy.url).netloc
-        monkeypatch.setattr(
-            WebHdfs, "_datanode", lambda self, path: real(self, path).replace(datanode, there)
-        )
+        monkeypatch.setattr(WebHdfs, "_datanode", lambda *of: real(*of).replace(datanode, there))
         proxy.arm(fault, b"op=CREATE")
         store.write(f"{hdfs.uri}{folder}/0.json", LINES)
         assert proxy.fired == [fault]

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class TestHDFSLogStore(LogStoreConformance):
     """Drafts by WebHDFS. The NameNode lists 100 entries a page."""
 
-    many_files = 250
+    many_files = 220
     large_megabytes = 20
-    race_rounds = 8
-    model_examples = 4
+    race_rounds = 6
+    crash_rounds = 2
+    model_examples = 3
 
     @pytest.fixture
     def store(self, hdfs: HdfsCluster) -> LogStore:
@@ -42,6 +43,8 @@ class TestHDFSLogStoreWithoutWebHdfs(LogStoreConformance):
     many_files = 24
     large_megabytes = 3
     race_rounds = 2
+    race_threads = 4
+    crash_rounds = 1
     model_examples = 1
 
     @pytest.fixture

@@ -49,7 +49,7 @@ class RpcProxy:
         self._armed: list[tuple[str, bytes]] = []
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
-        self._held: list[tuple[socket.socket, bytes]] = []
+        self._held: list[tuple[socket.socket, bytes, threading.Event]] = []
         self._refusing = False
         self.fired: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -87,10 +87,9 @@ class RpcProxy:
         """Deliver what was held, and wait for its replies."""
         with self._lock:
             held, self._held = self._held, []
-        for server, frame in held:
-            with contextlib.suppress(OSError):
-                server.sendall(frame)
-                _frame(server)
+        for server, frame, answered in held:
+            server.sendall(frame)
+            assert answered.wait(_PATIENCE), "the NameNode did not answer what was held"
             _reset(server)
 
     def close(self) -> None:
@@ -99,7 +98,7 @@ class RpcProxy:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.go_down()
-        for server, _ in self._held:
+        for server, _, _ in self._held:
             _reset(server)
 
     def __enter__(self) -> Self:
@@ -144,10 +143,10 @@ class RpcProxy:
                 if fault in ("reset", "die_before"):
                     return
                 if fault == "hold":
+                    replies.harm = fault
                     with self._lock:
-                        self._held.append((server, frame))
+                        self._held.append((server, frame, replies.swallowed))
                     keep_server = True
-                    replies.stop()
                     return
                 if fault:
                     replies.harm = fault
@@ -178,6 +177,7 @@ class _Replies:
     ) -> None:
         self._server, self._client, self._die = server, client, die
         self.harm = ""
+        self.swallowed = threading.Event()
 
     def run(self) -> None:
         with contextlib.suppress(OSError):
@@ -188,13 +188,11 @@ class _Replies:
                 if self.harm == "die":
                     self._die()
                     break
-                if not self.harm:
+                if self.harm:
+                    self.swallowed.set()
+                else:
                     self._client.sendall(frame)
         _reset(self._client)
-
-    def stop(self) -> None:
-        """Swallow what comes: it is read by `release`."""
-        self.harm = "hold"
 
 
 def _frame(sock: socket.socket) -> bytes:

@@ -51,10 +51,14 @@ def write_draft(
         OSError: it can't be written.
     """
     waits = policy.waits()
+    draft = ""
     while True:
-        draft = draft_name(target)
         try:
-            _write(client, web, draft, body)
+            if web.is_usable and (draft := _written_by_web(client, web, target, body)):
+                return draft
+            # A name of its own: under the other one a late request could still write.
+            draft = draft_name(target)
+            _write_natively(client, draft, body)
         except TryAgainError as error:
             remove(client, draft)
             wait = next(waits, None)
@@ -72,26 +76,30 @@ def write_draft(
 
 def remove(client: HdfsClient, draft: str) -> None:
     """Remove a draft, if that can be had at once; what stays is hidden and does no harm."""
+    if not draft:
+        return
     with contextlib.suppress(OSError, TryAgainError):
         client.delete(draft)
 
 
-def _write(client: HdfsClient, web: WebHdfs, draft: str, body: bytes) -> None:
-    if web.is_usable:
-        try:
-            web.create(draft, body)
-        except WebHdfsError as error:
-            web.rest(str(error))
-        else:
-            # Seen by the NameNode that will rename it, and whole: else this is another cluster's
-            # WebHDFS, or somebody between cut the bytes.
-            seen = client.status(draft)
-            if seen is not None and seen.length == len(body):
-                return
-            web.rest(f"the NameNode does not have what was written by {client.service.web}")
-        # Under the old name a late request could still write.
+def _written_by_web(client: HdfsClient, web: WebHdfs, target: str, body: bytes) -> str:
+    """The name of a draft that WebHDFS wrote; empty if it could not."""
+    draft = draft_name(target)
+    try:
+        web.create(draft, body)
+        # Seen by the NameNode that will rename it, and whole: else this is another cluster's
+        # WebHDFS, or somebody between cut the bytes.
+        seen = client.status(draft)
+        if seen is not None and seen.length == len(body):
+            return draft
+        web.rest(f"the NameNode does not have what {', '.join(client.service.web)} took")
+    except WebHdfsError as error:
+        web.rest(str(error))
+    except BaseException:
         remove(client, draft)
-    _write_natively(client, draft, body)
+        raise
+    remove(client, draft)
+    return ""
 
 
 def _write_natively(client: HdfsClient, draft: str, body: bytes) -> None:

@@ -39,6 +39,10 @@ class WebHdfsError(Exception):
     """WebHDFS can't be used for this file; whether a part of it was written is unknown."""
 
 
+class _NextNameNodeError(Exception):
+    """This NameNode can't help, and has not made the file."""
+
+
 class WebHdfs:
     """Creates files through the NameNodes' HTTP servers."""
 
@@ -56,6 +60,7 @@ class WebHdfs:
         self._idle: list[tuple[int, str, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()
         self._resting_until = 0.0
+        self._active = 0
         self._told: set[str] = set()
 
     @property
@@ -73,12 +78,20 @@ class WebHdfs:
             FileNotFoundError: its folder does not exist.
             WebHdfsError: anything else.
         """
-        try:
-            self._send(self._datanode(path), body)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            if isinstance(error, FileNotFoundError):
+        reason = "no NameNode"
+        for address in self._service.web[self._active :] + self._service.web[: self._active]:
+            try:
+                self._send(self._datanode(address, path), body)
+            except _NextNameNodeError as error:
+                reason = str(error)
+            except FileNotFoundError:
                 raise
-            raise WebHdfsError(f"{type(error).__name__}: {error}") from error
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise WebHdfsError(f"{type(error).__name__}: {error}") from error
+            else:
+                self._active = self._service.web.index(address)
+                return
+        raise WebHdfsError(reason)
 
     def rest(self, reason: str) -> None:
         """Do without it for a while, because of `reason`."""
@@ -101,23 +114,18 @@ class WebHdfs:
                 reason,
             )
 
-    def _datanode(self, path: str) -> str:
-        """Where to send the bytes, from the first NameNode that is active."""
+    def _datanode(self, address: str, path: str) -> str:
+        """Where to send the bytes, by a NameNode. A standby answers as the active one does."""
         query = urlencode({**_CREATE, "user.name": self._user, "noredirect": "true"})
-        target = f"/webhdfs/v1{quote(path)}?{query}"
-        reason = "no NameNode"
-        for address in self._service.web:
-            try:
-                status, reply, location = self._ask(address, target)
-            except (OSError, http.client.HTTPException) as error:
-                reason = f"{address}: {error}"
-                continue
-            if status == 200:
-                location = str(_json(reply).get("Location", ""))
-            if status in (200, 307) and location.startswith("http://"):
-                return location
-            reason = f"{address}: {_said(status, reply, path)}"
-        raise WebHdfsError(reason)
+        try:
+            status, reply, location = self._ask(address, f"/webhdfs/v1{quote(path)}?{query}")
+        except (OSError, http.client.HTTPException) as error:
+            raise _NextNameNodeError(f"{address}: {error}") from error
+        if status == 200:
+            location = str(_json(reply).get("Location", ""))
+        if status in (200, 307) and location.startswith("http://"):
+            return location
+        raise _NextNameNodeError(f"{address}: {_said(status, reply, path)}")
 
     def _ask(self, address: str, target: str) -> tuple[int, bytes, str]:
         """One request to a NameNode, on a connection that is kept.
@@ -160,7 +168,10 @@ class WebHdfs:
             reply = answer.read()
             if answer.status != 201:
                 path = unquote(parts.path).removeprefix("/webhdfs/v1")
-                raise WebHdfsError(f"{parts.netloc}: {_said(answer.status, reply, path)}")
+                said = f"{parts.netloc}: {_said(answer.status, reply, path)}"
+                # The DataNode asked the NameNode that sent us, and that one is no longer, or not
+                # yet, the active one: nothing was made.
+                raise _NextNameNodeError(said) if "Standby" in said else WebHdfsError(said)
 
 
 class _Connection(http.client.HTTPConnection):

@@ -24,9 +24,9 @@ from support.servers._service import (
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["HdfsCluster", "hdfs", "install", "run_hdfs"]
+__all__ = ["HdfsCluster", "HdfsPair", "hdfs", "install", "run_hdfs", "run_hdfs_pair"]
 
 VERSION = "3.5.0"
 URI_VARIABLE = "LAKELOG_TEST_HDFS_URI"
@@ -87,6 +87,29 @@ class HdfsCluster:
         assert answer == "done", answer
 
 
+@dataclass(frozen=True, slots=True)
+class HdfsPair:
+    """A name service, `pair`, of two NameNodes."""
+
+    first: HdfsCluster
+    """The active one at the start."""
+    second: HdfsCluster
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """The Spark conf that leads to it, in Hadoop's names."""
+        found = {
+            "spark.hadoop.fs.defaultFS": "hdfs://pair",
+            "spark.hadoop.dfs.nameservices": "pair",
+            "spark.hadoop.dfs.ha.namenodes.pair": "nn1,nn2",
+        }
+        for name, each in (("nn1", self.first), ("nn2", self.second)):
+            rpc = each.uri.removeprefix("hdfs://")
+            found[f"spark.hadoop.dfs.namenode.rpc-address.pair.{name}"] = rpc
+            found[f"spark.hadoop.dfs.namenode.http-address.pair.{name}"] = str(each.http)
+        return found
+
+
 def install() -> Path:
     """The jars and the class archive, in the cache (half a minute, once)."""
     return built(f"hdfs-{VERSION}-{_MAIN.stat().st_size}", _build)
@@ -108,7 +131,7 @@ def _build(folder: Path) -> None:
             jar.write(each, each.name)
     with tempfile.TemporaryDirectory(prefix="hdfs-") as data:
         argv = _command(java, folder, data, "-XX:ArchiveClassesAtExit=classes.jsa")
-        run_step(argv, cwd=folder)  # its standard input is empty: it starts, and ends
+        run_step([*argv, "1"], cwd=folder)  # its standard input is empty: it starts, and ends
 
 
 def _store_uncompressed(packed: Path, stored: Path) -> None:
@@ -130,6 +153,14 @@ def _command(java: str, folder: Path, data: str, *options: str) -> list[str]:
 
 
 @contextlib.contextmanager
+def run_hdfs_pair() -> Iterator[HdfsPair]:
+    """Two NameNodes, one active and one standby, over one DataNode, until the block ends."""
+    with _running("2", {}) as (process, told):
+        first, second = (HdfsCluster(uri, http, _user(), process) for uri, http in told)
+        yield HdfsPair(first, second)
+
+
+@contextlib.contextmanager
 def run_hdfs(**settings: str) -> Iterator[HdfsCluster]:
     """A cluster of its own, empty, until the block ends.
 
@@ -137,19 +168,30 @@ def run_hdfs(**settings: str) -> Iterator[HdfsCluster]:
         settings: of the servers, with `__` for each dot and `_` for each hyphen:
             `dfs__permissions__enabled="false"`.
     """
+    with _running("1", settings) as (process, ((uri, http),)):
+        yield HdfsCluster(uri, http, _user(), process)
+
+
+@contextlib.contextmanager
+def _running(
+    namenodes: str, settings: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], list[tuple[str, str]]]]:
+    """The process, and the addresses of each NameNode."""
     folder = install()
     java = need_program("java", "HDFS")
     with tempfile.TemporaryDirectory(prefix="hdfs-") as data:
         options = ("-XX:TieredStopAtLevel=1", "-XX:SharedArchiveFile=classes.jsa")
-        argv = _command(java, folder, data, *options)
+        argv = [*_command(java, folder, data, *options), namenodes]
         for key, value in settings.items():
             argv.append(f"{key.replace('__', '.').replace('_', '-')}={value}")
         # Without the user's own settings, and as the user that owns the root.
         env = {"HADOOP_CONF_DIR": "", "HADOOP_HOME": "", "HADOOP_USER_NAME": _user()}
         with running(argv, cwd=folder, env=env, hold_stdin=True) as process:
-            told = json.loads(ready_line(process, "{"))
-            uri, http = f"hdfs://127.0.0.1:{told['rpc']}", f"127.0.0.1:{told['http']}"
-            yield HdfsCluster(uri, http, _user(), process)
+            told = json.loads(ready_line(process, "ready ").removeprefix("ready "))
+            yield (
+                process,
+                [(f"hdfs://127.0.0.1:{n['rpc']}", f"127.0.0.1:{n['http']}") for n in told],
+            )
 
 
 def _user() -> str:
