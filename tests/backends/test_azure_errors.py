@@ -195,6 +195,31 @@ def test_a_sas_is_not_in_the_log_of_what_worked(
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_sas_is_not_shown_when_the_network_fails(operation: str) -> None:
+    conf = {
+        "spark.lakelog.azure.endpoint": "http://127.0.0.1:9/devstoreaccount1",
+        SAS: "sv=1&sig=" + "hush" * 3,
+    }
+    with pytest.raises(OSError, match="could not connect") as caught:
+        OPERATIONS[operation](AzureConditionalLogStore({**conf, **QUICK}), "az://box/t")
+    assert "hush" * 3 not in told(caught.value)
+
+
+def test_nothing_of_the_sdks_own_errors_is_passed_on(conf: dict[str, str]) -> None:
+    from azure.core.exceptions import ServiceResponseError
+
+    secret = "hush" * 3
+
+    def request() -> None:
+        raise ServiceResponseError(f"GET https://acct.blob.core.windows.net/x?sig={secret}")
+
+    client, _ = AzureConditionalLogStore(conf)._locate("az://box/t")
+    with pytest.raises(TryAgainError) as caught:
+        client._ask("t", request)
+    assert secret not in told(caught.value)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_endpoint_that_is_down_is_told_within_the_budget(operation: str) -> None:
     conf = {"spark.lakelog.azure.endpoint": "http://127.0.0.1:9/devstoreaccount1", KEY: "aHVzaA=="}
     with pytest.raises(OSError, match=r"could not connect; given up after 0\.3 s"):

@@ -278,5 +278,5 @@ class AzureClient(ObjectClient):
                 trouble: Exception = signal(f"{self._where(key)}: {status} {code}".rstrip())
             else:
                 trouble = explained(error, self._where(key), self._settings.credential)
-        # Raised here, not there: an exception's context is printed, and the SDK's shows URLs.
+        # Raised here, not there: an exception's context is printed, and the SDK's may quote URLs.
         raise trouble

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from lakelog.logstores._azure_client import AzureClient
@@ -44,7 +43,7 @@ class AzureConditionalLogStore(ObjectLogStore):
             LogStoreConfError: a retry setting is no number.
         """
         super().__init__(conf)
-        self._clients: dict[tuple[int, str], AzureClient] = {}
+        self._clients: dict[str, AzureClient] = {}
 
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
@@ -65,12 +64,11 @@ class AzureConditionalLogStore(ObjectLogStore):
 
     def _locate(self, path: str) -> tuple[AzureClient, str]:
         found = parse_azure_uri(path)
-        # A fork gets a client of its own, and so a connection of its own.
-        slot = (os.getpid(), found.root)
-        client = self._clients.get(slot)
+        client = self._clients.get(found.root)
         if client is None:
             settings = azure_settings(self.conf, found, self._timeout)
-            client = self._clients.setdefault(slot, AzureClient(settings, found.container))
+            client = AzureClient(settings, found.container)
+            self._clients[found.root] = client
         return client, found.key
 
     def __getstate__(self) -> dict[str, Any]:
