@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores import _probing_race
 from lakelog.logstores._objects import PreparedRequest
 from lakelog.logstores._probing_race import Outcome, from_threads, send_together
 
@@ -98,7 +97,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Server], list[int]]:
             assert server.all_begun.wait(30)
             complete.append(server.complete)
 
-        monkeypatch.setattr(_probing_race.time, "sleep", wait)
+        monkeypatch.setattr("lakelog.logstores._probing_race.time.sleep", wait)
         return complete
 
     return patch
