@@ -50,7 +50,8 @@ def test_of_writers_that_race_one_wins_each_version(ignoring: LockedTable) -> No
     stores[0].write(ignoring.path(0), ["zero"])
 
     def work(who: int) -> list[int]:
-        won, version = [], 1
+        won: list[int] = []
+        version = 1
         while len(won) < 3:
             try:
                 stores[who].write(ignoring.path(version), [f"{who} {version}"])

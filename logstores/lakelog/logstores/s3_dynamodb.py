@@ -101,7 +101,7 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
         return super().list_from(path)
 
     def settings(self) -> Mapping[str, str]:
-        """Those of S3, and which table decides, how long its rows live, and what watches over it."""
+        """Those of S3, and which table decides, and how long its rows live."""
         table = self._table_settings
         found = dict(super().settings())
         found["lock table"] = DynamoDBTable(table).place
