@@ -1,7 +1,7 @@
 """The flights job on every storage, by conf alone: the same functions that the demo runs.
 
 Writers commit at once; the result is read by lakelog in Spark, by lakelog without Spark, and by
-deltalake where it knows the storage.
+deltalake.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     }
     rows = log.snapshot.to_arrow().to_pylist()
     assert as_counter(frame.toArrow().to_pylist()) == as_counter(rows)
-    if backend.deltalake_root is not None:
-        assert as_counter(backend.rows_by_deltalake("flights")) == as_counter(rows)
+    assert as_counter(backend.rows_by_deltalake("flights")) == as_counter(rows)
 
 
 @pytest.mark.xdist_group("backends")
@@ -163,8 +162,7 @@ def test_spark_and_other_processes_append_at_once(session, backend):
     expected = [0, *appended, *(n * 10_000 + i for n in (1, 2, 3) for i in range(2000))]
     assert found == sorted(expected)
     assert DeltaLog.for_table(table, backend.conf).snapshot.version == 15
-    if backend.deltalake_root is not None:
-        assert sorted(row["id"] for row in backend.rows_by_deltalake("ids")) == found
+    assert sorted(row["id"] for row in backend.rows_by_deltalake("ids")) == found
 
 
 @pytest.mark.xdist_group("backends")

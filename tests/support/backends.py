@@ -28,9 +28,9 @@ class Backend:
 
     root: str
     conf: dict[str, str]
-    deltalake_root: str | None = None
-    """`root` as deltalake spells it; `None` where it can't read."""
-    storage_options: Mapping[str, str] | None = None
+    deltalake_root: str
+    """`root` as deltalake spells it."""
+    storage_options: Mapping[str, str]
 
     @contextlib.contextmanager
     def chosen(self, spark: SparkSession) -> Iterator[None]:
@@ -54,7 +54,7 @@ class Backend:
         """What deltalake sees in a table."""
         from deltalake import DeltaTable
 
-        options = dict(self.storage_options or {})
+        options = dict(self.storage_options)
         table = DeltaTable(f"{self.deltalake_root}/{name}", storage_options=options)
         rows: list[dict[str, object]] = table.to_pyarrow_table().to_pylist()
         return rows
@@ -124,7 +124,8 @@ def _gcs(request: pytest.FixtureRequest) -> Backend:
 
 def _hdfs(request: pytest.FixtureRequest) -> Backend:
     hdfs = request.getfixturevalue("hdfs")
-    return Backend(f"{hdfs.uri}/lakelog-test/{uuid.uuid4().hex}", hdfs.conf)
+    root = f"{hdfs.uri}/lakelog-test/{uuid.uuid4().hex}"
+    return Backend(root, hdfs.conf, root, {})
 
 
 BACKENDS = {

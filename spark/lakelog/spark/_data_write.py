@@ -174,6 +174,6 @@ class TableFiles:
         match scheme_of(self.log.table):
             case "file":
                 return "arrow" if plan.partition_columns else "native"
-            case "hdfs" | "viewfs":
+            case "hdfs":
                 return "native"
         return "arrow"

@@ -42,7 +42,7 @@ logger = logging.getLogger("lakelog")
 
 _PATH_CONF = "spark.lakelog.read.path"
 _PATHS = ("auto", "native", "arrow")
-_HADOOPS_OWN = ("file", "hdfs", "viewfs")
+_HADOOPS_OWN = ("file", "hdfs")
 """Schemes whose classes come with Spark."""
 _CONNECTORS = {
     "s3a": "org.apache.hadoop:hadoop-aws",

@@ -47,7 +47,7 @@ _COMMITTER = {
     # failed job may leave some behind; nobody refers to them.
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
-_CHEAP_MOVES = ("file", "hdfs", "viewfs")
+_CHEAP_MOVES = ("file", "hdfs")
 """Schemes where moving a file changes a name; an object store copies it."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
