@@ -79,8 +79,18 @@ class OracleCloudLogStore(ObjectLogStore):
         name = (os.getpid(), namespace, bucket)
         found = self._clients.get(name)
         if found is None:
-            found = self._clients[name] = OCIClient(self._connected(), namespace, bucket)
+            found = self._clients[name] = OCIClient(self._shared(), namespace, bucket)
         return found, key
+
+    def _shared(self) -> Any:
+        """The process's one SDK client for these settings: making one takes a tenth of a second."""
+        kept = frozenset(item for item in self.conf.items() if "fs.oci.client." in item[0])
+        name = (os.getpid(), kept, self._timeout)
+        found = _sdks.get(name)
+        if found is None:
+            # Two threads may both make one; the first that is kept is used by all.
+            found = _sdks.setdefault(name, self._connected())
+        return found
 
     def _connected(self) -> Any:
         try:
@@ -153,6 +163,9 @@ class OracleCloudLogStore(ObjectLogStore):
     def _setting(self, name: str) -> str | None:
         key = f"fs.oci.client.{name}"
         return self.conf.get(_HADOOP + key) or self.conf.get(key) or None
+
+
+_sdks: dict[tuple[int, frozenset[tuple[str, str]], float], Any] = {}
 
 
 def _split(path: str) -> tuple[str, str, str]:
