@@ -198,16 +198,24 @@ def test_credentials_in_the_uri_are_refused_and_not_repeated(
     assert "set spark.hadoop.fs.s3a.access.key" in message
 
 
-@pytest.mark.parametrize("doing", OPERATIONS)
-def test_the_region_of_another_bucket(doing: str, told: Callable[..., str]) -> None:
-    with run_minio("eu-central-1") as far:
-        client = far.client()
+@pytest.fixture(scope="module")
+def far() -> Iterator[S3Endpoint]:
+    """A service in another region, with the bucket `there`."""
+    with run_minio("eu-central-1") as endpoint:
+        client = endpoint.client()
         client.create_bucket(
             Bucket="there", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
         )
-        store = S3ConditionalLogStore({**far.conf, **QUICK, FS + "endpoint.region": "us-west-2"})
-        message = told(OSError, operations(store, "s3://there/t/_delta_log")[doing], store)
         client.close()
+        yield endpoint
+
+
+@pytest.mark.parametrize("doing", OPERATIONS)
+def test_the_region_of_another_bucket(
+    doing: str, far: S3Endpoint, told: Callable[..., str]
+) -> None:
+    store = S3ConditionalLogStore({**far.conf, **QUICK, FS + "endpoint.region": "us-west-2"})
+    message = told(OSError, operations(store, "s3://there/t/_delta_log")[doing], store)
     assert "signed for us-west-2, and the bucket is in eu-central-1" in message
     assert "Set spark.hadoop.fs.s3a.endpoint.region = eu-central-1" in message
 
