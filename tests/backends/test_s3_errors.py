@@ -376,7 +376,7 @@ def test_a_page_of_the_companys_proxy(
     assert len(proxy.requests) == 1, "a page for people is no reason to ask again"
 
 
-def test_a_gateway_that_answers_with_html_is_asked_again_and_told_of(
+def test_a_gateway_that_answers_with_html_is_told_of(
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
     told: Callable[..., str],
@@ -386,7 +386,6 @@ def test_a_gateway_that_answers_with_html_is_asked_again_and_told_of(
     store = store_with({"endpoint": proxy.url})
     message = told(OSError, operations(store, log)["read"], store)
     assert "with an HTML page: a proxy or gateway in between?" in message
-    assert len(proxy.requests) > 1
 
 
 def test_boto3_is_not_installed(
