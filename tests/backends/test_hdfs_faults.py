@@ -229,6 +229,17 @@ def test_a_datanode_that_fails_leaves_no_draft(
     assert seen(hdfs, folder) == {"0.json": LINES}
 
 
+@pytest.mark.parametrize(
+    "name", ["ü ä 日本 😀", "%20%2F", "a?b#c&d=e+f", 'quote\'s "x"', "back\\slash;", "*{a}[b]"]
+)
+def test_webhdfs_writes_under_any_name(hdfs: HdfsCluster, folder: str, name: str) -> None:
+    store = store_at(hdfs.uri, hdfs.http)
+    store.create_folder(f"{hdfs.uri}{folder}/{name}")
+    store.write(f"{hdfs.uri}{folder}/{name}/{name}.json", LINES)
+    assert store._hdfs.at(hdfs.uri.removeprefix("hdfs://"))[1].is_usable
+    assert seen(hdfs, f"{folder}/{name}") == {f"{name}.json": LINES}
+
+
 class _OtherCluster(BaseHTTPRequestHandler):
     """A WebHDFS that takes everything, for a cluster that is not the one asked for."""
 

@@ -11,6 +11,8 @@ from lakelog.logstores import HDFSLogStore, LogStore, Scope
 from lakelog.logstores.conformance import LogStoreConformance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from support.servers.hdfs import HdfsCluster
 
 
@@ -24,10 +26,13 @@ class TestHDFSLogStore(LogStoreConformance):
     model_examples = 3
 
     @pytest.fixture
-    def store(self, hdfs: HdfsCluster) -> LogStore:
+    def store(self, hdfs: HdfsCluster) -> Iterator[LogStore]:
         if not hdfs.http:
             pytest.skip("the cluster's HTTP address is not known: set LAKELOG_TEST_HDFS_HTTP")
-        return HDFSLogStore(hdfs.conf)
+        store = HDFSLogStore(hdfs.conf)
+        yield store
+        # Otherwise it would be the other class once more.
+        assert store._hdfs.at(hdfs.uri.removeprefix("hdfs://"))[1].is_usable
 
     @pytest.fixture
     def root(self, hdfs: HdfsCluster) -> str:

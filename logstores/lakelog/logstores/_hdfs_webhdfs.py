@@ -34,6 +34,12 @@ _CREATE: Final = {
     "createflag": "CREATE,SYNC_BLOCK",
 }
 
+_KEPT: Final = "=&%,:"
+"""What of a query is kept as it is."""
+
+
+_ASCII: Final = "".join(map(chr, range(33, 127)))
+
 
 class WebHdfsError(Exception):
     """WebHDFS can't be used for this file; whether a part of it was written is unknown."""
@@ -123,8 +129,10 @@ class WebHdfs:
             raise _NextNameNodeError(f"{address}: {error}") from error
         if status == 200:
             location = str(_json(reply).get("Location", ""))
-        if status in (200, 307) and location.startswith("http://"):
-            return location
+        place, slash, rest = location.removeprefix("http://").partition("/")
+        if status in (200, 307) and location.startswith("http://") and slash:
+            # The path comes back decoded, in part or whole, so ours is sent again.
+            return f"http://{place}/webhdfs/v1{quote(path)}?{quote(rest.rpartition('?')[2], _KEPT)}"
         raise _NextNameNodeError(f"{address}: {_said(status, reply, path)}")
 
     def _ask(self, address: str, target: str) -> tuple[int, bytes, str]:
@@ -163,7 +171,9 @@ class WebHdfs:
         parts = urlsplit(location)
         connection = _connection(parts.netloc, self._timeout)
         with contextlib.closing(connection):
-            connection.request("PUT", f"{parts.path}?{parts.query}", body)
+            # What HTTP has to escape, Java escapes in it, but for letters beyond ASCII.
+            target = quote(f"{parts.path}?{parts.query}", safe=_ASCII)
+            connection.request("PUT", target, body)
             answer = connection.getresponse()
             reply = answer.read()
             if answer.status != 201:
