@@ -25,6 +25,7 @@ class TestOnTheLocalDisk(LogStoreConformance):
     large_megabytes = 5
     race_rounds = 8
     model_examples = 8
+    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:
@@ -42,6 +43,7 @@ class TestInMemory(LogStoreConformance):
     large_megabytes = 5
     race_rounds = 8
     model_examples = 8
+    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:
@@ -59,6 +61,7 @@ class TestOnATrueExclusiveCreate(LogStoreConformance):
     large_megabytes = 5
     race_rounds = 8
     model_examples = 8
+    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import GCSLogStore, LogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
+from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
+from lakelog.logstores.conformance.http_dialects import GCS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.servers.fake_gcs import GCSEndpoint
 
 NO_PACE = {"spark.lakelog.gcs.minWriteInterval": "0"}
+IMPATIENT = {
+    **NO_PACE,
+    "spark.lakelog.store.endpointProbe": "never",
+    "spark.lakelog.store.request.timeout": "0.5",
+    "spark.lakelog.store.retry.timeBudget": "1.5",
+}
 
 
 class TestGCSLogStore(LogStoreConformance):
     race_rounds = 15
     model_examples = 12
+    crash_rounds = 2
 
     @pytest.fixture
     def store(self, fake_gcs: GCSEndpoint) -> LogStore:
@@ -36,6 +46,7 @@ class TestGCSLogStoreWithItsOwnFileSystem(LogStoreConformance):
 
     race_rounds = 3
     race_processes = 2
+    crash_rounds = 1
     many_files = 30
     large_megabytes = 9
     model_examples = 4
@@ -51,3 +62,24 @@ class TestGCSLogStoreWithItsOwnFileSystem(LogStoreConformance):
 
     def test_the_file_system_is_not_arrows(self, store: LogStore) -> None:
         assert store.filesystem.type_name == "py::gcs"
+
+
+class TestGCSLogStoreOnABadNetwork(HttpFaultConformance):
+    dialect = GCS
+
+    @pytest.fixture
+    def endpoint(self, fake_gcs: GCSEndpoint) -> str:
+        return fake_gcs.url
+
+    @pytest.fixture
+    def behind(self, fake_gcs: GCSEndpoint) -> Callable[[str], LogStore]:
+        def store(url: str) -> LogStore:
+            return GCSLogStore(
+                {**fake_gcs.conf, **IMPATIENT, "spark.hadoop.fs.gs.storage.root.url": url}
+            )
+
+        return store
+
+    @pytest.fixture
+    def root(self, gcs_bucket: str) -> str:
+        return f"gs://{gcs_bucket}/t"

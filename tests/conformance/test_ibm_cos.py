@@ -21,6 +21,7 @@ class TestIBMCOSLogStore(LogStoreConformance):
     large_megabytes = 6
     race_rounds = 5
     race_processes = 2
+    crash_rounds = 1
     model_examples = 4
 
     @pytest.fixture

@@ -30,6 +30,14 @@ INTERVAL_KEY: Final = "spark.lakelog.gcs.minWriteInterval"
 """Seconds between two writes of one name; 0 for emulators, which have no such limit."""
 _DOCUMENTED: Final = 1.0
 _SCHEMES: Final = ("gs://",)
+_SHOWN: Final = {
+    "default": "Application Default Credentials",
+    "anonymous": "none",
+    "keyfile": "the service account's key in {}",
+    "key": "the service account's key in the conf",
+    "federation": "the workload identity federation in {}",
+    "user": "the user's login in the conf",
+}
 
 
 class GCSLogStore(ObjectLogStore):
@@ -69,6 +77,16 @@ class GCSLogStore(ObjectLogStore):
         """
         bucket, key = _split(path)
         return f"{bucket}/{key}".rstrip("/")
+
+    def settings(self) -> Mapping[str, str]:
+        """The conf's, and what came of them: endpoint, and whose credentials are used."""
+        auth = _SHOWN[self._settings.auth].format(self._settings.file)
+        if self._settings.impersonated:
+            auth += f", acting as {self._settings.impersonated}"
+        found = {**super().settings(), "endpoint": self._settings.root_url, "credentials": auth}
+        if self._settings.paying_project:
+            found["requests are paid by"] = self._settings.paying_project
+        return found
 
     def _locate(self, path: str) -> tuple[ObjectClient, str]:
         bucket, key = _split(path)

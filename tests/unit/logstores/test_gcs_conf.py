@@ -194,3 +194,23 @@ def test_an_interval_out_of_range_is_refused(text: str) -> None:
 def test_only_googles_own_endpoints_are_trusted_unprobed(url: str, known: bool) -> None:
     client = GCSClient(GCSSettings(root_url=url), "b", Pace(1.0))
     assert (client.is_known, client.endpoint) == (known, f"{url}/b")
+
+
+def test_the_settings_in_force_tell_endpoint_and_credentials_and_no_secret() -> None:
+    prefix = "spark.hadoop.fs.gs."
+    conf = {
+        prefix + "auth.type": "USER_CREDENTIALS",
+        prefix + "auth.client.id": "i",
+        prefix + "auth.client.secret": SECRET,
+        prefix + "auth.refresh.token": SECRET,
+        prefix + "auth.impersonation.service.account": "job@p",
+        prefix + "requester.pays.mode": "ENABLED",
+        prefix + "project.id": "payer",
+    }
+    shown = GCSLogStore(conf).settings()
+    assert shown["endpoint"] == GOOGLE
+    assert shown["credentials"] == "the user's login in the conf, acting as job@p"
+    assert shown["requests are paid by"] == "payer"
+    assert SECRET not in str(dict(shown))
+    by_file = GCSLogStore({prefix + "auth.service.account.json.keyfile": "/k.json"})
+    assert by_file.settings()["credentials"] == "the service account's key in /k.json"
