@@ -38,9 +38,6 @@ _KEPT: Final = "=&%,:"
 """What of a query is kept as it is."""
 
 
-_ASCII: Final = "".join(map(chr, range(33, 127)))
-
-
 class WebHdfsError(Exception):
     """WebHDFS can't be used for this file; whether a part of it was written is unknown."""
 
@@ -171,9 +168,7 @@ class WebHdfs:
         parts = urlsplit(location)
         connection = _connection(parts.netloc, self._timeout)
         with contextlib.closing(connection):
-            # What HTTP has to escape, Java escapes in it, but for letters beyond ASCII.
-            target = quote(f"{parts.path}?{parts.query}", safe=_ASCII)
-            connection.request("PUT", target, body)
+            connection.request("PUT", f"{parts.path}?{parts.query}", body)
             answer = connection.getresponse()
             reply = answer.read()
             if answer.status != 201:
