@@ -6,7 +6,7 @@ The transaction core needs four operations and honest `Capabilities`; `docs/logs
 how to write a store, and `lakelog.logstores.conformance` checks one.
 """
 
-from typing import TYPE_CHECKING, Any
+import typing
 
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores._resolution import Resolution, log_store_for, resolve
@@ -24,7 +24,7 @@ from lakelog.logstores.errors import (
 from lakelog.logstores.local import LocalLogStore
 from lakelog.logstores.memory import MemoryLogStore
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from lakelog.logstores.azure import AzureConditionalLogStore, AzureLeaseLogStore
     from lakelog.logstores.gcs import GCSLogStore
     from lakelog.logstores.hdfs import HDFSLogStore
@@ -71,7 +71,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     import importlib
 
     if name not in _LAZY:

@@ -17,7 +17,13 @@ def test_the_public_surface_is_what_it_says() -> None:
         for name, value in vars(logstores).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert public == set(logstores.__all__)
+    assert public | set(logstores._LAZY) == set(logstores.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(logstores._LAZY))
+def test_a_store_that_is_loaded_late_is_a_store(name: str) -> None:
+    assert issubclass(getattr(logstores, name), logstores.LogStore)
+    assert name in dir(logstores)
 
 
 @pytest.mark.parametrize("heavy", ["pyarrow", "pyspark", "asyncio", "hypothesis", "pytest"])
