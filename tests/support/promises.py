@@ -3,7 +3,8 @@
     pytest tests/conformance --promises-table docs/backends/promises.md
 
 A pytest plugin. It watches every test whose function is one of the conformance kit's, whatever the
-class that inherits it, and writes the page when the run ends.
+class that inherits it, and writes the page when the run ends. The columns of stores that did not
+run stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import ModuleType
 
-__all__ = ["Column", "Promises", "render"]
+__all__ = ["Column", "Promises", "parse", "render"]
 
 KIT: Final = "lakelog.logstores.conformance."
 PROPERTY: Final = "lakelog_promise"
@@ -36,7 +37,14 @@ SIZES: Final = {
 }
 """Attributes of the test classes, which make them cheaper or harder."""
 _WORST_FIRST: Final = (BROKEN, KEPT, UNDECLARED)
-_SCOPES: Final = {"PROCESS": "one process", "HOST": "one host", "CLUSTER": "all hosts"}
+_SCOPES: Final = {
+    "NONE": "nobody",
+    "PROCESS": "one process",
+    "HOST": "one host",
+    "CLUSTER": "all hosts",
+}
+
+_SERVER, _SCOPE, _CLASSES = "tested on", "one winner among the writers of", "test classes"
 
 _HEAD = """\
 # What was tested on what
@@ -52,6 +60,7 @@ no failure was seen in that run on that server; it proves nothing of another ver
 *Not declared* means that the store does not claim the promise (see its
 [capabilities](../logstores.md#capabilities)), so that the check had nothing to hold it to. – means
 that the check does not apply: the faults of a transport are injected where the transport is HTTP.
+A run of some of the tests replaces the columns of their stores and keeps the others.
 """
 
 
@@ -59,6 +68,7 @@ that the check does not apply: the faults of a transport are injected where the 
 class Column:
     """What is known of one store."""
 
+    server: str = UNNAMED
     scopes: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     cells: dict[str, str] = field(default_factory=dict)
@@ -84,7 +94,8 @@ class Promises:
         if not told or not (report.when == "call" or report.failed):
             return
         about: Any = told[0]
-        column = self.columns.setdefault(about["store"], Column())
+        store = about["store"]
+        column = self.columns.setdefault(store, Column(tested_on().get(store, UNNAMED)))
         column.scopes |= {about["scope"]} - {""}
         column.classes.add(about["class"])
         for name, size in about["sizes"].items():
@@ -95,7 +106,8 @@ class Promises:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the page."""
-        self.page.write_text(render(self.columns), encoding="utf-8")
+        old = parse(self.page.read_text(encoding="utf-8")) if self.page.exists() else {}
+        self.page.write_text(render({**old, **self.columns}), encoding="utf-8")
 
 
 def render(columns: dict[str, Column]) -> str:
@@ -119,12 +131,42 @@ def render(columns: dict[str, Column]) -> str:
     return "\n".join(parts)
 
 
+def parse(text: str) -> dict[str, Column]:
+    """The columns of a page that `render` wrote."""
+    columns: dict[str, Column] = {}
+    stores: list[str] = []
+    for line in text.splitlines():
+        name, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("| ") or line.startswith("|---"):
+            continue
+        if name in ("", "promise"):
+            stores = [cell.strip("`") for cell in cells]
+            continue
+        for store, cell in zip(stores, cells, strict=True):
+            _take(columns.setdefault(store, Column()), name, cell)
+    return columns
+
+
+def _take(column: Column, row: str, cell: str) -> None:
+    parts = cell.split("<br>")
+    if row == _SERVER:
+        column.server = cell
+    elif row == _SCOPE:
+        column.scopes = {key for key, told in _SCOPES.items() if told in parts}
+    elif row == _CLASSES:
+        column.classes = {part.strip("`") for part in parts}
+    elif row in SIZES.values():
+        if cell != NOT_RUN:
+            column.sizes[next(key for key, title in SIZES.items() if title == row)] = int(cell)
+    elif cell != NOT_RUN:
+        column.cells[f"test_{row.split('`')[-2]}"] = cell
+
+
 def _facts(columns: dict[str, Column]) -> dict[str, list[str]]:
     ordered = [columns[store] for store in sorted(columns)]
-    servers = tested_on()
     return {
-        "tested on": [servers.get(store, UNNAMED) for store in sorted(columns)],
-        "one winner among the writers of": [
+        _SERVER: [each.server for each in ordered],
+        _SCOPE: [
             "<br>".join(_SCOPES.get(scope, scope) for scope in sorted(each.scopes))
             for each in ordered
         ],
@@ -132,7 +174,7 @@ def _facts(columns: dict[str, Column]) -> dict[str, list[str]]:
             title: [str(each.sizes.get(name, NOT_RUN)) for each in ordered]
             for name, title in SIZES.items()
         },
-        "test classes": ["<br>".join(f"`{c}`" for c in sorted(each.classes)) for each in ordered],
+        _CLASSES: ["<br>".join(f"`{c}`" for c in sorted(each.classes)) for each in ordered],
     }
 
 
@@ -173,6 +215,7 @@ def tested_on() -> dict[str, str]:
         "LocalLogStore": f"a local disk on {platform.system()}",
         "MemoryLogStore": "this process",
         "OSSLogStore": "a stand-in of these tests, written from OSS's documentation",
+        "OracleCloudLogStore": "a stand-in of these tests, written from Oracle's reference",
         "S3ConditionalLogStore": s3,
         "S3DynamoDBLogStore": f"{s3}, {_served(dynamodb, 'DynamoDB Local')}",
         "S3SingleDriverLogStore": s3,

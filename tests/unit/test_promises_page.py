@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
-from support.promises import BROKEN, KEPT, PROPERTY, UNDECLARED, UNNAMED, Column, Promises, render
+from support.promises import (
+    BROKEN,
+    KEPT,
+    PROPERTY,
+    UNDECLARED,
+    UNNAMED,
+    Column,
+    Promises,
+    parse,
+    render,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "backends" / "promises.md"
@@ -90,7 +100,30 @@ def test_of_several_runs_of_one_store_the_worst_is_told(
 
 
 def test_what_did_not_run_is_told_as_not_run() -> None:
-    text = render({"LocalLogStore": Column({"HOST"}, {"TestOne"}, {}, {"large_megabytes": 50})})
+    text = render(
+        {"LocalLogStore": Column("disk", {"HOST"}, {"TestOne"}, {}, {"large_megabytes": 50})}
+    )
     assert "| one winner among the writers of | one host |" in text
     assert "| largest file, megabytes | 50 |" in text
     assert text.partition("## ")[2].count("| – |") == len(CHECKS)
+
+
+def test_stores_that_did_not_run_keep_their_columns(tmp_path: Path) -> None:
+    cells = {f"test_{CHECKS[0]}": KEPT, f"test_{CHECKS[1]}": UNDECLARED}
+    old = {
+        "AStore": Column(
+            "A 1", {"CLUSTER", "PROCESS"}, {"TestA", "TestB"}, cells, {"many_files": 9}
+        ),
+        "LocalLogStore": Column("old", {"HOST"}, {"TestOld"}, cells),
+    }
+    assert parse(render(old)) == old
+    page = tmp_path / "page.md"
+    page.write_text(render(old))
+    promises = Promises(page)
+    promises.pytest_runtest_logreport(_report("passed"))
+    promises.pytest_sessionfinish(None)  # type: ignore[arg-type]  # it needs none
+    now = parse(page.read_text())
+    assert now["AStore"] == old["AStore"]
+    assert now["LocalLogStore"].classes == {"TestOne"}
+    assert now["LocalLogStore"].cells == {f"test_{CHECKS[0]}": KEPT}
+    assert now["LocalLogStore"].server.startswith("a local disk")

@@ -1,4 +1,4 @@
-"""The stores on HTTP services keep their promises when the transport fails."""
+"""Azure's stores keep their promises when the transport fails."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import pytest
 from lakelog.logstores import (
     AzureConditionalLogStore,
     AzureLeaseLogStore,
-    GCSLogStore,
     LogStore,
 )
 from lakelog.logstores.conformance import HttpFaultConformance
-from lakelog.logstores.conformance.http_dialects import AZURE, GCS
+from lakelog.logstores.conformance.http_dialects import AZURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from support.servers.azurite import AzureEndpoint
-    from support.servers.fake_gcs import GCSEndpoint
 
 IMPATIENT: Mapping[str, str] = {
     "spark.lakelog.store.endpointProbe": "never",
@@ -37,23 +35,6 @@ def container(azurite: AzureEndpoint) -> Iterator[str]:
         service.create_container(name)
         yield name
         service.delete_container(name)
-
-
-class TestGCSLogStoreOnABadNetwork(HttpFaultConformance):
-    dialect = GCS
-
-    @pytest.fixture
-    def endpoint(self, fake_gcs: GCSEndpoint) -> str:
-        return fake_gcs.url
-
-    @pytest.fixture
-    def behind(self, fake_gcs: GCSEndpoint) -> Callable[[str], LogStore]:
-        conf = {**fake_gcs.conf, **IMPATIENT, "spark.lakelog.gcs.minWriteInterval": "0"}
-        return lambda url: GCSLogStore({**conf, "spark.hadoop.fs.gs.storage.root.url": url})
-
-    @pytest.fixture
-    def root(self, gcs_bucket: str) -> str:
-        return f"gs://{gcs_bucket}/faults"
 
 
 class TestAzureConditionalLogStoreOnABadNetwork(HttpFaultConformance):
