@@ -8,6 +8,8 @@ import pytest
 
 from lakelog.logstores import GCSLogStore, LogStore, Scope
 from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
+from lakelog.logstores.conformance._basics import BasicChecks
+from lakelog.logstores.conformance._listings import ListingChecks
 from lakelog.logstores.conformance.http_dialects import GCS
 
 if TYPE_CHECKING:
@@ -41,15 +43,11 @@ class TestGCSLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
-class TestGCSLogStoreWithItsOwnFileSystem(LogStoreConformance):
+class TestGCSLogStoreWithItsOwnFileSystem(BasicChecks, ListingChecks):
     """A paying project makes data files go through the file system on google-cloud-storage."""
 
-    race_rounds = 3
-    race_processes = 2
-    crash_rounds = 1
     many_files = 30
     large_megabytes = 9
-    model_examples = 4
 
     @pytest.fixture
     def store(self, fake_gcs: GCSEndpoint) -> LogStore:

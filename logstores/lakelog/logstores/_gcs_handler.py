@@ -28,6 +28,7 @@ __all__ = ["GCSHandler"]
 _IN_MEMORY: Final = 16 << 20
 """Bytes of a file on its way that are kept in memory; beyond, it is on the local disk."""
 _READ_AHEAD: Final = 1 << 20
+_REPLACED: Final = "gs://{} was replaced while it was read"
 
 
 class GCSHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
@@ -209,6 +210,7 @@ class _Ranges(io.RawIOBase):
     def __init__(self, blob: Any, path: str, how: dict[str, Any]) -> None:
         super().__init__()
         self._blob, self._path, self._how = blob, path, how
+        self._generation = blob.generation
         self._size = int(blob.size or 0)
         self._at = 0
 
@@ -236,9 +238,11 @@ class _Ranges(io.RawIOBase):
                 start=self._at,
                 end=end - 1,
                 # Another generation has other bytes: better no file than half of each.
-                if_generation_match=self._blob.generation,
+                if_generation_match=self._generation,
                 **self._how,
             )
+        if self._blob.generation != self._generation:  # not every emulator minds the condition
+            raise OSError(_REPLACED.format(self._path))
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -286,7 +290,7 @@ def _asking(path: str, permission: str) -> Iterator[None]:
     except TryAgainError as error:
         raise OSError(str(error)) from error
     except KeyTakenError:
-        raise OSError(f"gs://{path} was replaced while it was read") from None
+        raise OSError(_REPLACED.format(path)) from None
 
 
 def _split(path: str) -> tuple[str, str]:
