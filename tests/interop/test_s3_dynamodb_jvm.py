@@ -14,6 +14,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.logstores import _dynamodb_objects
+from lakelog.logstores.s3_dynamodb import migrate
 from support import appenders
 from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError
@@ -174,3 +175,27 @@ def test_delta_spark_finishes_what_ours_began(jvm, backend, rows_of_table, monke
     jvm.append_rows(table, SCHEMA, [[3, "delta-spark"]])
     assert ids(log.update().to_arrow()) == [1, 2, 3]
     assert sorted(versions(log)) == [0, 1, 2]
+
+
+def test_delta_spark_stops_where_the_log_moved_to_conditional_puts_until_it_moved_back(
+    jvm, backend
+):
+    table = backend.uri("moved")
+    log = DeltaLog.for_table(table, backend.conf)
+    append(log, 1)
+    jvm.append_rows(table, SCHEMA, [[2, "delta-spark"]])
+
+    migrate(table, backend.conf, to="conditional")
+    for work in (
+        lambda: jvm.append_rows(table, SCHEMA, [[0, "too late"]]),
+        lambda: jvm.read(table),
+    ):
+        with pytest.raises(DeltaSparkError, match="THIS-TABLE-MOVED-TO-CONDITIONAL-PUT"):
+            work()
+    conf = {key: value for key, value in backend.conf.items() if "delta.logStore." not in key}
+    assert append(DeltaLog.for_table(table, conf), 3) == 2
+
+    migrate(table, backend.conf, to="dynamodb")
+    jvm.append_rows(table, SCHEMA, [[4, "delta-spark"]])
+    assert ids(jvm.read(table)) == [1, 2, 3, 4]
+    assert ids(DeltaLog.for_table(table, backend.conf).snapshot.to_arrow()) == [1, 2, 3, 4]

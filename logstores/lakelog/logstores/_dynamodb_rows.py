@@ -35,9 +35,11 @@ DRAFTS: Final = ".tmp/"
 """The folder of the drafts, relative to the log. They stay after the commit, as with Delta."""
 MOVED_NAME: Final = "_lakelog_moved_to_conditional_put"
 """The `fileName` of a row that `migrate` leaves: it sorts after every commit."""
-MOVED_DRAFT: Final = DRAFTS + "THIS-TABLE-MOVED-TO-CONDITIONAL-PUT.see-lakelog-migrate"
-"""The `tempPath` of the rows that `migrate` leaves. There is no such object: Delta's own store,
-which tries to copy it, says the name in its error."""
+MOVED_DRAFT: Final = "THIS-TABLE-MOVED-TO-CONDITIONAL-PUT:see-lakelog-migrate"
+"""The `tempPath` of the rows that `migrate` leaves. The colon makes it no path to Hadoop, so that
+Delta's own store, which wants to copy from there, fails at once and says the text in its error. (To
+look for an object that is missing S3A may take minutes.)
+"""
 
 
 def commit_file_name(version: int) -> str:
