@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 
-from lakelog.logstores import GCSLogStore, LogStoreConfError, log_store_for
+from lakelog.logstores import GCSLogStore, LogStoreConfError, MissingExtraError, log_store_for
 from lakelog.logstores._gcs_client import GCSClient
 from lakelog.logstores._gcs_conf import GOOGLE, GCSSettings, gcs_settings
 from lakelog.logstores._gcs_connection import connection_of
@@ -214,3 +215,12 @@ def test_the_settings_in_force_tell_endpoint_and_credentials_and_no_secret() -> 
     assert SECRET not in str(dict(shown))
     by_file = GCSLogStore({prefix + "auth.service.account.json.keyfile": "/k.json"})
     assert by_file.settings()["credentials"] == "the service account's key in /k.json"
+
+
+def test_a_missing_extra_is_named_at_the_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("google.auth", "google.auth.transport.requests", "google.cloud.storage"):
+        monkeypatch.setitem(sys.modules, name, None)
+    # Of its own settings, so that no connection of another test is found.
+    store = GCSLogStore({"spark.hadoop.fs.gs.project.id": "of-this-test-alone"})
+    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+        store.write("gs://bucket/t/0.json", ["x"])
