@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lakelog.logstores import GCSLogStore, LogStoreConfError
 from lakelog.logstores._gcs_client import GCSClient
@@ -15,6 +14,7 @@ from lakelog.logstores._gcs_conf import GCSSettings
 from lakelog.logstores._gcs_pace import Pace
 from lakelog.logstores._objects import TryAgainError
 from support.fault_proxy import FaultProxy
+from support.rsa_key import new_pem
 from support.scripted_server import ScriptedServer, scripted_server
 from support.servers._service import free_port
 
@@ -194,13 +194,7 @@ def test_without_any_credentials_the_ways_to_get_some_are_named(
 
 @pytest.fixture(scope="module")
 def private_key() -> str:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return pem.decode()
+    return new_pem()
 
 
 @pytest.fixture
@@ -237,6 +231,28 @@ def test_the_key_in_the_conf_is_used_and_its_token_is_sent(
         assert proxy.fired == ["delay:0"] * 3, "upload, look and download carry the token"
     assert len(google.heard) == 1, "one token does for all"
     assert b"devstorage.read_write" not in google.heard[0].body, "the claim is signed, not plain"
+
+
+def test_a_prepared_create_is_complete_and_carries_the_token(
+    google: ScriptedServer, keyfile: str, fake_gcs: GCSEndpoint, gcs_bucket: str
+) -> None:
+    google.say(200, {"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"})
+    settings = GCSSettings(root_url=fake_gcs.url, auth="keyfile", file=keyfile)
+    client = GCSClient(settings, gcs_bucket, Pace(0.0))
+    prepared = client.prepared_create("t/ü.json", b"body", "a-token")
+    assert prepared is not None
+    assert f"authorization: bearer {TOKEN}".encode() in prepared.data.lower()
+    assert len(google.heard) == 1
+    statuses = []
+    for _ in range(2):
+        with socket.create_connection((prepared.host, prepared.port), timeout=10) as raw:
+            raw.sendall(prepared.data)
+            statuses.append(raw.recv(12))
+    assert statuses == [b"HTTP/1.1 200", b"HTTP/1.1 412"]
+    assert client.get("t/ü.json") == b"body"
+    owner = client.owner("t/ü.json")
+    assert owner is not None
+    assert owner.token == "a-token"
 
 
 @pytest.mark.parametrize(

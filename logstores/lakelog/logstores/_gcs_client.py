@@ -69,12 +69,14 @@ class GCSClient(ObjectClient):
         return self._settings.root_url == GOOGLE or host.endswith(".googleapis.com")
 
     def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
-        session = self._connection.session
+        connection = self._connection
         url, kind, data = self._upload(key, body, token, once=True)
         parts = urlsplit(url)
         headers = {"Content-Type": kind, "Content-Length": str(len(data)), "Host": parts.netloc}
         with translated(self._uri(key), "storage.objects.create"):
-            session.credentials.before_request(_auth_request(session), "POST", url, headers)
+            connection.session.credentials.before_request(
+                connection.auth_request, "POST", url, headers
+            )
         lines = [f"POST {parts.path}?{parts.query} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         head = "\r\n".join(lines) + "\r\n\r\n"
@@ -232,9 +234,3 @@ def _named(reply: Any, key: str) -> dict[str, Any]:
     if about.get("name") != key:
         raise ForeignReplyError("a reply of success names another object")
     return about
-
-
-def _auth_request(session: Any) -> Any:
-    from google.auth.transport.requests import Request
-
-    return Request(session)

@@ -30,6 +30,7 @@ class GCSConnection:
     Attributes:
         settings: what it was made from.
         session: of google-auth: puts the token on each request, renews it, repeats nothing else.
+        auth_request: asks for tokens, without a token on its own requests.
         client: of google-cloud-storage, on that session.
     """
 
@@ -41,21 +42,28 @@ class GCSConnection:
             LogStoreConfError: there are no credentials, or bad ones.
         """
         try:
-            from google.auth.transport.requests import AuthorizedSession
+            import requests
+            from google.auth.transport.requests import AuthorizedSession, Request
             from google.cloud import storage
             from requests.adapters import HTTPAdapter
         except ImportError as error:
             raise MissingExtraError("gcs", "Google Cloud Storage") from error
 
         self.settings = settings
-        self.session: Any = AuthorizedSession(credentials_of(settings))
+        tokens = requests.Session()
+        self.auth_request: Any = Request(tokens)
+        self.session: Any = AuthorizedSession(
+            credentials_of(settings), auth_request=self.auth_request
+        )
         for scheme in ("http://", "https://"):
             adapter = HTTPAdapter(pool_connections=4, pool_maxsize=_POOL, max_retries=0)
             self.session.mount(scheme, adapter)
         if settings.proxy:
             self.session.proxies = {"http": settings.proxy, "https": settings.proxy}
             # Else the environment's proxy, or its exceptions, would win over the conf's.
-            self.session.trust_env = False
+            self.session.trust_env = tokens.trust_env = False
+            # Not for plain HTTP: a machine's own metadata server is asked directly.
+            tokens.proxies = {"https": settings.proxy}
         self.client: Any = storage.Client(
             settings.project or _UNUSED_PROJECT,
             credentials=self.session.credentials,

@@ -138,7 +138,9 @@ def test_a_proxy_is_spelled_as_a_url_and_its_password_hidden() -> None:
     assert found.proxy == f"http://a%40b:{SECRET}@p:3128"
     assert SECRET not in repr(found)
     anonymous = settings(proxy__address="p:3128", auth__type="UNAUTHENTICATED")
-    assert connection_of(anonymous).session.proxies["https"] == "http://p:3128"
+    connection = connection_of(anonymous)
+    assert connection.session.proxies["https"] == "http://p:3128"
+    assert connection.auth_request.session.proxies == {"https": "http://p:3128"}
 
 
 def test_who_pays_depends_on_the_mode_and_the_bucket() -> None:
