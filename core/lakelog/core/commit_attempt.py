@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lakelog.core.actions import Action, CommitInfo
+    from lakelog.core.errors import DeltaError
     from lakelog.core.winners import WinningCommit
 
 __all__ = ["Attempt", "CommitLines", "explain"]
@@ -55,6 +56,20 @@ class Attempt:
     first: WinningCommit | None = None
     """The commit that took the version, or the one that is in conflict."""
     error: str | None = None
+    conflict: DeltaError | None = None
+    """What ended it, if a commit of another writer did."""
+
+    @property
+    def condition(self) -> str | None:
+        """Delta's name for the conflict."""
+        if self.conflict is None:
+            return None
+        return getattr(self.conflict, "condition", None) or type(self.conflict).__name__
+
+    @property
+    def conflict_partition(self) -> Mapping[str, str | None] | None:
+        """The partition that both touched; None where the conflict is not about one."""
+        return self.conflict.fields.get("partition_values") or None if self.conflict else None
 
 
 def explain(failure: OSError, table: str, version: int) -> None:

@@ -32,7 +32,7 @@ from lakelog.core.errors import (
     MaxCommitAttemptsExceededError,
     UnsupportedFeatureError,
 )
-from lakelog.core.events import CommitOutcome, CommitStats, emit
+from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
 from lakelog.core.log_identity import still_there
 from lakelog.core.paths import commit_path, log_path
 from lakelog.core.winners import read_winner
@@ -176,6 +176,7 @@ class CommitLoop:
             return self._after_losing(attempt)
         except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
             attempt.error = str(exc)
+            attempt.conflict = exc
             self._record(attempt, CommitOutcome.CONFLICT)
             raise
         except CommitOutcomeUnknownError as exc:
@@ -351,7 +352,8 @@ class CommitLoop:
     def _record(
         self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
     ) -> None:
-        first = attempt.first
+        first, pending, writer = attempt.first, self._pending, Writer.of(self._conf)
+        winner_info = first.commit_info if first else None
         wrote = outcome is CommitOutcome.COMMITTED and committed == attempt.version
         stats = CommitStats(
             table=self._pending.table,
@@ -376,6 +378,18 @@ class CommitLoop:
             lock_wait_ms=0.0 if self._attempts else self.lock_wait * 1000,
             backoff_ms=attempt.backoff * 1000,
             error=attempt.error,
+            timestamp=self._clock.now_ms(),
+            job=writer.job,
+            app_id=writer.app_id,
+            host=writer.host,
+            pid=writer.pid,
+            isolation=pending.isolation.value,
+            conflict=attempt.condition,
+            conflict_partition=attempt.conflict_partition,
+            partition_columns=tuple(pending.partition_schema.names),
+            reads_whole_table=pending.reads.is_unlimited,
+            winner_timestamp=winner_info.timestamp if winner_info else None,
+            winner_engine=winner_info.engine_info if winner_info else None,
         )
         self._attempts.append(stats)
         emit(stats, self._conf)

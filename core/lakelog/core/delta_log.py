@@ -239,7 +239,7 @@ class DeltaLog:
         """
         from lakelog.core.history import read_history
 
-        return read_history(self.update(), limit)
+        return read_history(self._store, self._table, self.update().version, limit)
 
     def checkpoint(self, version: int | None = None) -> None:
         """Write a checkpoint, so that opening the table needs no older commits.

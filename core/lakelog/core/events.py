@@ -19,12 +19,24 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["EVENTS_PATH_KEY", "CommitOutcome", "CommitStats", "emit", "write_events_to"]
+__all__ = [
+    "EVENTS_JOB_KEY",
+    "EVENTS_PATH_KEY",
+    "CommitOutcome",
+    "CommitStats",
+    "Writer",
+    "emit",
+    "write_events_to",
+]
 
 EVENTS_PATH_KEY = "spark.lakelog.commitEvents.path"
 """A local file that gets one line of JSON per attempt."""
+EVENTS_JOB_KEY = "spark.lakelog.commitEvents.job"
+"""The job's name in the records; `spark.app.name` where it is not set."""
 
 logger = logging.getLogger("lakelog.commit")
 
@@ -41,6 +53,35 @@ class CommitOutcome(enum.StrEnum):
     """The storage did not say; the same version is tried again or the commit is given up."""
     FAILED = "failed"
     """The storage refused; nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """Whose attempt it was, as far as conf and process can tell."""
+
+    job: str | None
+    """A name that stays the same from run to run."""
+    app_id: str | None
+    """The Spark application: one run of the job."""
+    host: str
+    pid: int
+
+    @classmethod
+    def of(cls, conf: DeltaConf) -> Writer:
+        """The writer that this process is under a conf."""
+        return cls(
+            job=conf.get_str(EVENTS_JOB_KEY) or conf.get_str("spark.app.name"),
+            app_id=conf.get_str("spark.app.id"),
+            host=_host(),
+            pid=os.getpid(),
+        )
+
+
+@functools.cache
+def _host() -> str:
+    import platform
+
+    return platform.node()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +118,23 @@ class CommitStats:
     backoff_ms: float = 0.0
     """The wait before this attempt."""
     error: str | None = None
+    timestamp: int | None = None
+    """When the attempt ended: milliseconds since the epoch."""
+    job: str | None = None
+    app_id: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    isolation: str | None = None
+    conflict: str | None = None
+    """Delta's error condition, of an attempt that failed by one: `DELTA_CONCURRENT_APPEND`."""
+    conflict_partition: Mapping[str, str | None] | None = None
+    """The partition that both touched, where the conflict has one."""
+    partition_columns: tuple[str, ...] | None = None
+    reads_whole_table: bool | None = None
+    """Whether the transaction read without a condition, so that no partition keeps it apart."""
+    winner_timestamp: int | None = None
+    winner_engine: str | None = None
+    """`engineInfo` of the winner, who may be no writer of ours and leave no records."""
 
     def to_json(self) -> str:
         """One line of JSON; fields that are `None` are left out."""
@@ -101,10 +159,15 @@ def emit(stats: CommitStats, conf: DeltaConf) -> None:
             _append_line(path, stats.to_json())
         span = _current_span()
         if span is not None:
-            attributes = {f"lakelog.{k}": v for k, v in stats._values().items()}
+            attributes = {f"lakelog.{k}": _attribute(v) for k, v in stats._values().items()}
             span.add_event("lakelog.commit.attempt", attributes=attributes)
     except Exception:
         logging.getLogger("lakelog").warning("a commit event was lost", exc_info=True)
+
+
+def _attribute(value: Any) -> Any:
+    # A span's attribute is a plain value, or a list of one kind.
+    return orjson.dumps(value).decode() if isinstance(value, dict) else value
 
 
 def _append_line(path: str, line: str) -> None:

@@ -58,13 +58,30 @@ class HistoryEntry:
     """All of it, as in the log."""
 
 
-def read_history(snapshot: Snapshot, limit: int | None = None) -> list[HistoryEntry]:
-    """The versions up to a snapshot's, newest first; see `DeltaLog.history`."""
-    listing = list_log(snapshot.store, snapshot.table, 0, snapshot.version)
+def read_history(
+    store: LogStore, table: str, newest: int, limit: int | None = None
+) -> list[HistoryEntry]:
+    """The versions up to one, newest first; see `DeltaLog.history`.
+
+    Only what is returned is listed and read, and one commit before it: the times of a log start
+    to ascend somewhere.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        newest: the version to begin with.
+        limit: no more entries than this; `None` for all that are left in the log.
+
+    Raises:
+        FileNotFoundError: there is no log.
+        CorruptCommitError: a commitInfo is no JSON.
+    """
+    first = 0 if limit is None else max(newest - limit, 0)
+    listing = list_log(store, table, first, newest)
     times = commit_times(listing)
     versions = sorted(times, reverse=True)[:limit]
     paths = [listing.commits[version].path for version in versions]
-    infos = _in_parallel(lambda path: read_commit_info(snapshot.store, path), paths)
+    infos = _in_parallel(lambda path: read_commit_info(store, path), paths)
     return [_entry(v, times[v], info) for v, info in zip(versions, infos, strict=True)]
 
 

@@ -40,6 +40,11 @@ class ReadSet:
         """Whether nothing of the table's contents was read; a commit then is a blind append."""
         return not (self.whole_table or self.predicates or self.partitions or self._tables)
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether some read had no condition: an append anywhere in the table concerns it."""
+        return self.whole_table or None in self.predicates
+
     def add_predicate(self, predicate: Expression | None) -> None:
         """Record that every row that matches was read, whether there was one or not."""
         if predicate not in self.predicates:

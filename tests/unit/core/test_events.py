@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,11 @@ import pytest
 
 from lakelog.core import events
 from lakelog.core.conf import DeltaConf
-from lakelog.core.events import CommitOutcome, CommitStats, emit, write_events_to
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import ConcurrentAppendException
+from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit, write_events_to
+from lakelog.core.operations import Operation
+from support.tables import add_file, new_table, schema_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +95,67 @@ def test_a_recording_span_gets_an_event(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(events, "_opentelemetry_trace", lambda: trace)
     emit(stats(), DeltaConf())
     assert [(name, a["lakelog.version"]) for name, a in seen] == [("lakelog.commit.attempt", 3)]
+
+
+def test_the_partition_of_a_conflict_reaches_a_span_as_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[dict[str, object]] = []
+    span = SimpleNamespace(
+        is_recording=lambda: True, add_event=lambda _, attributes: seen.append(attributes)
+    )
+    monkeypatch.setattr(
+        events, "_opentelemetry_trace", lambda: SimpleNamespace(get_current_span=lambda: span)
+    )
+    emit(replace(stats(), conflict_partition={"day": "1"}), DeltaConf())
+    assert seen[0]["lakelog.conflict_partition"] == '{"day":"1"}'
+
+
+@pytest.mark.parametrize(
+    ("conf", "job"),
+    [
+        ({}, None),
+        ({"spark.app.name": "nightly"}, "nightly"),
+        ({"spark.app.name": "notebook", "spark.lakelog.commitEvents.job": "loader"}, "loader"),
+    ],
+)
+def test_the_job_is_named_by_its_own_key_or_by_the_application(
+    conf: dict[str, str], job: str | None
+) -> None:
+    writer = Writer.of(DeltaConf({"spark.app.id": "app-7", **conf}))
+    assert (writer.job, writer.app_id, writer.pid) == (job, "app-7", os.getpid())
+    assert writer.host
+
+
+def test_a_conflict_says_who_lost_to_whom_and_where(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    conf = {"spark.lakelog.commitEvents.path": str(path)}
+    table = str(tmp_path / "t")
+    new_table(table, schema=schema_json(id="long", day="long"), partition_by=["day"])
+    loser = DeltaLog.for_table(table, {**conf, "spark.app.name": "cleaner"}).start_transaction()
+    doomed = loser.filter_files("day = 1")
+    winner = DeltaLog.for_table(table, {**conf, "spark.app.name": "loader"}).start_transaction()
+    winner.commit([add_file("a", day="1")], Operation.write("Append"))
+    with pytest.raises(ConcurrentAppendException):
+        loser.commit([*doomed, add_file("b", day="1")], Operation(name="UPDATE"))
+    won, lost = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (won["job"], won["outcome"], won["committed_version"]) == ("loader", "committed", 1)
+    assert won["txn_id"] == lost["winner_txn_id"]
+    assert "conflict" not in won
+    assert lost["job"] == "cleaner"
+    assert lost["conflict"] == "DELTA_CONCURRENT_APPEND"
+    assert lost["conflict_partition"] == {"day": "1"}
+    assert lost["partition_columns"] == ["day"]
+    assert lost["reads_whole_table"] is False
+    assert lost["isolation"] == "Serializable"
+    assert lost["winner_version"] == 1
+    assert lost["winner_engine"].startswith("lakelog/")
+    assert lost["winner_timestamp"] <= won["timestamp"] <= lost["timestamp"]
+
+
+def test_a_transaction_that_reads_without_a_condition_says_so(tmp_path: Path) -> None:
+    log = new_table(str(tmp_path / "t"))
+    txn = log.start_transaction()
+    txn.filter_files()
+    txn.commit([add_file("a")], Operation(name="UPDATE"))
+    assert txn.attempts[0].reads_whole_table is True

@@ -14,9 +14,10 @@ from lakelog.core.errors import (
     LogGapError,
     TimestampOutOfRangeError,
 )
-from lakelog.core.history import commit_times, parse_timestamp
+from lakelog.core.history import commit_times, parse_timestamp, read_history
 from lakelog.core.log_segment import Listing
-from lakelog.logstores import FileStatus
+from lakelog.core.paths import commit_path, log_path
+from lakelog.logstores import FileStatus, LocalLogStore
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 
@@ -119,6 +120,31 @@ def test_history_is_newest_first_and_can_be_limited(tmp_path):
     assert (create.version, create.operation, create.commit_info) == (0, None, {})
     assert [e.version for e in opened(log).history(2)] == [2, 1]
     assert opened(log).history(0) == []
+
+
+class Watched(LocalLogStore):
+    """Remembers what it is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.listed, self.opened = [], []
+
+    def list_from(self, path):
+        self.listed.append(path)
+        return super().list_from(path)
+
+    def read(self, path):
+        self.opened.append(path)
+        return super().read(path)
+
+
+def test_a_limited_history_lists_and_reads_only_what_it_gives(tmp_path):
+    log = made(tmp_path, [T0 + i for i in range(30)])
+    store = Watched()
+    entries = read_history(store, log.table, 29, limit=2)
+    assert [(e.version, e.timestamp - T0) for e in entries] == [(29, 29), (28, 28)]
+    assert store.listed == [log_path(log.table, f"{27:020d}.")]
+    assert store.opened == [commit_path(log.table, 29), commit_path(log.table, 28)]
 
 
 def test_history_goes_back_beyond_what_can_be_rebuilt(tmp_path):

@@ -24,6 +24,7 @@ EXIT_CANNOT_RUN: Final = 2
 COMMANDS: Final = {
     "conformance": "lakelog.core.cli.conformance",
     "doctor": "lakelog.core.cli.doctor",
+    "history": "lakelog.core.cli.history",
     "migrate": "lakelog.core.cli.migrate",
 }
 """Name -> module, which has the click command as `command`."""

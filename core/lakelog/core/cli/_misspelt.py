@@ -102,6 +102,7 @@ KNOWN: Final = (
             "azure.lease.wait",
             "commit.maxBackoff",
             "commit.timeBudget",
+            "commitEvents.job",
             "commitEvents.path",
             "fsspec.exclusiveCreate",
             "fsspec.wholeFiles",
