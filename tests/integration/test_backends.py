@@ -106,7 +106,7 @@ def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     with ThreadPoolExecutor(len(MONTHS)) as pool:
         jobs = [pool.submit(write_month, flights, session, table, month) for month in MONTHS]
         for each in jobs:
-            each.result(timeout=120)
+            each.result(timeout=240)
     faulty = flights.settings.faulty_month
     corrected = delta.write(flights.correct(session, faulty)).mode("overwrite")
     corrected.option("replaceWhere", f"month = {faulty}").save(table)
@@ -150,7 +150,7 @@ def test_spark_and_other_processes_append_at_once(session, backend):
                     each.stdin.flush()
             writer = delta.write(rows.selectExpr("id", "'spark' AS writer"))
             again_until_committed(partial(writer.mode("append").save, table))
-        said = [each.communicate(timeout=120)[0] for each in others]
+        said = [each.communicate(timeout=240)[0] for each in others]
     finally:
         for each in others:
             each.kill()

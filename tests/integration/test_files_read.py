@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
@@ -15,10 +16,12 @@ from pyspark.errors import PySparkException
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
+from lakelog.core.expressions import normalize_filter
 from lakelog.logstores import LocalLogStore
 from lakelog.logstores.errors import LogStoreClassError
 from lakelog.spark import _arrow_read
 from lakelog.spark._files_read import lacks_filesystem
+from lakelog.spark._scan import readable_schema
 from lakelog.spark._session import own_storage, session_conf, with_storage
 from support.samples import SAMPLES, rows_of
 
@@ -137,9 +140,6 @@ def test_only_chosen_columns_and_matching_row_groups_leave_the_storage(spark, co
 
     confs(WAY, "arrow")
     snapshot = DeltaLog.for_table(path).snapshot
-    from lakelog.core.expressions import normalize_filter
-    from lakelog.spark._scan import readable_schema
-
     prune = normalize_filter("id >= 8", snapshot.schema)
     scan = _arrow_read.ArrowScan(
         snapshot, snapshot.file_table, readable_schema(snapshot.schema), prune
@@ -184,11 +184,11 @@ def test_spark_takes_a_large_table_for_large(classic_spark, confs, path, monkeyp
     files = snapshot.file_table
     size = files.schema.get_field_index("size")
     files = files.set_column(size, "size", pa.array([50 << 30], pa.int64()))
-    from lakelog.spark._scan import readable_schema
 
-    frame = _arrow_read.ArrowScan(snapshot, files, readable_schema(snapshot.schema))
-    plan = frame.to_df(classic_spark)._jdf.queryExecution().optimizedPlan()
+    scan = _arrow_read.ArrowScan(snapshot, files, readable_schema(snapshot.schema))
+    frame: Any = scan.to_df(classic_spark)
 
+    plan = frame._jdf.queryExecution().optimizedPlan()
     # Ten gigabytes are more than anybody lets Spark broadcast.
     assert int(str(plan.stats().sizeInBytes())) > 10 << 30
 
@@ -230,6 +230,18 @@ def test_a_scheme_unknown_to_hadoop_is_read_and_written_all_the_same(
     assert rows_of(DeltaLog.for_table(str(tmp_path / "table")).snapshot.to_arrow()) == rows_of(
         pa.concat_tables([data.toArrow()] * 2)
     )
+
+
+def test_a_write_that_nobody_can_carry_out_says_what_to_install(
+    spark, confs, folder_uri, monkeypatch
+):
+    def without_pyarrow(*_):
+        raise RuntimeError("ModuleNotFoundError: No module named 'pyarrow'")
+
+    monkeypatch.setattr("lakelog.spark._data_write.write_on_executors", without_pyarrow)
+
+    with pytest.raises(DeltaAnalysisError, match=r"no pyarrow.*no connector for folder://"):
+        delta.write(spark.range(5000)).save(folder_uri)
 
 
 def test_rows_that_an_overwrite_keeps_are_read_from_such_a_storage(spark, folder_uri):
@@ -282,24 +294,25 @@ def test_the_native_way_says_what_hadoop_lacks(spark, confs, folder_uri):
     assert lacks_filesystem(caught.value)
 
 
+class KeyedLogStore(LocalLogStore):
+    """Has its data where keys are needed."""
+
+    secret = "wJalrXUtnFEMI"
+
+    @property
+    def filesystem(self):
+        return pyarrow.fs.S3FileSystem(
+            access_key="A", secret_key=self.secret, endpoint_override="127.0.0.1:9", region="x"
+        )
+
+
 def test_a_plan_shows_no_credentials_of_the_file_system(classic_spark, confs, path):
     write_arrow(path, pa.table({"id": [1]}))
-    log = DeltaLog.for_table(path)
-    secret = "wJalrXUtnFEMI"
-    store = type("S3Like", (LocalLogStore,), {})()
-    type(store).filesystem = property(
-        lambda _: pyarrow.fs.S3FileSystem(
-            access_key="A", secret_key=secret, endpoint_override="127.0.0.1:9", region="x"
-        )
-    )
-    log._store = store
-    from lakelog.spark._scan import readable_schema
+    confs("spark.delta.logStore.file.impl", f"{__name__}.{KeyedLogStore.__name__}")
+    confs(WAY, "arrow")
 
-    snapshot = DeltaLog.for_table(path).snapshot
-    snapshot._store = store
-    schema = readable_schema(snapshot.schema)
-    frame = _arrow_read.ArrowScan(snapshot, snapshot.file_table, schema).to_df(classic_spark)
+    frame: Any = delta.read(classic_spark).load(path)
 
     plan = frame._jdf.queryExecution().toString()
     assert "MapInArrow" in plan
-    assert secret not in plan
+    assert KeyedLogStore.secret not in plan

@@ -70,9 +70,9 @@ def backend(request, lock_table):
 @pytest.fixture
 def rows_of_table(dynamodb, lock_table):
     """Every row of the lock table for a Delta table, by file name."""
-    import boto3
+    from boto3.session import Session
 
-    client = boto3.session.Session().client(
+    client = Session().client(
         "dynamodb",
         endpoint_url=dynamodb.url,
         region_name=dynamodb.region,
@@ -109,12 +109,12 @@ def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_ta
     ready = threading.Barrier(2)
 
     def theirs():
-        ready.wait()
+        ready.wait(60)
         batches = [[[1000 + number, "delta-spark"]] for number in range(COMMITS)]
         jvm.append_rows(table, SCHEMA, *batches)
 
     def ours():
-        ready.wait()
+        ready.wait(60)
         return [append(log, 2000 + number) for number in range(COMMITS)]
 
     with ThreadPoolExecutor(2) as pool:

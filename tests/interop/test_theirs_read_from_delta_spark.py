@@ -163,7 +163,6 @@ def create(delta_spark, path, columns="id LONG", **properties):
 REFUSED_TO_READ = {
     "columnMapping": {"columnMapping__mode": "name"},
     "deletionVectors": {"enableDeletionVectors": "true"},
-    "v2Checkpoint": {"checkpointPolicy": "v2"},
     "typeWidening": {"enableTypeWidening": "true"},
 }
 

@@ -77,7 +77,7 @@ RESULT_DDL = (
 """`RESULT_SCHEMA` as Spark writes schemas."""
 
 _CODECS = {"snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4": ".lz4", "brotli": ".br"}
-_OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
+_OBJECT_STORES = frozenset({"s3", "gcs", "abfs", "py::gcs", "py::lakelog-azure"})
 _SPLIT_ROWS = 1 << 17
 _SPLIT_BYTES = 64 << 20
 _SAMPLE_ROWS = 20_000
