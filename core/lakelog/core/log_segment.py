@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import (
     LogGapError,
     TableNotFoundError,
-    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lakelog.core.last_checkpoint import LastCheckpoint, read_last_checkpoint
@@ -44,11 +43,18 @@ __all__ = ["CheckpointFiles", "Listing", "LogSegment", "find_segment", "list_log
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:
-    """A complete classic checkpoint."""
+    """A checkpoint that is complete, as far as a listing can tell."""
 
     version: int
     files: tuple[FileStatus, ...]
-    """One file, or all parts in order."""
+    """One file, or all parts in order; of a V2 checkpoint its top level."""
+    is_v2: bool = False
+    """Whether its name is that of a V2 checkpoint; a classic name says nothing."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the top level is JSON lines."""
+        return self.files[0].name.endswith(".json")
 
     @property
     def size_in_bytes(self) -> int:
@@ -82,9 +88,7 @@ class Listing:
 
     commits: dict[int, FileStatus] = field(default_factory=dict)
     checkpoints: list[CheckpointFiles] = field(default_factory=list)
-    """The complete ones, ascending; of one version, multi-part ones before a single file."""
-    v2_checkpoints: set[int] = field(default_factory=set)
-    """Versions of checkpoints in a form that we can't read."""
+    """The complete ones, ascending; of one version, the one that is to be preferred last."""
 
     def earliest(self) -> int | None:
         """The oldest version that can be rebuilt; `None` if none can."""
@@ -108,6 +112,7 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     """
     listing = Listing()
     parts: dict[tuple[int, int], dict[int, FileStatus]] = {}
+    v2: list[CheckpointFiles] = []
     for status, name in _files(store.list_from(log_path(table, f"{start:020d}."))):
         if end is not None and name.version > end:
             # Names of more than 20 digits, or fewer, are out of order: they don't end a listing.
@@ -121,8 +126,8 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
                 key = (name.version, -1 if name.kind is LogFileKind.CHECKPOINT else name.parts)
                 parts.setdefault(key, {})[name.part] = status
             case LogFileKind.V2 if status.length:
-                listing.v2_checkpoints.add(name.version)
-    listing.checkpoints = list(_complete(parts))
+                v2.append(CheckpointFiles(name.version, (status,), is_v2=True))
+    listing.checkpoints = sorted([*_complete(parts), *v2], key=_preference)
     return listing
 
 
@@ -142,11 +147,17 @@ def _keep_commit(commits: dict[int, FileStatus], version: int, status: FileStatu
 def _complete(
     parts: dict[tuple[int, int], dict[int, FileStatus]],
 ) -> Iterator[CheckpointFiles]:
-    # Among the checkpoints of one version the single file comes last, so that it is preferred:
-    # parts of two writers may have mixed, a single file can't.
-    for (version, count), found in sorted(parts.items(), key=lambda i: (i[0][0], -i[0][1])):
+    for (version, count), found in parts.items():
         if len(found) == max(count, 1):
             yield CheckpointFiles(version, tuple(found[part] for part in sorted(found)))
+
+
+def _preference(checkpoint: CheckpointFiles) -> tuple[int, int, int, str]:
+    """Sorts the checkpoints of one version: parts of two writers may have mixed, so those are
+    the last resort, and one file needs fewer reads than a top level with sidecars.
+    """
+    files = checkpoint.files
+    return checkpoint.version, -len(files), -checkpoint.is_v2, files[0].name
 
 
 def find_segment(
@@ -168,7 +179,6 @@ def find_segment(
         TableNotFoundError: no log, or nothing in it.
         VersionNotFoundError: the version is newer than the newest, or too old to be rebuilt.
         LogGapError: commits are missing.
-        UnsupportedFeatureError: only a V2 checkpoint would give the version.
     """
     hint = read_last_checkpoint(store, table)
     start = hint.version if hint and not rejected else 0
@@ -237,16 +247,6 @@ def _gap(
     checkpoint: CheckpointFiles | None,
     missing: list[int],
 ) -> Exception:
-    usable = [v for v in listing.v2_checkpoints if missing[-1] <= v <= version]
-    if usable:
-        return UnsupportedFeatureError(
-            f"version {version} of {table} can only be read from its V2 checkpoint of version "
-            f"{max(usable)}, which this version of lakelog can't read. Read it with a client "
-            "that has the table feature v2Checkpoint.",
-            table=table,
-            features=["v2Checkpoint"],
-            access="read",
-        )
     if checkpoint is None and missing[-1] < min(listing.commits, default=version):
         newest = list_log(store, table)
         earliest = newest.earliest()
@@ -299,9 +299,6 @@ def _not_found(store: LogStore, table: str, version: int | None) -> Exception:
     # Nothing up to `version`; perhaps something after it.
     if version is not None and list_log(store, table).latest() is not None:
         return version_not_found(store, table, version)
-    listing = list_log(store, table)
-    if listing.v2_checkpoints:
-        return _gap(store, table, listing, max(listing.v2_checkpoints), None, [-1])
     return TableNotFoundError(
         f"no Delta table at {table}: its {LOG_FOLDER} folder holds no commit", table=table
     )

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 __all__ = [
     "LAST_CHECKPOINT",
     "LOG_FOLDER",
+    "SIDECAR_FOLDER",
     "LogFileKind",
     "LogFileName",
     "canonical_path",
@@ -29,10 +30,12 @@ __all__ = [
     "log_path",
     "normalize_table_uri",
     "parse_log_name",
+    "sidecar_path",
 ]
 
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
+SIDECAR_FOLDER = "_sidecars"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 _MANY_SLASHES = re.compile(r"/{2,}")
@@ -103,6 +106,11 @@ def commit_path(table: str, version: int) -> str:
 def checkpoint_path(table: str, version: int) -> str:
     """Where the classic checkpoint of a version lies."""
     return log_path(table, checkpoint_name(version))
+
+
+def sidecar_path(table: str, name: str) -> str:
+    """Where a sidecar lies, by the `path` of its action: percent-encoded, mostly a bare name."""
+    return log_path(table, f"{SIDECAR_FOLDER}/{unquote(name.rpartition('/')[2])}")
 
 
 class LogFileKind(enum.Enum):

@@ -20,7 +20,6 @@ from lakelog.core.errors import (
     CorruptCheckpointError,
     CorruptLogError,
     LogGapError,
-    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lakelog.core.file_state import FileState
@@ -81,7 +80,7 @@ def load_state(
     while True:
         try:
             segment = find_segment(store, table, version, rejected=rejects)
-        except (LogGapError, VersionNotFoundError, UnsupportedFeatureError):
+        except (LogGapError, VersionNotFoundError):
             if first is None:
                 raise
             raise first from None
@@ -147,7 +146,7 @@ def _checkpoint_files(
                     reader.checkpoint.version,
                     rejected=[*rejected, reader.checkpoint],
                 )
-            except (LogGapError, VersionNotFoundError, UnsupportedFeatureError):
+            except (LogGapError, VersionNotFoundError):
                 raise exc from None
             rows: Any = getattr(other.files, kind)
             return rows

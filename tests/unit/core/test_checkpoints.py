@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, checkpoints
 from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, file_rows
-from lakelog.core.errors import CorruptCheckpointError, UnsupportedFeatureError
+from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.paths import checkpoint_name
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
@@ -437,18 +437,6 @@ def test_an_action_that_lacks_a_field_makes_a_checkpoint_corrupt(log):
     assert opened(log).snapshot.transactions == {"a": 1}
     log.path(0).unlink()
     with pytest.raises(CorruptCheckpointError, match="txn action"):
-        _ = opened(log).snapshot
-
-
-@pytest.mark.parametrize("kind", ["sidecar", "checkpointMetadata"])
-def test_a_v2_checkpoint_under_a_classic_name_is_refused_by_name(log, kind):
-    opened(log).checkpoint()
-    path = checkpoint_file(log, 0)
-    rows = pq.read_table(path)
-    value = {"path": "s.parquet", "version": 1}
-    column = pa.array([value] + [None] * (rows.num_rows - 1))
-    pq.write_table(rows.append_column(kind, column), path)
-    with pytest.raises(UnsupportedFeatureError, match="v2Checkpoint"):
         _ = opened(log).snapshot
 
 

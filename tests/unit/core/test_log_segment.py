@@ -8,7 +8,6 @@ import pytest
 from lakelog.core.errors import (
     LogGapError,
     TableNotFoundError,
-    UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from lakelog.core.log_segment import find_segment, list_log
@@ -223,14 +222,29 @@ def test_a_negative_version_is_not_found(log):
         find_segment(STORE, log.table, -1)
 
 
-def test_only_a_v2_checkpoint_is_refused_by_name(log):
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_a_v2_checkpoint_stands_in_for_the_commits(log, form):
     commits(log, 4)
-    put(log, f"{3:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
-    assert find_segment(STORE, log.table).version == 4
+    put(log, f"{3:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{form}")
     log.path(0).unlink()
-    with pytest.raises(UnsupportedFeatureError, match="v2Checkpoint") as caught:
-        find_segment(STORE, log.table)
-    assert caught.value.features == ["v2Checkpoint"]
+    segment = find_segment(STORE, log.table)
+    assert (of(segment).version, of(segment).is_v2, of(segment).is_json) == (
+        3,
+        True,
+        form == "json",
+    )
+    assert versions(segment) == [4]
+
+
+def test_of_the_checkpoints_of_one_version_the_one_with_the_fewest_files_comes_first(log):
+    commits(log, 3)
+    v2 = f"{3:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    for name in (part(3, 1, 2), part(3, 2, 2), v2, checkpoint_name(3)):
+        put(log, name)
+    found = list_log(STORE, log.table).checkpoints
+    assert [each.files[0].name for each in found] == [part(3, 1, 2), v2, checkpoint_name(3)]
+    assert find_segment(STORE, log.table, rejected=found[2:]).checkpoint == found[1]
+    assert find_segment(STORE, log.table, rejected=found[1:]).checkpoint == found[0]
 
 
 def test_foreign_files_and_folders_are_ignored(log):
