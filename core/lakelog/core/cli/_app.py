@@ -22,8 +22,11 @@ EXIT_CANNOT_RUN: Final = 2
 """Wrong usage, or nothing could be done at all."""
 
 COMMANDS: Final = {
+    "checkpoint": "lakelog.core.cli.checkpoint",
     "conformance": "lakelog.core.cli.conformance",
+    "describe": "lakelog.core.cli.describe",
     "doctor": "lakelog.core.cli.doctor",
+    "files": "lakelog.core.cli.files",
     "history": "lakelog.core.cli.history",
     "migrate": "lakelog.core.cli.migrate",
 }

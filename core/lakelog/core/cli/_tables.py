@@ -124,7 +124,7 @@ def bytes_text(count: int) -> str:
         if size < 1023.95 or unit == _UNITS[-1]:
             break
         size /= 1024
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+    return f"{count} B" if unit == "B" else f"{size:.1f}".removesuffix(".0") + f" {unit}"
 
 
 def count_text(count: int, one: str, many: str = "") -> str:

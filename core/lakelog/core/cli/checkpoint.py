@@ -1,0 +1,166 @@
+"""`lakelog checkpoint <uri>`: write a checkpoint of a table, and read it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lakelog.core.cli._options import conf_options, json_option, uri_argument
+from lakelog.core.cli._output import facts, heading, line, print_json, progress
+from lakelog.core.cli._secrets import Scrubber
+from lakelog.core.cli._tables import bytes_text, count_text, open_log, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakelog.core.log_segment import CheckpointFiles
+    from lakelog.core.snapshot import Snapshot
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Write a checkpoint, and read it back.")
+@uri_argument
+@conf_options
+@click.option(
+    "--version", type=click.IntRange(0), metavar="N", help="Of an older version; else the newest."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@json_option
+def command(
+    uri: str, conf: dict[str, str], version: int | None, dry_run: bool, as_json: bool
+) -> None:
+    """Write a checkpoint of the table URI, so that opening it needs no older commits.
+
+    What was written is read back from the storage and compared with the table before the command
+    says that it is there. A checkpoint that stands already is written anew.
+    """
+    scrubber = Scrubber(conf)
+    with progress() as tell:
+        found = scrubber.data(_checkpoint(uri, conf, version, dry_run, tell))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _checkpoint(
+    uri: str,
+    conf: dict[str, str],
+    version: int | None,
+    dry_run: bool,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    from lakelog.core.protocol import check_writable
+
+    log = open_log(uri, conf)
+    tell("reading the log")
+    snapshot = opened(log, version, None)
+    check_writable(snapshot.protocol, snapshot.metadata, log.table)
+    tell("reading the list of files")
+    found = {
+        "table": log.table,
+        "version": snapshot.version,
+        "live_files": snapshot.num_files,
+        "tombstones": snapshot.tombstones.num_rows,
+        "transactions": len(snapshot.transactions),
+        "replaces": _names(_existing(snapshot)),
+        "written": not dry_run,
+    }
+    if dry_run:
+        return {
+            **found,
+            "files": [],
+            "bytes": 0,
+            "verified": False,
+            "hint_version": _hint(snapshot),
+        }
+    tell(f"writing {count_text(snapshot.num_files, 'file')} of version {snapshot.version}")
+    log.checkpoint(snapshot.version)
+    tell("reading it back")
+    written = verified(snapshot)
+    return {
+        **found,
+        "files": _names(written),
+        "bytes": written.size_in_bytes,
+        "verified": True,
+        "hint_version": _hint(snapshot),
+    }
+
+
+def verified(snapshot: Snapshot) -> CheckpointFiles:
+    """The checkpoint of a version, as the storage has it by now, if it gives this very version.
+
+    Raises:
+        CorruptCheckpointError: there is none, it can't be read, or it gives another state.
+    """
+    from lakelog.core.checkpoint_reader import CheckpointReader
+    from lakelog.core.errors import CorruptCheckpointError
+    from lakelog.core.log_segment import find_segment
+
+    segment = find_segment(snapshot.store, snapshot.table, snapshot.version)
+    found = segment.checkpoint
+    if found is None or found.version != snapshot.version:
+        wrong = ["it is not there"]
+    else:
+        reader = CheckpointReader(snapshot.store, segment)
+        small, state = reader.small_actions(), snapshot.state
+        paths = sorted(snapshot.file_table["path"].to_pylist())
+        same = {
+            "protocol": small.protocol == state.protocol,
+            "metadata": small.metadata == state.metadata,
+            "progress of applications": small.transactions.keys() == snapshot.transactions.keys(),
+            "domain metadata": small.domains.keys() == state.domains.keys(),
+            "list of files": sorted(reader.files()["path"].to_pylist()) == paths,
+        }
+        wrong = [f"its {name} is another" for name, is_same in same.items() if not is_same]
+        if not wrong:
+            return found
+    raise CorruptCheckpointError(
+        f"the checkpoint of version {snapshot.version} of {snapshot.table} was written, but read "
+        f"back {', '.join(wrong)}. Run lakelog doctor on the table; delete the checkpoint where "
+        "there is one, as long as the commits before it are left.",
+        table=snapshot.table,
+        version=snapshot.version,
+    )
+
+
+def _existing(snapshot: Snapshot) -> CheckpointFiles | None:
+    from lakelog.core.log_segment import list_log
+
+    version = snapshot.version
+    found = list_log(snapshot.store, snapshot.table, version, version).checkpoints
+    return found[-1] if found else None
+
+
+def _names(found: CheckpointFiles | None) -> list[str]:
+    return [] if found is None else [each.name for each in found.files]
+
+
+def _hint(snapshot: Snapshot) -> int | None:
+    from lakelog.core.last_checkpoint import read_last_checkpoint
+
+    hint = read_last_checkpoint(snapshot.store, snapshot.table)
+    return None if hint is None else hint.version
+
+
+def _print(found: dict[str, Any]) -> None:
+    heading(f"{found['table']}, version {found['version']}")
+    hint = found["hint_version"]
+    facts(
+        [
+            ("live files", f"{found['live_files']:,}"),
+            ("tombstones", f"{found['tombstones']:,}"),
+            ("applications", f"{found['transactions']:,}"),
+            ("replaces", ", ".join(found["replaces"]) or "no older checkpoint of this version"),
+            ("_last_checkpoint", "none" if hint is None else f"version {hint}"),
+        ]
+    )
+    if not found["written"]:
+        line("Nothing was written (--dry-run).")
+        return
+    names = ", ".join(found["files"])
+    line(
+        f"Wrote {names}, {bytes_text(found['bytes'])}; read back, it gives the same table.", "green"
+    )
