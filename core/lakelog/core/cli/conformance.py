@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lakelog.core.cli._app import EXIT_CANNOT_RUN, EXIT_FINDING
 from lakelog.core.cli._options import conf_options, json_option, uri_argument
 from lakelog.core.cli._output import error_line, line, print_json, progress
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_STYLES = {"ok": "green", "FAIL": "red", "n/d": "yellow"}
+_STYLES = {"ok": "green", "FAIL": "red", "n/d": "yellow", "n/r": "yellow"}
 
 
 @click.command()
@@ -64,7 +65,9 @@ def command(
     else:
         _conclude(report, left if keep else "")
     if not report.ok:
-        raise SystemExit(1)
+        raise SystemExit(EXIT_FINDING)
+    if len(report.not_run) == len(report.results):
+        raise SystemExit(EXIT_CANNOT_RUN)
 
 
 def _new_folder(uri: str) -> str:
@@ -136,10 +139,11 @@ def _remove(make: Callable[[], LogStore], root: str) -> str:
 
 def _conclude(report: Report, kept: str) -> None:
     undeclared = sum(result.ok and bool(result.undeclared) for result in report.results)
-    done = len(report.results) - len(report.failures) - undeclared
+    done = len(report.results) - len(report.failures) - len(report.not_run) - undeclared
+    not_run = f", {len(report.not_run)} not run" if report.not_run else ""
     line()
     line(
-        f"{done} kept, {undeclared} not declared, {len(report.failures)} broken",
+        f"{done} kept, {undeclared} not declared, {len(report.failures)} broken{not_run}",
         "green" if report.ok else "red",
     )
     if kept:
@@ -161,6 +165,7 @@ def _document(report: Report, uri: str, root: str, left: str, quick: bool) -> di
                 "promise": result.promise,
                 "ok": result.ok,
                 "not_declared": result.undeclared or None,
+                "not_run": result.not_run or None,
                 "problem": result.problem,
                 "seconds": round(result.seconds, 3),
             }

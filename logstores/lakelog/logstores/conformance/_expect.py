@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lakelog.logstores._contract import FileStatus, LogStore
 
 __all__ = [
+    "CheckNotRunError",
     "PromiseBrokenError",
     "expect",
     "expect_equal",
@@ -34,6 +35,10 @@ LIMIT = 100_000
 
 class PromiseBrokenError(AssertionError):
     """A store did not do what the contract promises."""
+
+
+class CheckNotRunError(RuntimeError):
+    """A check lacks something that has nothing to do with the store; the text says what."""
 
 
 def expect(held: object, message: str) -> None:

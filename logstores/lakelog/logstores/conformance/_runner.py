@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from lakelog.logstores.conformance._expect import CheckNotRunError
 from lakelog.logstores.conformance._suite import LogStoreConformance
 
 if TYPE_CHECKING:
@@ -33,16 +34,20 @@ class CheckResult:
     seconds: float
     undeclared: str = ""
     """What the store does not declare, so that the check had less, or nothing, to hold it to."""
+    not_run: str = ""
+    """Why the check was not run, where that is not the store's matter: a missing package."""
 
     @property
     def ok(self) -> bool:
-        """Whether the promise was kept, as far as it was declared."""
+        """Whether nothing was seen against the promise, as far as it was declared."""
         return self.problem is None
 
     def __str__(self) -> str:
         mark = "FAIL" if not self.ok else "n/d " if self.undeclared else "ok  "
+        mark = "n/r " if self.not_run else mark
         text = f"{mark} {self.seconds:6.2f} s  {self.name.replace('_', ' ')}"
         told = self.problem or (f"not declared: {self.undeclared}" if self.undeclared else "")
+        told = f"not run: {self.not_run}" if self.not_run else told
         return f"{text}\n                {told}" if told else text
 
 
@@ -56,7 +61,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every promise was kept whose check was run; see `not_run`."""
         return all(result.ok for result in self.results)
 
     @property
@@ -64,11 +69,16 @@ class Report:
         """The checks that failed."""
         return tuple(result for result in self.results if not result.ok)
 
+    @property
+    def not_run(self) -> tuple[CheckResult, ...]:
+        """The checks that were not run, for a reason that is not the store's."""
+        return tuple(result for result in self.results if result.not_run)
+
     def __str__(self) -> str:
         lines = [f"{self.store}: {self.capabilities}"]
         for result in self.results:
             lines.append(str(result))
-        kept = len(self.results) - len(self.failures)
+        kept = len(self.results) - len(self.failures) - len(self.not_run)
         lines.append(f"{kept} of {len(self.results)} promises kept")
         return "\n".join(lines)
 
@@ -175,15 +185,17 @@ def _results(
         short = name.removeprefix("test_")
         if progress is not None:
             progress(short, None)
-        instance, problem, started = suite(), None, time.perf_counter()
+        instance, problem, not_run, started = suite(), None, "", time.perf_counter()
         try:
             run(instance, name)
+        except CheckNotRunError as error:
+            not_run = str(error)
         except Exception as error:  # noqa: BLE001, RUF100  # whatever a store raises is the finding
             problem = f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - started
         promise = " ".join((getattr(suite, name).__doc__ or "").split())
         undeclared = getattr(instance, "undeclared", "")
-        results.append(CheckResult(short, promise, problem, seconds, undeclared))
+        results.append(CheckResult(short, promise, problem, seconds, undeclared, not_run))
         if progress is not None:
             progress(short, results[-1])
     return tuple(results)

@@ -94,6 +94,22 @@ def test_a_promise_that_is_not_declared_is_told_apart() -> None:
     assert "0 kept, 1 not declared, 0 broken" in result.stdout
 
 
+def test_a_check_that_lacks_a_package_is_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "lakelog.logstores.conformance._model", raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    model = ("--only", "any_history_agrees_with_a_dict")
+    both = run(str(tmp_path), "--quick", *ONE, *model)
+    assert both.exit_code == 0, both.output
+    assert "n/r" in both.stdout
+    assert "pip install hypothesis" in both.stdout
+    assert "1 kept, 0 not declared, 0 broken, 1 not run" in both.stdout
+    alone = run(str(tmp_path), "--json", *model)
+    assert alone.exit_code == 2
+    assert "pip install hypothesis" in json.loads(alone.stdout)["results"][0]["not_run"]
+
+
 def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
     result = run(str(tmp_path), "--quick", "--keep", *ONE)
     (folder,) = tmp_path.iterdir()
