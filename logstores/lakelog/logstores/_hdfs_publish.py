@@ -8,6 +8,7 @@ is asked for again, and
     done                       -> published, now
     the name is taken          -> the draft still stands: another writer was first
     no such draft              -> the lost rename was carried out; the file holds our bytes
+    refused, after a lost one  -> as below
     no answer, to the end      -> the draft is deleted: if it was there, no late rename can use it;
                                   if that can't be had either, the outcome is unknown
 """
@@ -136,6 +137,12 @@ def publish(
         except TryAgainError as error:
             seen = str(error)
             lost = seen if error.may_have_landed else lost
+        except OSError as error:
+            if not lost or isinstance(error, FileExistsError):
+                raise
+            # This one was refused (safe mode, an expired ticket). The lost one may not have been.
+            _give_up(client, draft, target, body, lost, str(error), overwrite=overwrite)
+            return
         else:
             return
         wait = next(waits, None)
