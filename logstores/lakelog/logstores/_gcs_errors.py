@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._objects import KeyTakenError, TryAgainError
-from lakelog.logstores.errors import LogStoreConfError
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,10 +36,16 @@ def translated(what: str, permission: str, *, changes: bool = False) -> Iterator
         what: the object or the prefix, as a `gs:` URI.
         permission: the permission that the request needs: `storage.objects.get`.
         changes: whether the request changes something, so that a lost reply may hide a success.
+
+    Raises:
+        MissingExtraError: the extra `gcs` is not installed.
     """
-    import requests
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
+    try:
+        import requests
+        from google.api_core.exceptions import GoogleAPICallError
+        from google.auth.exceptions import GoogleAuthError
+    except ImportError as error:
+        raise MissingExtraError("gcs", "Google Cloud Storage") from error
 
     try:
         yield

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lakelog.logstores._gcs_errors import ForeignReplyError
+from lakelog.logstores.errors import MissingExtraError
 
 __all__ = ["checked_body", "crc32c", "json_of", "millis", "successful"]
 
@@ -59,8 +60,15 @@ def checked_body(reply: Any) -> bytes:
 
 
 def crc32c(body: bytes) -> str:
-    """The checksum as Google writes it: Base64 of four bytes, the highest first."""
-    import google_crc32c
+    """The checksum as Google writes it: Base64 of four bytes, the highest first.
+
+    Raises:
+        MissingExtraError: the extra `gcs` is not installed.
+    """
+    try:
+        import google_crc32c
+    except ImportError as error:
+        raise MissingExtraError("gcs", "Google Cloud Storage") from error
 
     return base64.b64encode(google_crc32c.Checksum(body).digest()).decode()
 

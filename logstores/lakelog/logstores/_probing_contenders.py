@@ -84,13 +84,20 @@ class ObjectContender(Contender):
         return f"{self._prefix}{number:020d}.json"
 
     def create(self, number: int, text: str) -> Outcome:
-        self._made.add(self._key(number))
+        may_be_there = True
         try:
             self._client.create(self._key(number), text.encode(), uuid.uuid4().hex)
         except KeyTakenError:
             return Outcome.LOST
-        except TryAgainError:
+        except TryAgainError as error:
+            may_be_there = error.may_have_landed
             return Outcome.UNANSWERED
+        except OSError:
+            may_be_there = False
+            raise
+        finally:
+            if may_be_there:
+                self._made.add(self._key(number))
         return Outcome.WON
 
     def race(self, number: int, texts: Sequence[str]) -> list[Outcome]:

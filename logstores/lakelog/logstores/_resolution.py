@@ -189,9 +189,11 @@ def _nearest_key(key: str) -> str:
 def _default(scheme: str) -> Resolution:
     if scheme in _DEFAULTS:
         return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
+    near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}://? Else set" if near else "Set"
     raise LogStoreClassError(
         f"this version has no built-in store for the scheme {scheme!r}. "
-        f"Set spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
+        f"{hint} spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
         f"entry point of the group {ENTRY_POINT_GROUP!r}."
     )
 

@@ -150,12 +150,15 @@ def _probe(client: ObjectClient, key: str, timeout: float) -> None:
     except OSError as error:
         # Nothing was learnt. The create itself meets the same trouble and tells of it, or it
         # may write where the probe may not; then somebody has to know that nobody looked.
-        _log.warning("%s could not be probed: %s. Run `lakelog doctor`.", endpoint, error)
+        said = str(error).rstrip(".")
+        _log.warning("%s could not be probed: %s. Run `lakelog doctor`.", endpoint, said)
         return
     finally:
         left = contender.clear()
         if left:
-            _log.warning("%s: the probe may not delete; these are left: %s", endpoint, left)
+            _log.warning(
+                "%s: the probe could not delete its files; left may be: %s", endpoint, left
+            )
     if probe.is_failure:
         _refuse(endpoint, probe)
     if probe.verdict is CreateVerdict.UNDECIDED:

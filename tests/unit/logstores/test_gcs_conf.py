@@ -219,10 +219,25 @@ def test_the_settings_in_force_tell_endpoint_and_credentials_and_no_secret() -> 
     assert by_file.settings()["credentials"] == "the service account's key in /k.json"
 
 
+SDK = (
+    "google.auth",
+    "google.auth.exceptions",
+    "google.auth.transport.requests",
+    "google.api_core.exceptions",
+    "google.cloud.storage",
+    "google_crc32c",
+    "requests",
+)
+
+
 def test_a_missing_extra_is_named_at_the_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("google.auth", "google.auth.transport.requests", "google.cloud.storage"):
+    for name in SDK:
         monkeypatch.setitem(sys.modules, name, None)
     # Of its own settings, so that no connection of another test is found.
     store = GCSLogStore({"spark.hadoop.fs.gs.project.id": "of-this-test-alone"})
     with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
         store.write("gs://bucket/t/0.json", ["x"])
+    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+        list(store.read("gs://bucket/t/0.json"))
+    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+        list(store.list_from("gs://bucket/t/"))

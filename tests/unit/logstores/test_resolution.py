@@ -126,6 +126,12 @@ def test_a_scheme_without_a_store_is_refused_with_the_key_that_names_one(uri: st
     assert f"spark.delta.logStore.{scheme}.impl" in str(caught.value)
 
 
+@pytest.mark.parametrize(("uri", "meant"), [("s4a://b/t", "s3a"), ("gcs://b/t", "gs")])
+def test_a_scheme_that_is_nearly_one_is_told_the_right_one(uri: str, meant: str) -> None:
+    with pytest.raises(LogStoreClassError, match=f"Did you mean {meant}://"):
+        log_store_for(uri)
+
+
 def test_the_store_is_made_with_the_whole_conf() -> None:
     conf = {"spark.app.name": "x", "spark.hadoop.fs.s3a.endpoint": "y"}
     assert dict(log_store_for("/t", conf).conf) == conf

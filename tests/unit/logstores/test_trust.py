@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import UnsafeLogStoreError
+from lakelog.logstores._objects import TryAgainError
 from lakelog.logstores._trust import PROBE_KEY, ROUNDS, forget_trust
 from lakelog.logstores.errors import LogStoreConfError
 from support.memory_client import (
@@ -189,8 +190,25 @@ def test_without_the_right_to_delete_the_commit_goes_on_and_what_is_left_is_told
     client.forbidden = {"delete"}
     MemoryClientStore(client).write(COMMIT, ["first"])
     assert "lake/t/_delta_log/00000000000000000000.json" in client.objects
-    assert "may not delete" in caplog.text
+    assert "could not delete" in caplog.text
     assert ".lakelog-probe-" in caplog.text
+
+
+def test_of_a_service_that_is_out_of_reach_nothing_is_said_to_be_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Away(MemoryClient):
+        def create(self, key: str, body: bytes, token: str) -> None:
+            raise TryAgainError("no connection", may_have_landed=False)
+
+        def delete(self, key: str) -> None:
+            raise TryAgainError("no connection", may_have_landed=False)
+
+    conf = {"spark.lakelog.store.retry.timeBudget": "0.1"}
+    with pytest.raises(OSError, match="no connection"):
+        MemoryClientStore(Away(), conf).write(COMMIT, ["first"])
+    assert "undecided" in caplog.text
+    assert "left" not in caplog.text
 
 
 def test_where_the_probe_may_not_write_the_commit_itself_decides_and_a_warning_is_given(

@@ -12,6 +12,7 @@ from lakelog.core.cli._app import EXIT_FINDING
 from lakelog.core.cli._options import conf_options, json_option, uri_argument
 from lakelog.core.cli._output import error_line, heading, line, print_json
 from lakelog.core.cli._secrets import Scrubber
+from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb import Migration
@@ -81,6 +82,10 @@ def command(
         else:
             error_line(told)
         sys.exit(EXIT_FINDING)
+    except LogStoreError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(scrubber.text(str(error))) from None
     if as_json:
         print_json(scrubber.data({**dataclasses.asdict(done), "moved": True}))
     else:
