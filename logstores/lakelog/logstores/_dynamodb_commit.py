@@ -57,10 +57,10 @@ def commit(log: LockedLog, file: LogFile, body: bytes) -> None:
         raise _lost(file)
     # The two clocks differ where the machine was asleep.
     slept = max(time.monotonic() - began, log.rules.clock() - began_wall)
-    if slept >= log.rules.horizon and log.is_left_behind(row):
-        log.complete_if_possible(row)
-        raise _lost(file)
-    _publish(log, file, row, body)
+    if slept < log.rules.horizon:
+        _publish(log, file, row, body)
+    else:
+        _publish_late(log, file, row, body)
 
 
 def _lost(file: LogFile) -> FileExistsError:
@@ -215,6 +215,28 @@ def _publish(log: LockedLog, file: LogFile, row: CommitRow, body: bytes) -> None
         ours = log.objects.publish(row, body)
         if ours:
             log.complete(row)
+    if not ours:
+        _judge_foreign(log, file, row)
+
+
+def _publish_late(log: LockedLog, file: LogFile, row: CommitRow, body: bytes) -> None:
+    """The same for a writer that slept so long that its row may have followed one that expired.
+
+    Such a row decides nothing, so that only the file tells whether the commit is made.
+    """
+    try:
+        left_behind = log.is_left_behind(row)
+        ours = not left_behind and log.objects.publish(row, body)
+    except Exception as error:
+        raise CommitOutcomeUnknownError(
+            file.path,
+            "its row was put so late that a rival's may have expired before, and its file could "
+            f"not be made ({error})",
+        ) from error
+    if ours or left_behind:
+        log.complete_if_possible(row)
+    if left_behind:
+        raise _lost(file)
     if not ours:
         _judge_foreign(log, file, row)
 

@@ -20,7 +20,6 @@ from lakelog.logstores._dynamodb_errors import (
     TableMovedError,
 )
 from lakelog.logstores._settle import repeat
-from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,10 +162,10 @@ class LockedLog:
 
     @contextlib.contextmanager
     def forgiven(self, what: str) -> Iterator[None]:
-        """Log a failure of something that others will make good."""
+        """Log a failure of something that others will make good, whatever it is."""
         try:
             yield
-        except (OSError, LogStoreError) as error:
+        except Exception as error:  # a decided commit has not failed
             _log.warning("%s: %s is left to the next reader or writer: %s", self, what, error)
 
     def is_young(self, owner: Owner) -> bool:

@@ -257,6 +257,32 @@ def test_the_row_of_a_sleeper_that_died_is_laid_to_rest_and_its_rivals_file_stan
     assert finished.complete
 
 
+@pytest.mark.parametrize("rival", [True, False])
+@pytest.mark.parametrize("request_", ["head", "create"])
+def test_a_sleeper_whose_file_can_not_be_made_is_told_that_nobody_knows(
+    rival: bool, request_: str
+) -> None:
+    world = World()
+    Hand(world).write(0, "zero")
+    asleep = False
+
+    def pause(name: str) -> None:
+        nonlocal asleep
+        if name == f"insert row {commit_file_name(1)}" and not asleep:
+            asleep = True
+            if rival:
+                Hand(world).write(1, "rival")
+            world.now += TTL + DAY
+            world.expire()
+        if asleep and name == f"{request_} {PREFIX}{commit_file_name(1)}":
+            raise PermissionError("may not")
+
+    with pytest.raises(CommitOutcomeUnknownError, match="may not"):
+        Hand(world, pause).write(1, "one")
+    assert Hand(world).list_versions() == [0, 1]
+    assert world.text(1) == ("rival" if rival else "one")
+
+
 # Writers that bypass the table.
 
 
@@ -358,13 +384,14 @@ def test_a_draft_that_is_gone_is_named_with_the_way_out() -> None:
     assert not finished.complete
 
 
-def test_a_row_is_never_completed_where_its_file_could_not_be_made() -> None:
+@pytest.mark.parametrize("failure", [PermissionError("may not put"), ValueError("of the SDK")])
+def test_a_row_is_never_completed_where_its_file_could_not_be_made(failure: Exception) -> None:
     world = World()
     Hand(world).write(0, "zero")
 
     def fail(pause: str) -> None:
         if pause == f"create {PREFIX}{commit_file_name(1)}":
-            raise PermissionError("may not put")
+            raise failure
 
     Hand(world, fail).write(1, "one")
     row = world.row(1)
