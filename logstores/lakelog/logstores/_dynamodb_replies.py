@@ -188,7 +188,8 @@ def _of_transport(error: Exception, place: TablePlace) -> Exception:
         return LockTableError(f"{place}: {REGION_NAME} is no name of a region.")
     if isinstance(error, sdk.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         return OSError(f"{place}: {error}. For a certificate of one's own set AWS_CA_BUNDLE.")
-    if isinstance(error, sdk.BotoCoreError) and not isinstance(error, sdk.HTTPClientError):
+    broken = (sdk.HTTPClientError, sdk.ConnectionError, sdk.IncompleteReadError)
+    if isinstance(error, sdk.BotoCoreError) and not isinstance(error, broken):
         return OSError(f"{place}: {kind}: {error}")
     return TryAgainError(f"{place}: the connection failed ({kind})", may_have_landed=True)
 
