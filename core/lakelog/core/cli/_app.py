@@ -24,6 +24,7 @@ EXIT_CANNOT_RUN: Final = 2
 COMMANDS: Final = {
     "checkpoint": "lakelog.core.cli.checkpoint",
     "conformance": "lakelog.core.cli.conformance",
+    "conflicts": "lakelog.core.cli.conflicts",
     "describe": "lakelog.core.cli.describe",
     "doctor": "lakelog.core.cli.doctor",
     "files": "lakelog.core.cli.files",

@@ -144,6 +144,9 @@ def _table(report: Report, store: LogStore) -> None:
     from lakelog.core.log_segment import find_segment
 
     try:
+        # A failure here is told below; reading the hint would log it, and go on to meet it again.
+        for _ in store.list_from(log_path(report.uri) + "/"):
+            break
         segment = find_segment(store, report.uri)
         newest = f"{log_path(report.uri)}/{segment.version:020d}.json"
         for _ in store.read(newest):
