@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.core import DeltaLog
+from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.checksums import read_checksum
+from lakelog.core.operations import Operation
 from lakelog.core.paths import commit_name
 from support.samples import ids, numbers, rows_of
 
@@ -66,3 +68,45 @@ def test_their_v2_checkpoint_alone_gives_the_table(delta_spark, path, form):
     assert snapshot.state.segment.hint is not None
     assert rows_of(snapshot.to_arrow()) == expected
     assert ids(snapshot.to_arrow(filter="id = 22")) == [22]
+
+
+def test_our_checksums_are_what_they_count_and_they_go_on_from_them(delta_spark, path):
+    """Told to verify, delta-spark fails where an incremental checksum is not what it counts."""
+    write_arrow(path, numbers(0), partition_by=["p"])
+    write_arrow(path, numbers(10))
+    log = DeltaLog.for_table(path)
+    txn = log.start_transaction()
+    gone = txn.filter_files("p = 1")
+    txn.commit([f.remove(log.clock.now_ms()) for f in gone], Operation(name="DELETE"))
+    assert len(log_files(path, "0*.crc")) == 3
+    with session_conf(
+        delta_spark,
+        incremental__commit__verify="true",
+        incremental__commit__forceVerifyInTests="true",
+        checksum__mismatch__fatal="true",
+    ):
+        delta_spark.write(path, numbers(20))
+        delta_spark.checkpoint(path)
+        expected = rows_of(delta_spark.read(path))
+    write_arrow(path, numbers(30))
+    assert len(log_files(path, "0*.crc")) == 5
+    strict = {f"{DELTA}checksum.mismatch.fatal": "true"}
+    snapshot = DeltaLog.for_table(path, strict).snapshot_at(3)
+    assert snapshot.state.segment.checksum is not None
+    assert rows_of(snapshot.to_arrow()) == expected
+    after = read_checksum(log.store, log.table, 4)
+    assert after is not None
+    newest = log.update()
+    assert (after.num_files, after.table_size_bytes) == (newest.num_files, newest.size_in_bytes)
+
+
+def test_a_checksum_of_ours_is_what_theirs_is_derived_from(delta_spark, path):
+    """They do read it: the test above would mean nothing otherwise."""
+    write_arrow(path, numbers(0))
+    (file,) = log_files(path, "0*.crc")
+    file.write_text(file.read_text().replace('"numFiles":1', '"numFiles":70'))
+    delta_spark.write(path, numbers(10, 1))
+    log = DeltaLog.for_table(path)
+    derived = read_checksum(log.store, log.table, 1)
+    assert derived is not None
+    assert derived.num_files - 70 == log.snapshot.num_files - 1

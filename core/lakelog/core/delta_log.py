@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import datetime
 
+    from lakelog.core.checksums import VersionChecksum
     from lakelog.core.commit_file import Commit
     from lakelog.core.history import HistoryEntry
     from lakelog.core.transaction import OptimisticTransaction
@@ -53,6 +54,8 @@ class DeltaLog:
         self._conf = conf
         self._clock = clock
         self._snapshot: Snapshot | None = None
+        self.last_checksum: tuple[int, VersionChecksum] | None = None
+        """Of the newest version that was committed here, if it was computed; for the core."""
         self._seen_at = 0.0
         """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
         self._lock = threading.RLock()
@@ -112,7 +115,7 @@ class DeltaLog:
         with self._lock:
             if self._snapshot is None:
                 began = self._clock.monotonic()
-                self._snapshot = self._wrap(load_state(self._store, self._table))
+                self._snapshot = self._wrap(self._load())
                 self._seen_at = began
             return self._snapshot
 
@@ -144,6 +147,10 @@ class DeltaLog:
             self._snapshot = self._wrap(state, checked=known.state)
             return self._snapshot
 
+    def _load(self, version: int | None = None) -> State:
+        use = self._conf.get_bool("deltaLog.minorCompaction.useForReads", True)
+        return load_state(self._store, self._table, version, use_compacted=use)
+
     def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
         """Whether the known version is still in the log, so that what follows it is ours."""
         now = self._clock.monotonic()
@@ -171,7 +178,7 @@ class DeltaLog:
         newer = range(state.version + 1, latest + 1)
         whole = all(version in listing.commits for version in newer)
         if not whole or (len(newer) > _FAR_BEHIND and listing.checkpoints):
-            return load_state(self._store, self._table)
+            return self._load()
         paths = {version: listing.commits[version].path for version in newer}
         commits = read_commits(self._store, self._table, paths)
         return advance(state, commits, listing.commits[latest].modification_time)
@@ -226,7 +233,7 @@ class DeltaLog:
         known = self._snapshot
         if known is not None and known.version == version:
             return known
-        return self._wrap(load_state(self._store, self._table, version))
+        return self._wrap(self._load(version))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was done to the table, newest first.

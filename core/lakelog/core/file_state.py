@@ -37,6 +37,10 @@ _MANY_KEYS = 100_000
 _MANY_CHUNKS = 256
 
 
+_NO_FILES: Callable[[], pa.Table] = FILE_SCHEMA.empty_table
+_NO_TOMBSTONES: Callable[[], pa.Table] = TOMBSTONE_SCHEMA.empty_table
+
+
 class FileState:
     """The files of one version; immutable to its users, and safe for threads."""
 
@@ -44,8 +48,8 @@ class FileState:
         self,
         table: str,
         *,
-        live: Callable[[], pa.Table] = FILE_SCHEMA.empty_table,
-        tombstones: Callable[[], pa.Table] = TOMBSTONE_SCHEMA.empty_table,
+        live: Callable[[], pa.Table] = _NO_FILES,
+        tombstones: Callable[[], pa.Table] = _NO_TOMBSTONES,
     ) -> None:
         """Make a base.
 
@@ -70,6 +74,11 @@ class FileState:
     def live(self) -> pa.Table:
         """The live files: rows of `FILE_SCHEMA`."""
         return self._live.get()
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether `live` needs nothing of the storage: it is computed, or all commits are here."""
+        return self._live.is_at_hand
 
     @property
     def tombstones(self) -> pa.Table:
@@ -99,6 +108,13 @@ class _Chain:
 
     def after(self, commits: Sequence[Commit]) -> _Chain:
         return _Chain(self._table, is_live=self._is_live, parent=self, commits=tuple(commits))
+
+    @property
+    def is_at_hand(self) -> bool:
+        if self._rows is not None:
+            return True
+        base = self if self._read is not None else self._nearest()[0]
+        return base._rows is not None or base._read is _NO_FILES
 
     def get(self) -> pa.Table:
         with self._lock:

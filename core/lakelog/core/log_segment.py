@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # A stray name, such as 20240131120000.json, makes a gap of billions.
 _SHOWN_MISSING = 10_000
 
-__all__ = ["CheckpointFiles", "Listing", "LogSegment", "find_segment", "list_log"]
+__all__ = ["CheckpointFiles", "CompactedFile", "Listing", "LogSegment", "find_segment", "list_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,15 @@ class CheckpointFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactedFile:
+    """A log compaction file: what several commits come to."""
+
+    first: int
+    last: int
+    file: FileStatus
+
+
+@dataclass(frozen=True, slots=True)
 class LogSegment:
     """The files whose replay gives one version of a table."""
 
@@ -73,6 +82,10 @@ class LogSegment:
     """Ascending and without gaps, from the checkpoint's version + 1, or from 0."""
     last_file: FileStatus
     """The commit of `version`; the checkpoint where that commit is gone."""
+    checksum: FileStatus | None = None
+    """The version checksum of `version`."""
+    compacted: tuple[CompactedFile, ...] = ()
+    """Log compaction files, of these commits and of others."""
     hint: LastCheckpoint | None = None
     """What `_last_checkpoint` says of the checkpoint, if it speaks of this one."""
 
@@ -89,6 +102,8 @@ class Listing:
     commits: dict[int, FileStatus] = field(default_factory=dict)
     checkpoints: list[CheckpointFiles] = field(default_factory=list)
     """The complete ones, ascending; of one version, the one that is to be preferred last."""
+    checksums: dict[int, FileStatus] = field(default_factory=dict)
+    compacted: list[CompactedFile] = field(default_factory=list)
 
     def earliest(self) -> int | None:
         """The oldest version that can be rebuilt; `None` if none can."""
@@ -125,6 +140,10 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
             case LogFileKind.CHECKPOINT | LogFileKind.MULTIPART if status.length:
                 key = (name.version, -1 if name.kind is LogFileKind.CHECKPOINT else name.parts)
                 parts.setdefault(key, {})[name.part] = status
+            case LogFileKind.COMPACTED if status.length and name.first is not None:
+                listing.compacted.append(CompactedFile(name.first, name.version, status))
+            case LogFileKind.CRC if status.length:
+                listing.checksums[name.version] = status
             case LogFileKind.V2 if status.length:
                 v2.append(CheckpointFiles(name.version, (status,), is_v2=True))
     listing.checkpoints = sorted([*_complete(parts), *v2], key=_preference)
@@ -228,7 +247,15 @@ def _segment(
     if last is None:
         assert checkpoint is not None  # `commits` would hold the version otherwise
         last = checkpoint.files[0]
-    return LogSegment(table, version, checkpoint, commits, last)
+    return LogSegment(
+        table,
+        version,
+        checkpoint,
+        commits,
+        last,
+        listing.checksums.get(version),
+        tuple(listing.compacted),
+    )
 
 
 def _missing(commits: Collection[int], first: int, last: int) -> list[int]:

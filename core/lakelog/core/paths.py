@@ -23,10 +23,12 @@ __all__ = [
     "canonical_path",
     "checkpoint_name",
     "checkpoint_path",
+    "checksum_path",
     "commit_name",
     "commit_path",
     "data_path",
     "encode_path",
+    "is_near",
     "log_path",
     "normalize_table_uri",
     "parse_log_name",
@@ -108,6 +110,17 @@ def checkpoint_path(table: str, version: int) -> str:
     return log_path(table, checkpoint_name(version))
 
 
+def checksum_path(table: str, version: int) -> str:
+    """Where the version checksum of a version lies."""
+    return log_path(table, f"{version:020d}.crc")
+
+
+def is_near(table: str) -> bool:
+    """Whether a table lies on a file system, where one more small file costs next to nothing."""
+    scheme = _SCHEME.match(table)
+    return scheme is None or scheme[1].lower() in ("hdfs", "viewfs", "webhdfs", "swebhdfs")
+
+
 def sidecar_path(table: str, name: str) -> str:
     """Where a sidecar lies, by the `path` of its action: percent-encoded, mostly a bare name."""
     return log_path(table, f"{SIDECAR_FOLDER}/{unquote(name.rpartition('/')[2])}")
@@ -137,6 +150,8 @@ class LogFileName:
     part: int = 1
     """1-based; only of `MULTIPART`."""
     parts: int = 1
+    first: int | None = None
+    """The first version that the file covers; only of `COMPACTED`."""
 
 
 # `isdigit` and `\d` accept digits of every script; a version is ASCII.
@@ -167,7 +182,8 @@ def parse_log_name(name: str) -> LogFileName | None:
     if match["v2"]:
         return LogFileName(LogFileKind.V2, version)
     if match["end"]:
-        return LogFileName(LogFileKind.COMPACTED, int(match["end"]))
+        end = int(match["end"])
+        return LogFileName(LogFileKind.COMPACTED, end, first=version) if version < end else None
     part, parts = int(match["part"]), int(match["parts"])
     if not 1 <= part <= parts:
         return None

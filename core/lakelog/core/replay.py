@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.checkpoint_reader import CheckpointReader, SmallActions
 from lakelog.core.commit_file import Commit, read_commit
+from lakelog.core.compaction import read_compacted
 from lakelog.core.errors import (
     CorruptCheckpointError,
     CorruptLogError,
@@ -66,8 +68,16 @@ def load_state(
     version: int | None = None,
     *,
     rejected: Sequence[CheckpointFiles] = (),
+    use_compacted: bool = True,
 ) -> State:
-    """Load a version; the newest if `None`.
+    """Load a version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        version: which one; the newest if `None`.
+        rejected: checkpoints that turned out to be unreadable.
+        use_compacted: whether to read log compaction files instead of the commits they hold.
 
     Raises:
         TableNotFoundError: no log, or nothing in it.
@@ -85,7 +95,7 @@ def load_state(
                 raise
             raise first from None
         try:
-            return _load(store, segment, rejects)
+            return _load(store, segment, rejects, use_compacted=use_compacted)
         except CorruptCheckpointError as exc:
             first = first or exc
             assert segment.checkpoint is not None  # else nothing could be corrupt in this way
@@ -94,14 +104,21 @@ def load_state(
             _log.warning("falling back to an older checkpoint: %s", exc)
 
 
-def _load(store: LogStore, segment: LogSegment, rejected: Sequence[CheckpointFiles]) -> State:
+def _load(
+    store: LogStore,
+    segment: LogSegment,
+    rejected: Sequence[CheckpointFiles],
+    *,
+    use_compacted: bool,
+) -> State:
     small, files = SmallActions(), FileState(segment.table)
     if segment.checkpoint is not None:
         reader = CheckpointReader(store, segment)
         small = reader.small_actions()
         files = _checkpoint_files(store, segment, reader, rejected)
-    paths = {segment.version - i: c.path for i, c in enumerate(reversed(segment.commits))}
-    commits = read_commits(store, segment.table, paths)
+    if not use_compacted:
+        segment = replace(segment, compacted=())
+    commits = read_compacted(store, segment, partial(read_commits, store, segment.table))
     for commit in commits:
         _fold(small, commit)
     if small.protocol is None or small.metadata is None:

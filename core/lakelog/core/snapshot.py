@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.checksums import check_state
 from lakelog.core.errors import CorruptLogError, LogGapError
 from lakelog.core.file_table import to_add_files
 from lakelog.core.log_segment import list_log
@@ -173,10 +174,20 @@ class Snapshot:
         """The provenance of this version, where its commit was read and says it."""
         return self._state.info
 
-    @property
+    @cached_property
     def file_table(self) -> pa.Table:
-        """The live files as columns: `lakelog.core.file_table.FILE_SCHEMA`."""
-        return self._state.files.live
+        """The live files as columns: `lakelog.core.file_table.FILE_SCHEMA`.
+
+        The first call reads them, and compares them with the version's checksum where it has one
+        (`lakelog.core.checksums`).
+
+        Raises:
+            CorruptLogError: the checkpoint can't be read and nothing stands in for it; or the
+                checksum does not match, where the conf says that this is fatal.
+        """
+        live = self._state.files.live
+        check_state(self._store, self._table, self._state, self._conf)
+        return live
 
     @property
     def tombstones(self) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
 from lakelog.core.backoff import RetryLimits
+from lakelog.core.checksum_writer import checksum_hook
 from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
@@ -69,7 +70,7 @@ class OptimisticTransaction:
         self._new_protocol: Protocol | None = None
         self._has_written = False
         self._committed = False
-        self._hooks: list[PostCommitHook] = [hand_over, checkpoint_hook]
+        self._hooks: list[PostCommitHook] = [hand_over, checkpoint_hook, checksum_hook]
         self.txn_id = str(uuid.uuid4())
         self.attempts: list[CommitStats] = []
         """One record for each attempt that `commit` made."""

@@ -91,7 +91,7 @@ def test_log_files_have_twenty_digits():
         ),
         (
             "00000000000000000004.00000000000000000006.compacted.json",
-            LogFileName(LogFileKind.COMPACTED, 6),
+            LogFileName(LogFileKind.COMPACTED, 6, first=4),
         ),
         ("00000000000000000007.crc", LogFileName(LogFileKind.CRC, 7)),
     ],
