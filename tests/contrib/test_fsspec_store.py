@@ -32,6 +32,7 @@ def harmed() -> Iterator[type[HarmedFileSystem]]:
     yield HarmedFileSystem
     for plan in (HarmedFileSystem.before, HarmedFileSystem.after, HarmedFileSystem.reading):
         plan.clear()
+    HarmedFileSystem.torn.clear()
 
 
 @pytest.fixture
@@ -74,6 +75,22 @@ def test_a_declaration_that_the_file_system_contradicts_is_refused(
     with pytest.raises(UnsafeLogStoreError, match=f"cluster, but .* shows otherwise.*{SCOPE}=host"):
         store.write(f"{folder}/0.json", ["x"])
     assert list(store.list_from(f"{folder}/")) == [], "neither a commit nor a probe is left"
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [{SCOPE: "process"}, {SCOPE: "host"}, {"spark.lakelog.unsafe.singleWriter": "true"}],
+    ids=["process", "host", "single writer"],
+)
+def test_a_commit_is_not_overwritten_where_the_file_system_ignores_the_mode(
+    conf: dict[str, str], tmp_path: Path
+) -> None:
+    store = FsspecLogStore(conf)
+    path = f"lying://{tmp_path}/0.json"
+    store.write(path, ["first"])
+    with pytest.raises(FileExistsError, match="another writer"):
+        store.write(path, ["second"])
+    assert list(store.read(path)) == ["first"]
 
 
 def test_a_probe_tells_what_creates_and_moves_do(tmp_path: Path) -> None:
@@ -149,11 +166,9 @@ def test_a_file_that_cannot_be_read_back_leaves_the_outcome_unknown(
 def test_the_beginning_of_our_own_bytes_is_no_conflict(
     harmed: type[HarmedFileSystem], path: str
 ) -> None:
-    store = FsspecLogStore(PROCESS)
-    store.write(path, ["first"], overwrite=True)
-    harmed.before.append(OSError("the disk is full"))
+    harmed.torn.append(6)
     with pytest.raises(CommitOutcomeUnknownError, match="the first 6 of 13 bytes"):
-        store.write(path, ["first", "second"])
+        FsspecLogStore(PROCESS).write(path, ["first", "second"])
 
 
 def test_a_refusal_for_good_is_passed_on(harmed: type[HarmedFileSystem], path: str) -> None:

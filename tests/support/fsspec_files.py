@@ -58,6 +58,8 @@ class HarmedFileSystem(MemoryFileSystem):  # type: ignore[misc]
     before: ClassVar[list[Exception]] = []
     after: ClassVar[list[Exception]] = []
     reading: ClassVar[list[Exception]] = []
+    torn: ClassVar[list[int]] = []
+    """How many bytes of a create are written before the disk is full."""
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -67,6 +69,9 @@ class HarmedFileSystem(MemoryFileSystem):  # type: ignore[misc]
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
         if mode == "create" and self.before:
             raise self.before.pop()
+        if mode == "create" and self.torn:
+            super().pipe_file(path, value[: self.torn.pop()], mode=mode)
+            raise OSError("the disk is full")
         super().pipe_file(path, value, mode=mode)
         if mode == "create" and self.after:
             raise self.after.pop()

@@ -104,7 +104,9 @@ class FsspecLogStore(LogStore):
             fs.pipe_file(inner, body, mode="overwrite")
             return
         self._ensure_declared(fs, inner)
-        with self._alone(inner):
+        with self._alone(fs, inner):
+            if self._declared != Scope.CLUSTER:
+                _refuse_taken(fs, inner, path)
             self._create(fs, inner, path, body)
 
     def _create(self, fs: Any, inner: str, path: str, body: bytes) -> None:
@@ -231,9 +233,9 @@ class FsspecLogStore(LogStore):
                 f"{OPTIONS_KEY}*"
             ) from error
 
-    def _alone(self, inner: str) -> contextlib.AbstractContextManager[None]:
+    def _alone(self, fs: Any, inner: str) -> contextlib.AbstractContextManager[None]:
         """Hold the file's lock, as far as the declared scope is one that a lock can reach."""
-        key = f"fsspec {self._protocol} {inner}"
+        key = f"fsspec {type(fs).__qualname__} {inner}"
         if self._declared == Scope.CLUSTER:
             return contextlib.nullcontext()
         return host_lock(key) if self._declared == Scope.HOST else process_lock(key)
@@ -282,6 +284,19 @@ class FsspecLogStore(LogStore):
                 path, f"{seen}, and the file holds the first {len(found)} of {len(body)} bytes"
             ) from error
         raise FileExistsError(f"{path} exists: another writer made it") from error
+
+
+def _refuse_taken(fs: Any, inner: str, path: str) -> None:
+    """Look, under the lock: many file systems take no notice of `mode="create"` and overwrite.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    try:  # `exists` would take any failure for "no"
+        fs.info(inner)
+    except FileNotFoundError:
+        return
+    raise FileExistsError(f"{path} exists: another writer made it")
 
 
 def _is_conflict(error: Exception) -> bool:
