@@ -190,9 +190,9 @@ def _default(scheme: str) -> Resolution:
     if scheme in _DEFAULTS:
         return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
     near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]}://? Else set" if near else "Set"
+    hint = f"; did you mean {near[0]}://? Otherwise set" if near else ". Set"
     raise LogStoreClassError(
-        f"this version has no built-in store for the scheme {scheme!r}. "
+        f"this version has no built-in store for the scheme {scheme!r}"
         f"{hint} spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
         f"entry point of the group {ENTRY_POINT_GROUP!r}."
     )
@@ -242,6 +242,10 @@ def _from_entry_point(key: str, value: str) -> Resolution:
     )
 
 
+def _java_names() -> list[str]:
+    return [package + name for package in _JVM_PACKAGES for name in (*_JVM_STORES, _DELEGATING)]
+
+
 def _known_classes() -> set[str]:
     import lakelog.logstores
 
@@ -258,7 +262,10 @@ def _load(resolution: Resolution) -> type[LogStore]:
     except ModuleNotFoundError as error:
         if error.name and (module_name + ".").startswith(error.name + "."):
             reason = f"there is no module {error.name!r} on this Python's path"
-            if module_name.startswith(("io.", "org.", "com.")):
+            near = difflib.get_close_matches(resolution.cls_path, _java_names(), n=1, cutoff=0.85)
+            if near:
+                reason = f"there is no such class; did you mean {near[0]}?"
+            elif module_name.startswith(("io.", "org.", "com.")):
                 reason += "; a Java class can't be loaded here, name a Python class"
             _fail(resolution, reason, error)
         # The module is there, and something that *it* imports is not: say that instead.
@@ -293,4 +300,5 @@ def _said(error: BaseException) -> str:
 
 def _fail(resolution: Resolution, reason: str, cause: BaseException | None = None) -> NoReturn:
     what = f"{resolution.key} = {resolution.value}" if resolution.key else resolution.cls_path
-    raise LogStoreClassError(f"{what}: {reason}.") from cause
+    end = "" if reason.endswith("?") else "."
+    raise LogStoreClassError(f"{what}: {reason}{end}") from cause

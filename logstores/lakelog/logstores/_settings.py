@@ -6,6 +6,8 @@ have `<key>` alone. Both are read, and two different values are refused.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
@@ -36,6 +38,8 @@ _SECRET_PARTS = (
     "connection.string",
     "connectionstring",
 )
+_SECRET_WORDS = ("secret", "password", "token", "credential", "private")
+_SECRET_PAIRS = ("account.key", "access.key", "secret.key", "encryption.key", "connection.string")
 _NO_SECRET_ENDS = (".provider", ".provider.path", ".type", ".endpoint")
 """Keys that speak of secrets and name only who has them."""
 _STORAGE_KEYS = (
@@ -118,11 +122,23 @@ def bool_setting(text: str | None, key: str, default: bool) -> bool:
 
 
 def masked(key: str, value: str) -> str:
-    """The value as it may be shown to people: stars where the key speaks of a secret."""
+    """The value as it may be shown to people: stars where the key speaks of a secret.
+
+    A key with a letter too many or too few does, too: who mistypes it sets the secret all the same.
+    """
     lowered = key.lower()
     if lowered.endswith(_NO_SECRET_ENDS):
         return value
-    return "******" if any(part in lowered for part in _SECRET_PARTS) else value
+    secret = any(part in lowered for part in _SECRET_PARTS) or _nearly_secret(lowered)
+    return "******" if secret else value
+
+
+def _nearly_secret(key: str) -> bool:
+    words = key.split(".")
+    pairs = [f"{first}.{second}" for first, second in itertools.pairwise(words)]
+    return any(difflib.get_close_matches(word, _SECRET_WORDS, 1, 0.8) for word in words) or any(
+        difflib.get_close_matches(pair, _SECRET_PAIRS, 1, 0.85) for pair in pairs
+    )
 
 
 def storage_settings(conf: Mapping[str, str]) -> dict[str, str]:

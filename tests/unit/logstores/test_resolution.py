@@ -128,8 +128,15 @@ def test_a_scheme_without_a_store_is_refused_with_the_key_that_names_one(uri: st
 
 @pytest.mark.parametrize(("uri", "meant"), [("s4a://b/t", "s3a"), ("gcs://b/t", "gs")])
 def test_a_scheme_that_is_nearly_one_is_told_the_right_one(uri: str, meant: str) -> None:
-    with pytest.raises(LogStoreClassError, match=f"Did you mean {meant}://"):
+    with pytest.raises(LogStoreClassError, match=f"did you mean {meant}://"):
         log_store_for(uri)
+
+
+def test_a_mistyped_java_class_is_told_the_right_one() -> None:
+    conf = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoLogStore"}
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for("s3a://b/t", conf)
+    assert str(caught.value).endswith("did you mean io.delta.storage.S3DynamoDBLogStore?")
 
 
 def test_the_store_is_made_with_the_whole_conf() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from lakelog.core.cli._misspelt import KNOWN
 from lakelog.core.cli._secrets import Scrubber
+from lakelog.logstores._settings import masked
+
+SECRET = re.compile(r"secret|password|token|credential|private|sas|(account|access|encryption).key")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +25,13 @@ from lakelog.core.cli._secrets import Scrubber
         "spark.hadoop.fs.azure.account.oauth2.client.secret",
         "fs.gs.auth.service.account.private.key",
         "spark.hadoop.fs.s3a.proxy.password",
+        # A letter too many, too few, or in the wrong place.
+        "spark.hadoop.fs.s3a.secert.key",
+        "spark.hadoop.fs.s3a.acess.key",
+        "spark.hadoop.fs.s3a.sesion.tokn",
+        "spark.hadoop.fs.s3a.proxy.pasword",
+        "spark.hadoop.fs.azure.acount.key.lake.blob.core.windows.net",
+        "fs.azure.account.kye",
     ],
 )
 def test_a_secret_of_the_conf_is_starred_out_wherever_it_appears(key: str) -> None:
@@ -52,6 +65,12 @@ def test_what_urls_and_connection_strings_hold(text: str, expected: str) -> None
 def test_who_keeps_the_credentials_is_no_secret() -> None:
     key, value = "spark.hadoop.fs.s3a.aws.credentials.provider", "a.b.SimpleProvider"
     assert Scrubber({key: value}).text(value) == value
+
+
+def test_keys_that_are_known_and_hold_no_secret_stay_readable() -> None:
+    open_ones = [key for key in KNOWN if not SECRET.search(key)]
+    assert len(open_ones) > 40
+    assert [key for key in open_ones if masked(key, "value") != "value"] == []
 
 
 def test_short_values_and_file_names_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
