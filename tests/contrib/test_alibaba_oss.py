@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelog.contrib._oss_client import OSSClient
 from lakelog.contrib.alibaba_oss import OSSLogStore
 from lakelog.logstores import LogStoreConfError, UnsafeLogStoreError, log_store_for
+from lakelog.logstores._objects import TryAgainError
 from support.fault_proxy import FaultProxy
 from support.oss_server import oss_server
 
@@ -137,3 +140,12 @@ def test_missing_and_foreign_settings_are_named(monkeypatch: pytest.MonkeyPatch)
 def test_a_path_of_another_storage_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="no oss://bucket/key"):
         OSSLogStore().filesystem_path(path)
+
+
+def test_a_page_that_promises_more_without_saying_where_is_no_end_of_the_log() -> None:
+    page = SimpleNamespace(
+        contents=[], common_prefixes=[], is_truncated=True, next_continuation_token=None
+    )
+    sdk = SimpleNamespace(list_objects_v2=lambda _: page)
+    with pytest.raises(TryAgainError, match="does not say where"):
+        OSSClient(sdk, "https://oss.test", "bucket").page("t/_delta_log/", "", None, None)

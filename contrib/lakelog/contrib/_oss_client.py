@@ -96,6 +96,11 @@ class OSSClient(ObjectClient):
         )
         with self._translated(prefix):
             found = self._sdk.list_objects_v2(asked)
+        if found.is_truncated and not found.next_continuation_token:
+            raise TryAgainError(
+                f"{self._uri(prefix)}: the listing goes on and does not say where",
+                may_have_landed=False,
+            )
         entries = [
             ObjectEntry(
                 each.key[len(prefix) :],

@@ -121,6 +121,8 @@ class S3Client(ObjectClient):
         with speaking_s3("list", place):
             reply = self.sdk.list_objects_v2(**asked)
         check_reply(reply, "IsTruncated", place)
+        if reply["IsTruncated"]:  # else the rest of the log would be missing
+            check_reply(reply, "NextContinuationToken", place)
         cut = len(prefix)
         entries = [
             ObjectEntry(

@@ -14,7 +14,10 @@ from urllib3.exceptions import ProtocolError
 
 from lakelog.logstores import MissingExtraError, UnsafeLogStoreError
 from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores._s3_client import S3Client
+from lakelog.logstores._s3_conf import S3Settings
 from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
+from support.scripted_server import scripted_server
 
 PLACE = Place("https://s3.example.com", "eu-west-1", "lake", "t/_delta_log/0.json")
 URL = {"endpoint_url": "https://s3.example.com/lake/t"}
@@ -198,3 +201,19 @@ def test_a_machine_without_boto3_is_told_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
     with pytest.raises(MissingExtraError, match=r"lakelog\[s3\]"), speaking_s3("read", PLACE):
         pass
+
+
+def test_a_page_that_promises_more_without_saying_where_is_no_end_of_the_log() -> None:
+    page = (
+        b'<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name>'
+        b"<Prefix>t/_delta_log/</Prefix><KeyCount>1</KeyCount><IsTruncated>true</IsTruncated>"
+        b"<Contents><Key>t/_delta_log/00000000000000000000.json</Key><ETag>x</ETag>"
+        b"<LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        b"</ListBucketResult>"
+    )
+    with scripted_server() as server:
+        server.say(200, page)
+        server.headers["Content-Type"] = "application/xml"
+        settings = S3Settings(endpoint=server.url, access_key="AKIDEXAMPLE", secret_key="x")
+        with pytest.raises(TryAgainError, match="lacks NextContinuationToken"):
+            S3Client(settings, "bucket").page("t/_delta_log/", "", None, None)
