@@ -15,7 +15,6 @@ from urllib3.exceptions import ProtocolError
 from lakelog.logstores import MissingExtraError, UnsafeLogStoreError
 from lakelog.logstores._objects import KeyTakenError, TryAgainError
 from lakelog.logstores._s3_client import S3Client
-from lakelog.logstores._s3_conf import S3Settings
 from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
 from support.scripted_server import scripted_server
 
@@ -214,6 +213,10 @@ def test_a_page_that_promises_more_without_saying_where_is_no_end_of_the_log() -
     with scripted_server() as server:
         server.say(200, page)
         server.headers["Content-Type"] = "application/xml"
-        settings = S3Settings(endpoint=server.url, access_key="AKIDEXAMPLE", secret_key="x")
+        conf = {
+            "spark.hadoop.fs.s3a.endpoint": server.url,
+            "spark.hadoop.fs.s3a.access.key": "AKIDEXAMPLE",
+            "spark.hadoop.fs.s3a.secret.key": "secret",
+        }
         with pytest.raises(TryAgainError, match="lacks NextContinuationToken"):
-            S3Client(settings, "bucket").page("t/_delta_log/", "", None, None)
+            S3Client.from_conf(conf, "bucket").page("t/_delta_log/", "", None, None)
