@@ -144,6 +144,24 @@ def test_a_missing_bucket_is_named(
         work(store)
 
 
+def test_a_missing_object_of_a_bucket_with_that_word_in_its_name_is_no_missing_bucket(
+    store: GCSLogStore, google: ScriptedServer
+) -> None:
+    google.say(404, complaint(404, "notFound", "No such object: my-bucket/t/x"))
+    client, key = store._locate("gs://my-bucket/t/x")
+    client.delete(key)
+    with pytest.raises(FileNotFoundError, match=r"my-bucket/t/x does not exist$"):
+        client.get(key)
+
+
+def test_a_condition_of_an_organisation_is_no_name_that_is_taken(
+    store: GCSLogStore, google: ScriptedServer
+) -> None:
+    google.say(412, complaint(412, "conditionNotMet", "violates constraint"))
+    with pytest.raises(OSError, match="violates constraint"):
+        replace(store)
+
+
 def test_a_missing_bucket_of_the_server_is_an_error_for_every_operation(
     fake_gcs: GCSEndpoint,
 ) -> None:

@@ -139,7 +139,7 @@ class GCSClient(ObjectClient):
             with translated(self._uri(key), "storage.objects.delete", changes=True):
                 self._ask("DELETE", _object(key), {})
         except FileNotFoundError as error:
-            if "bucket" in str(error):
+            if "the bucket does not exist" in str(error):
                 raise
 
     def upload(self, key: str, source: Path) -> None:
@@ -169,7 +169,7 @@ class GCSClient(ObjectClient):
     def _send(self, key: str, body: bytes, token: str | None, *, once: bool) -> None:
         url, kind, data = self._upload(key, body, token, once=once)
         permission = "storage.objects.create" + ("" if once else " or storage.objects.delete")
-        with translated(self._uri(key), permission, changes=True):
+        with translated(self._uri(key), permission, changes=True, conditional=once):
             reply = self._connection.session.post(
                 url,
                 data=data,

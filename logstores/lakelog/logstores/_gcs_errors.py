@@ -22,6 +22,8 @@ _CLOCK: Final = re.compile(r"(?i)iat and exp|reasonable timeframe|clock")
 _TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([\s=:\"']+)\S+")
 _CHECK: Final = "Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
 _LONGEST: Final = 300
+# An object's name may have the word in it, and what is said of a missing object has its name.
+_NO_BUCKET: Final = re.compile(r"(?i)\bbucket does not exist|no such bucket|bucket not found")
 
 
 class ForeignReplyError(Exception):
@@ -29,13 +31,16 @@ class ForeignReplyError(Exception):
 
 
 @contextlib.contextmanager
-def translated(what: str, permission: str, *, changes: bool = False) -> Iterator[None]:
+def translated(
+    what: str, permission: str, *, changes: bool = False, conditional: bool = False
+) -> Iterator[None]:
     """Turn what libraries raise in the block into what an `ObjectClient` may raise.
 
     Args:
         what: the object or the prefix, as a `gs:` URI.
         permission: the permission that the request needs: `storage.objects.get`.
         changes: whether the request changes something, so that a lost reply may hide a success.
+        conditional: whether it has a condition: 412 without one is a rule of the organisation.
 
     Raises:
         MissingExtraError: the extra `gcs` is not installed.
@@ -50,7 +55,7 @@ def translated(what: str, permission: str, *, changes: bool = False) -> Iterator
     try:
         yield
     except GoogleAPICallError as error:
-        _service(error, what, permission, changes)
+        _service(error, what, permission, changes, conditional)
     except GoogleAuthError as error:
         _login(error, what)
     except ForeignReplyError as error:
@@ -76,11 +81,11 @@ def _corruption() -> type[Exception]:
     return found
 
 
-def _service(error: Any, what: str, permission: str, changes: bool) -> None:
+def _service(error: Any, what: str, permission: str, changes: bool, conditional: bool) -> None:
     status = int(error.code or 0)
     said = _said(error)
-    if status == 412:
-        raise KeyTakenError(what) from None
+    if status == 412 and conditional:
+        raise KeyTakenError(f"{what}: HTTP 412. {said}") from None
     if status == 404:
         raise FileNotFoundError(_missing(what, said)) from None
     if status == 429:
@@ -131,7 +136,7 @@ def _refused(error: Any, status: int, what: str, permission: str, said: str) -> 
 
 
 def _missing(what: str, said: str) -> str:
-    if "bucket" in said.lower():
+    if _NO_BUCKET.search(said):
         return f"{what}: the bucket does not exist, or this account may not know of it. {said}"
     return f"{what} does not exist"
 

@@ -280,7 +280,7 @@ def _asking(path: str, permission: str) -> Iterator[None]:
     from google.api_core.exceptions import RetryError
 
     try:
-        with translated(f"gs://{path}", permission):
+        with translated(f"gs://{path}", permission, conditional=True):
             try:
                 yield
             except RetryError as error:  # the SDK's budget is spent: say what it last saw

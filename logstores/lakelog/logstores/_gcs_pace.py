@@ -6,6 +6,7 @@ Commits have names of their own and never wait. What waits is a name written aga
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -63,6 +64,9 @@ class Pace:
 
 
 _paces: dict[tuple[str, float], Pace] = {}
+
+# A fork may copy a pace while another thread holds its lock.
+os.register_at_fork(after_in_child=_paces.clear)
 
 
 def pace_of(root_url: str, interval: float) -> Pace:
