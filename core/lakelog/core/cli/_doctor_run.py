@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from lakelog.core.cli._doctor_report import Report
 from lakelog.core.cli._misspelt import misspelt
 from lakelog.core.commit_lock import lock_for
-from lakelog.core.errors import DeltaError
 from lakelog.core.paths import log_path, normalize_table_uri
 from lakelog.logstores import LogStore, Scope, log_store_for, resolve
 from lakelog.logstores._objects import BUDGET_KEY
@@ -25,7 +24,6 @@ from lakelog.logstores._probing_exclusive import exclusive_findings
 from lakelog.logstores._probing_files import FileProbe
 from lakelog.logstores._probing_reach import reach
 from lakelog.logstores._trust import PROBE_KEY
-from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +35,8 @@ _BUDGET: Final = "10"
 _CONNECT_SECONDS: Final = 5.0
 _SAMPLES: Final = 10
 
-_ERRORS: Final = (OSError, ValueError, LogStoreError, DeltaError)
+_ERRORS: Final = (Exception,)
+"""A store of somebody's own may raise anything, and the doctor is asked just then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import io
 import sys
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -201,7 +202,8 @@ def _remote(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[],
 
     def lines_of(name: str) -> Callable[[], Iterator[bytes]]:
         def lines() -> Iterator[bytes]:
-            with filesystem.open_input_file(name) as source:
+            # Arrow's own files have no lines.
+            with io.BufferedReader(filesystem.open_input_file(name)) as source:
                 yield from source
 
         return lines
