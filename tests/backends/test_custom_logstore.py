@@ -25,8 +25,8 @@ def test_the_installed_package_passes_its_tests_on_a_real_redis(
         [*pip, "--target", str(tmp_path / "site"), str(EXAMPLE)], check=True, timeout=120
     )
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
-        cwd=EXAMPLE / "tests",
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=EXAMPLE,
         env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "REDIS_URL": redis_url},
         capture_output=True,
         text=True,

@@ -9,10 +9,12 @@ is one range. Scripts run alone, so a file and its entry appear at the same mome
 inside the scripts, which Redis Cluster does not allow: give it one server.
 """
 
+from contextlib import contextmanager
 from functools import cache
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 MADE, TAKEN, ABSENT = 1, 0, -1
@@ -46,6 +48,15 @@ return found
 """
 
 
+@contextmanager
+def as_os_errors(kind=RedisError):
+    """Redis's errors are no OSErrors, which is what the contract's callers look for."""
+    try:
+        yield
+    except kind as error:
+        raise OSError(f"Redis: {error}") from error
+
+
 @cache
 def files_at(url):
     """The files of a server: connections are shared, and a store that is pickled has none."""
@@ -62,11 +73,13 @@ class Files:
         self._put = self._redis.register_script(_PUT)
         self._entries = self._redis.register_script(_ENTRIES)
 
+    @as_os_errors(ResponseError)  # of a connection that broke, the store knows what to think
     def put(self, path, body, *, overwrite):
         """Make a file: MADE, TAKEN, or ABSENT where its folder is."""
         folder, _, name = path.rpartition("/")
         return self._put(args=[folder, name, body, int(overwrite)])
 
+    @as_os_errors()
     def get(self, path):
         """The bytes of a file."""
         body = self._redis.get("f:" + path)
@@ -76,13 +89,15 @@ class Files:
 
     def entries(self, folder, start=""):
         """Name, length, modification time and whether it is a folder, from a name on."""
-        found = self._entries(args=[folder, start])
+        with as_os_errors():
+            found = self._entries(args=[folder, start])
         if found is None:
             raise FileNotFoundError(f"{folder} does not exist")
         for at in range(0, len(found), 4):
             name, length, time, is_folder = found[at : at + 4]
             yield name.decode(), length, int(time), bool(is_folder)
 
+    @as_os_errors()
     def make_folder(self, path):
         """Make a folder and its parents."""
         parts = path.split("/")
@@ -93,10 +108,12 @@ class Files:
                     together.zadd("d:" + "/".join(parts[: count - 1]), {parts[count - 1]: 0})
             together.execute()
 
+    @as_os_errors()
     def is_folder(self, path):
         """Whether a folder of that path exists."""
         return bool(self._redis.exists("d:" + path))
 
+    @as_os_errors()
     def delete(self, path):
         """Delete a file, or an empty folder."""
         folder, _, name = path.rpartition("/")

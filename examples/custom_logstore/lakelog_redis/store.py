@@ -36,7 +36,7 @@ class RedisLogStore(LogStore):
         try:
             if self._files.get(self.filesystem_path(path)) == body:
                 return MADE
-        except (FileNotFoundError, redis.RedisError):
+        except OSError:
             pass
         raise CommitOutcomeUnknownError(path, f"Redis did not answer ({error})") from error
 

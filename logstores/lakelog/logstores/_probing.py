@@ -11,10 +11,11 @@ latency), `_probing_clock` and `_probing_connection`.
 from __future__ import annotations
 
 import enum
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelog.logstores._probing_remedies import told
+from lakelog.logstores._probing_remedies import is_expected, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,4 +60,6 @@ class Finding:
             doing: what could not be done, for the summary: `read a file`.
         """
         seen, remedy = told(error)
-        return cls(check, Status.FAILED, f"can't {doing}: {seen}" if doing else seen, remedy)
+        summary = f"can't {doing}: {seen}" if doing else seen
+        measured = {} if is_expected(error) else {"traceback": traceback.format_exception(error)}
+        return cls(check, Status.FAILED, summary, remedy, measured)

@@ -14,7 +14,7 @@ from lakelog.logstores.errors import (
     UnsafeLogStoreError,
 )
 
-__all__ = ["remedy_for", "told"]
+__all__ = ["is_expected", "remedy_for", "told"]
 
 _ADVICE: Final = re.compile(
     r"(?<=[.:;?!]) (?=(?:Set|Unset|Give|Take|Use|Check|Make|Name|Keep|Renew|Run|Restore|Install"
@@ -62,6 +62,8 @@ def told(error: BaseException) -> tuple[str, str]:
         Both without secrets if the message is; neither is empty.
     """
     text = str(error) or type(error).__name__
+    if not is_expected(error):
+        return f"{type(error).__module__}.{type(error).__qualname__}: {text}", remedy_for(error)
     for turn in _ADVICE.finditer(text):
         seen, advice = text[: turn.start()], text[turn.end() :]
         # What a service said stands in brackets, and its advice is not ours.
@@ -79,4 +81,13 @@ def remedy_for(error: BaseException) -> str:
     for kind, remedy in _BY_KIND:
         if isinstance(error, kind):
             return remedy
-    return "This is no error that a store should raise: please report it with its traceback."
+    return (
+        "A store should raise OSError, or an error of lakelog's: mend that if the store is yours, "
+        "else report it. The output of --json has the traceback."
+    )
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether it is of a kind that stores, or lakelog itself, may raise."""
+    ours = type(error).__module__.startswith("lakelog.")
+    return ours or isinstance(error, tuple(kind for kind, _ in _BY_KIND))

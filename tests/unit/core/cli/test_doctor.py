@@ -44,6 +44,13 @@ class Talkative(MemoryLogStore):
         raise OSError(f"{path}: the key {SECRET} was refused. Set another key.")
 
 
+class Foreign(MemoryLogStore):
+    """Raises what no store should."""
+
+    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        raise KeyError("region")
+
+
 class Overwriting(MemoryLogStore):
     """Creates whatever is there."""
 
@@ -150,6 +157,16 @@ def test_a_report_that_only_read_does_not_say_that_it_probed() -> None:
     assert report.verdict.value == "not-probed"
     report.add(Finding("table", Status.FAILED, "a gap", "Restore it."))
     assert report.verdict.value == "failed"
+
+
+def test_an_error_that_no_store_should_raise_is_a_finding_with_its_traceback() -> None:
+    diagnosis = doctor("memory://doctor/lake", _conf(Foreign))
+    assert diagnosis.exit_code == 1
+    (check,) = diagnosis.failed
+    finding = diagnosis[check]
+    assert "builtins.KeyError: 'region'" in finding["summary"]
+    assert "mend that if the store is yours" in finding["remedy"]
+    assert any("in write" in line for line in finding["measured"]["traceback"])
 
 
 def test_usage_is_checked_before_anything_is_touched() -> None:
