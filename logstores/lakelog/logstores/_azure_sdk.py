@@ -69,6 +69,8 @@ def _connected(settings: AzureSettings) -> BlobServiceClient:
         )
     options: dict[str, Any] = {
         **no_retries(),
+        # A signature or token would go along to wherever a proxy's redirect leads.
+        "permit_redirects": False,
         "connection_timeout": settings.timeout,
         "read_timeout": settings.timeout,
         "max_single_put_size": _ONE_PUT,
