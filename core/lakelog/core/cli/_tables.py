@@ -31,7 +31,7 @@ __all__ = [
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def version_options(function: _F) -> _F:
@@ -118,13 +118,13 @@ def time_text(milliseconds: int | None) -> str | None:
 
 def bytes_text(count: int) -> str:
     """`512 B`, `1.5 MiB`."""
-    size = float(count)
-    for unit in _UNITS:
-        # 1023.96 would be shown as 1024.0.
-        if size < 1023.95 or unit == _UNITS[-1]:
-            break
-        size /= 1024
-    return f"{count} B" if unit == "B" else f"{size:.1f}".removesuffix(".0") + f" {unit}"
+    if count < 1024:
+        return f"{count} B"
+    size, unit = count / 1024, 0
+    # 1023.96 would be shown as 1024.0.
+    while size >= 1023.95 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
 
 
 def count_text(count: int, one: str, many: str = "") -> str:

@@ -225,7 +225,7 @@ def _print(found: dict[str, Any]) -> None:
                     _who(each["job"], each["operation"]),
                     _who(each["winner"], each["winner_operation"]),
                     str(each["winner_version"]),
-                    CONDITIONS.get(each["condition"], each["condition"]),
+                    str(CONDITIONS.get(each["condition"], each["condition"])),
                     partition_text(each["partition"]),
                 )
                 for each in found["lost"]

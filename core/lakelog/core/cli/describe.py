@@ -124,8 +124,9 @@ def _print_schema(found: dict[str, Any]) -> None:
 
 
 def _property(name: str, each: dict[str, Any]) -> tuple[str, str, str]:
-    differs = each["default"] is not None and each["default"] != each["value"]
-    return name, one_line(each["value"]), each["default"] if differs else ""
+    default = each["default"]
+    differs = default is not None and default != each["value"]
+    return name, one_line(each["value"]), str(default) if differs else ""
 
 
 def _print_protocol(protocol: dict[str, Any]) -> None:

@@ -18,12 +18,17 @@ from support.terminal import lakelog, lakelog_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lakelog.core.actions import Action
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
     made = new_table(str(tmp_path / "t"))
     for index in range(4):
-        actions = [SetTransaction(app_id="stream", version=index), add_file(f"f{index}")]
+        actions: list[Action] = [
+            SetTransaction(app_id="stream", version=index),
+            add_file(f"f{index}"),
+        ]
         made.start_transaction().commit(actions, Operation.write("Append"))
     return made
 
