@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._hdfs_client import HdfsClient
 from lakelog.logstores._hdfs_conf import HadoopConf, hadoop_conf, split_uri
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Hdfs"]
+
+_LIVE: Final[weakref.WeakSet[Hdfs]] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    # The locks may have been held at the fork, by threads that the child doesn't have.
+    for each in list(_LIVE):
+        each.forget_locks()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Hdfs:
@@ -32,6 +45,7 @@ class Hdfs:
         self.timeout = seconds_setting(conf, TIMEOUT_KEY, 20.0)
         self._lock = threading.Lock()
         self._clients: dict[str, tuple[HdfsClient, WebHdfs]] = {}
+        _LIVE.add(self)
 
     def __reduce__(self) -> tuple[type[Hdfs], tuple[dict[str, str]]]:
         """Rebuild from the conf."""
@@ -60,6 +74,12 @@ class Hdfs:
                     WebHdfs(service, self.hadoop.user, self.timeout),
                 )
             return self._clients[authority]
+
+    def forget_locks(self) -> None:
+        """In a forked child: nobody holds them, whatever they say."""
+        self._lock = threading.Lock()
+        for _, web in self._clients.values():
+            web.forget_lock()
 
     def close(self) -> None:
         """Let go of all connections; they are made anew where needed."""

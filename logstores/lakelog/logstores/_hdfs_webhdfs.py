@@ -101,6 +101,10 @@ class WebHdfs:
         self._resting_until = time.monotonic() + _REST
         self._tell(reason)
 
+    def forget_lock(self) -> None:
+        """In a forked child, whose connections are its own: nobody holds it."""
+        self._lock = threading.Lock()
+
     def close(self) -> None:
         """Close the connections that are kept."""
         with self._lock:
