@@ -83,8 +83,8 @@ def probe_http(url: str, timeout: float, *, asked_by: str) -> Connection:
         except (ssl.SSLError, TimeoutError, OSError):
             return _bad(
                 f"{where} answers, but does not speak TLS",
-                f"Begin the URL with http:// in {asked_by} (for S3 by host name alone: "
-                "spark.hadoop.fs.s3a.connection.ssl.enabled=false), or name the port for TLS.",
+                f"Begin the URL with http:// in {asked_by}{_by_name(asked_by, 'false')}, or name "
+                "the port for TLS.",
             )
 
 
@@ -140,9 +140,14 @@ def _ask(
 def _speaks_tls(where: str, asked_by: str) -> Connection:
     return _bad(
         f"{where} speaks TLS, and was spoken to without",
-        f"Begin the URL with https:// in {asked_by} (for S3 by host name alone: "
-        "spark.hadoop.fs.s3a.connection.ssl.enabled=true).",
+        f"Begin the URL with https:// in {asked_by}{_by_name(asked_by, 'true')}.",
     )
+
+
+def _by_name(asked_by: str, tls: str) -> str:
+    """What decides where S3's endpoint is no URL but a host; the other services take URLs only."""
+    key = "spark.hadoop.fs.s3a.connection.ssl.enabled"
+    return f" (by host name alone: {key}={tls})" if "fs.s3a.endpoint" in asked_by else ""
 
 
 def _bad(summary: str, remedy: str) -> Connection:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["reach"]
 
 _S3: Final = "spark.hadoop.fs.s3a.endpoint"
-_AZURE: Final = "the URI and the spark.hadoop.fs.azure.* keys of its account"
+_AZURE: Final = "the URI, or in spark.lakelog.azure.endpoint"
 _ASKED_BY: Final = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
     "gs": "spark.hadoop.fs.gs.storage.root.url",

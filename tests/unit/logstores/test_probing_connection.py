@@ -88,6 +88,14 @@ def test_plain_http_where_https_was_asked_for() -> None:
     assert finding.status is Status.FAILED
     assert "does not speak TLS" in finding.summary
     assert "http://" in finding.remedy
+    assert "fs.s3a.connection.ssl.enabled=false" in finding.remedy
+
+
+def test_the_key_of_s3_is_not_told_to_who_uses_another_storage() -> None:
+    with _server(_http("400 Bad Request")) as port:
+        url = f"https://127.0.0.1:{port}"
+        finding = probe_http(url, 5, asked_by="spark.lakelog.azure.endpoint").finding
+    assert "http:// in spark.lakelog.azure.endpoint, or name the port" in finding.remedy
 
 
 @pytest.mark.parametrize(
