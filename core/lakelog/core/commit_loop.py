@@ -33,7 +33,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
-from lakelog.core.log_identity import still_there
+from lakelog.core.log_identity import has_lost_its_start, still_there
 from lakelog.core.paths import commit_path, log_path
 from lakelog.core.winners import read_winner
 
@@ -312,19 +312,21 @@ class CommitLoop:
         A writer that slept for days may find its version free because the table has long moved
         on and the old commits are gone; one that took minutes, because the table was dropped and
         made again. Its predecessor then is gone too, or is another commit: cleanup removes the
-        oldest first and always leaves the newest.
+        oldest first and always leaves the newest. One that found no table may meet one by now.
         """
         version, table = attempt.version, self._pending.table
-        if version == 0 or self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
+        if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
             return
         attempt.requests += 1
-        if still_there(self._store, table, version - 1, self._read_info):
+        if version == 0:
+            gone = has_lost_its_start(self._store, table)
+        else:
+            gone = not still_there(self._store, table, version - 1, self._read_info)
+        if not gone:
             return
         raise ConcurrentWriteException(
-            f"[{ConcurrentWriteException.condition}] {table}: the version {version - 1} that this "
-            "transaction read is no longer in the log: others have committed since and log "
-            "cleanup removed it, or the table was dropped and made again. Nothing was committed. "
-            "Read the table again and run the job again.",
+            f"[{ConcurrentWriteException.condition}] {table}: {_gone(version)} Nothing was "
+            "committed. Read the table again and run the job again.",
             table=table,
             version=None,
             read_version=version - 1,
@@ -393,3 +395,16 @@ class CommitLoop:
         )
         self._attempts.append(stats)
         emit(stats, self._conf)
+
+
+def _gone(version: int) -> str:
+    """What the fence found, in words, before a first try at `version`."""
+    if version == 0:
+        return (
+            "this transaction found no table, and by now others have made it, and log cleanup has "
+            "removed its first versions."
+        )
+    return (
+        f"the version {version - 1} that this transaction read is no longer in the log: others "
+        "have committed since and log cleanup removed it, or the table was dropped and made again."
+    )

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.history import read_commit_info
+from lakelog.core.log_segment import list_log
 from lakelog.core.paths import commit_path
 
 if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["still_there"]
+__all__ = ["has_lost_its_start", "still_there"]
 
 
 def still_there(store: LogStore, table: str, version: int, info: CommitInfo | None) -> bool:
@@ -40,3 +41,17 @@ def still_there(store: LogStore, table: str, version: int, info: CommitInfo | No
         info.txn_id,
         info.timestamp,
     )
+
+
+def has_lost_its_start(store: LogStore, table: str) -> bool:
+    """Whether there is a log whose version 0 is gone, as log cleanup leaves it; one listing.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+    """
+    try:
+        found = list_log(store, table)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return found.latest() is not None and 0 not in found.commits

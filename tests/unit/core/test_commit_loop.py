@@ -371,6 +371,24 @@ def test_a_version_that_log_cleanup_removed_is_not_made_again(table: str) -> Non
     assert read_winner(inner, table, 1) is None
 
 
+def test_a_first_version_that_log_cleanup_removed_is_not_made_again(table: str) -> None:
+    store = new_table(table)
+    for _ in range(3):
+        rival(store, table)
+    store.filesystem.delete_file(store.filesystem_path(commit_path(table, 0)))
+    clock = ManualClock()
+    writer = Writer(store, table, -1, clock=clock, read_at_ms=clock.now_ms() - 86_400_000)
+    with pytest.raises(ConcurrentWriteException, match="found no table, and by now others have"):
+        writer.run()
+    assert read_winner(store, table, 0) is None
+
+
+def test_a_slow_first_commit_lands_where_still_nobody_made_the_table(table: str) -> None:
+    store = MemoryLogStore({})
+    clock = ManualClock()
+    assert Writer(store, table, -1, clock=clock, read_at_ms=clock.now_ms() - 86_400_000).run() == 0
+
+
 def test_a_writer_that_paused_for_an_hour_commits_where_nothing_was_cleaned(table: str) -> None:
     store = new_table(table)
     clock = ManualClock()
