@@ -11,7 +11,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.checksums import read_checksum
 from lakelog.core.operations import Operation
 from lakelog.core.paths import commit_name
-from support.samples import ids, numbers, rows_of
+from support.samples import SAMPLES, ids, numbers, rows_of
 
 DELTA = "spark.databricks.delta."
 
@@ -110,3 +110,53 @@ def test_a_checksum_of_ours_is_what_theirs_is_derived_from(delta_spark, path):
     derived = read_checksum(log.store, log.table, 1)
     assert derived is not None
     assert derived.num_files - 70 == log.snapshot.num_files - 1
+
+
+OURS = {
+    "v2 below json": (
+        {"delta.checkpointPolicy": "v2"},
+        {"checkpointV2.topLevelFileFormat": "json"},
+    ),
+    "v2 below parquet": (
+        {"delta.checkpointPolicy": "v2"},
+        {"checkpointV2.topLevelFileFormat": "parquet"},
+    ),
+    "v2 with typed statistics": (
+        {"delta.checkpointPolicy": "v2", "delta.checkpoint.writeStatsAsStruct": "true"},
+        {},
+    ),
+    "parts": ({}, {}),
+    "typed statistics": ({"delta.checkpoint.writeStatsAsStruct": "true"}, {}),
+    "typed statistics only": (
+        {
+            "delta.checkpoint.writeStatsAsStruct": "true",
+            "delta.checkpoint.writeStatsAsJson": "false",
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", OURS)
+def test_our_checkpoint_alone_gives_them_the_table(delta_spark, path, form):
+    properties, confs = OURS[form]
+    sample = SAMPLES["by every type"]
+    write_arrow(path, sample.data, partition_by=sample.partition_by, properties=properties)
+    size = {} if form.startswith("typed") else {"checkpoint.partSize": "3"}
+    log = DeltaLog.for_table(path, {f"{DELTA}{k}": v for k, v in {**confs, **size}.items()})
+    txn = log.start_transaction()
+    gone = txn.filter_files(f"id = {sample.data['id'][0].as_py()}")
+    txn.commit([f.remove(log.clock.now_ms()) for f in gone], Operation(name="DELETE"))
+    log.checkpoint()
+    forget_commits(path, 1)
+    for file in log_files(path, "0*.crc"):
+        file.unlink()
+    expected = rows_of(DeltaLog.for_table(path).snapshot.to_arrow())
+    assert rows_of(delta_spark.read(path)) == expected
+    some = expected[len(expected) // 2]["id"]
+    assert [row["id"] for row in rows_of(delta_spark.read(path, where=f"id = {some}"))] == [some]
+    delta_spark.sql(f"DELETE FROM delta.`{path}` WHERE id = {some}")
+    delta_spark.checkpoint(path)
+    assert ids(DeltaLog.for_table(path).snapshot.to_arrow()) == [
+        row["id"] for row in expected if row["id"] != some
+    ]

@@ -1,42 +1,59 @@
-"""Writing checkpoints: the whole state of a version in one Parquet file.
+"""Writing checkpoints: the whole state of a version, in one file or in several.
 
-1. Write all rows to a draft that nobody reads (`LogStore.staged`), batch by batch.
-2. Read the footer back: as many rows as the state has, and whole.
-3. Publish the draft under its name, all at once. What an error closes half-way is a valid file
-   that lacks rows, and never gets that name.
+1. Write all rows to drafts that nobody reads (`LogStore.staged`), batch by batch.
+2. Read the footers back: as many rows as the state has, and whole.
+3. Publish each draft under its name, all at once. What an error closes half-way is a valid file
+   that lacks rows, and never gets that name. What makes a checkpoint complete comes last: the
+   last part, or the top level that names the sidecars.
 4. Point `_last_checkpoint` at it.
 
-A crash after any step leaves a table that reads as before. Two writers of one checkpoint write
-the same state; the later one wins.
+A crash after any step leaves a table that reads as before. Two writers of one classic checkpoint
+write the same state; the later one wins. Parts of the two may mix, so the files are spread over
+parts by their names: part 2 of one writer holds what part 2 of the other holds.
+
+| form | when |
+|---|---|
+| V2 with sidecars | `delta.checkpointPolicy=v2`, and the protocol has `v2Checkpoint` |
+| classic in parts | `spark.databricks.delta.checkpoint.partSize` is set, and exceeded |
+| classic in one file | else |
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pyarrow as pa
 
-from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, as_row, file_rows, tombstone_rows
+from lakelog.core.actions import CheckpointMetadata, SidecarFile
+from lakelog.core.checkpoint_files import ROWS, Published, publish_lines, publish_parquet
+from lakelog.core.checkpoint_schema import (
+    Layout,
+    as_row,
+    file_rows,
+    layout_of,
+    tombstone_rows,
+)
 from lakelog.core.compute import pc
-from lakelog.core.errors import CorruptCheckpointError
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.last_checkpoint import LastCheckpoint, write_last_checkpoint
-from lakelog.core.paths import checkpoint_name, log_path
+from lakelog.core.paths import SIDECAR_FOLDER, checkpoint_name, log_path, part_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
     from lakelog.core.clock import Clock
     from lakelog.core.snapshot import Snapshot
 
 __all__ = ["write_checkpoint"]
 
-
-# Rows of a batch, and of a row group: 65 536 adds with statistics are some 20 MB.
-_ROWS = 1 << 16
+_SIDECAR_ACTIONS = 50_000
 
 
 def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
-    """Write the classic checkpoint of a snapshot, and the hint that points at it.
+    """Write the checkpoint of a snapshot, and the hint that points at it.
 
     Args:
         snapshot: the state to write.
@@ -46,127 +63,179 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
         What the hint says.
 
     Raises:
-        CorruptCheckpointError: what was written is not what was meant; nothing was published.
+        CorruptCheckpointError: what was written is not what was meant; what it was part of was
+            not published.
+        DeltaAnalysisError: `checkpoint.partSize` or `checkpointV2.topLevelFileFormat` is wrong.
         OSError: the storage refused. The table is as it was, perhaps with a file more.
     """
-    store, version = snapshot.store, snapshot.version
-    final = log_path(snapshot.table, checkpoint_name(version))
-    with store.staged(final) as (filesystem, draft):
-        rows = _write(filesystem, draft, _batches(snapshot, clock))
-        size = _verify(snapshot, filesystem, draft, rows)
-        _make_durable(filesystem, draft)
-    hint = LastCheckpoint(
-        version=version, size=rows, size_in_bytes=size, num_of_add_files=snapshot.num_files
-    )
-    write_last_checkpoint(store, snapshot.table, hint)
+    size = snapshot.conf.get_int("checkpoint.partSize", None)
+    if size is not None and size < 1:
+        raise DeltaAnalysisError(
+            f"the conf spark.databricks.delta.checkpoint.partSize must be at least 1, not {size}"
+        )
+    if _is_v2(snapshot):
+        hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS)
+    else:
+        hint = _write_classic(snapshot, clock, size)
+    write_last_checkpoint(snapshot.store, snapshot.table, hint)
     return hint
 
 
-def _batches(snapshot: Snapshot, clock: Clock) -> Iterator[pa.RecordBatch]:
-    now = clock.now_ms()
-    yield _small_rows(snapshot)
-    for batch in snapshot.file_table.to_batches(max_chunksize=_ROWS):
-        yield file_rows(batch)
-    oldest = now - snapshot.properties.deleted_file_retention_ms
-    # A tombstone without a time counts as long expired.
-    fresh = pc.greater(snapshot.tombstones["deletion_timestamp"].fill_null(0), oldest)
-    for batch in snapshot.tombstones.filter(fresh).to_batches(max_chunksize=_ROWS):
-        yield tombstone_rows(batch)
+def _is_v2(snapshot: Snapshot) -> bool:
+    wanted = snapshot.properties.get("delta.checkpointPolicy") == "v2"
+    return wanted and "v2Checkpoint" in (snapshot.protocol.writer_features or ())
 
 
-def _small_rows(snapshot: Snapshot) -> pa.RecordBatch:
-    kept = snapshot.transactions
-    rows = [
-        as_row(snapshot.protocol),
-        as_row(snapshot.metadata),
-        *(as_row(txn) for app, txn in snapshot.state.transactions.items() if app in kept),
-        *(as_row(domain) for domain in snapshot.domain_metadata.values()),
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=CHECKPOINT_SCHEMA)
-
-
-def _write(filesystem: Any, path: str, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write the batches, a row group each unless they are small; give the number of rows."""
-    import pyarrow.parquet as pq
-
-    total = 0
-    with (
-        filesystem.open_output_stream(path) as sink,
-        pq.ParquetWriter(
-            sink,
-            CHECKPOINT_SCHEMA,
-            compression="snappy",
-            store_schema=False,
-            write_page_checksum=True,
-        ) as writer,
-    ):
-        for rows in _regrouped(batches):
-            writer.write_table(rows, row_group_size=2 * _ROWS)
-            total += rows.num_rows
-    return total
-
-
-def _regrouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join small batches: a row group of one row costs a reader as much as a large one."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _ROWS:
-            yield pa.Table.from_batches(held, schema=CHECKPOINT_SCHEMA)
-            held, rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held, schema=CHECKPOINT_SCHEMA)
-
-
-def _verify(snapshot: Snapshot, filesystem: Any, path: str, rows: int) -> int:
-    """Read back what was written; give its size in bytes."""
-    import pyarrow.parquet as pq
-
-    try:
-        with filesystem.open_input_file(path) as source:
-            size = int(source.size())
-            metadata = pq.read_metadata(source)
-            files = sum(
-                metadata.row_group(i).num_rows - _nulls(metadata.row_group(i), "add.path")
-                for i in range(metadata.num_row_groups)
-            )
-    except pa.ArrowInvalid as exc:
-        raise _unlike(snapshot, path, f"it can't be read back ({exc})") from exc
-    if metadata.num_rows != rows:
-        raise _unlike(snapshot, path, f"it has {metadata.num_rows} rows instead of {rows}")
-    if files != snapshot.num_files:
-        raise _unlike(snapshot, path, f"it has {files} files instead of {snapshot.num_files}")
-    return size
-
-
-def _nulls(group: Any, name: str) -> int:
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema == name:
-            return int(column.statistics.null_count)
-    return int(group.num_rows)
-
-
-def _unlike(snapshot: Snapshot, path: str, why: str) -> CorruptCheckpointError:
-    return CorruptCheckpointError(
-        f"the checkpoint of version {snapshot.version} of {snapshot.table} was written, but {why}. "
-        "It was not published; the table is as it was. Check the storage's disk and memory.",
-        table=snapshot.table,
-        path=path,
+def _write_classic(snapshot: Snapshot, clock: Clock, size: int | None) -> LastCheckpoint:
+    layout = layout_of(snapshot)
+    live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
+    parts = 1 if size is None else max(1, -(-(live.num_rows + dead.num_rows) // size))
+    if parts > 1:
+        live, dead = _by_name(live), _by_name(dead)
+    published = []
+    for part in range(parts):
+        some, gone = _share(live, part, parts), _share(dead, part, parts)
+        name = checkpoint_name(snapshot.version)
+        if parts > 1:
+            name = part_name(snapshot.version, part + 1, parts)
+        batches = _batches(some, gone, layout)
+        if part == 0:
+            batches = _with_first(_small_batch(snapshot, layout), batches)
+        path = log_path(snapshot.table, name)
+        published.append(
+            publish_parquet(snapshot, path, layout.schema, batches, files=some.num_rows)
+        )
+    return LastCheckpoint(
         version=snapshot.version,
+        size=sum(each.rows for each in published),
+        parts=parts if parts > 1 else None,
+        size_in_bytes=sum(each.size for each in published),
+        num_of_add_files=snapshot.num_files,
     )
 
 
-def _make_durable(filesystem: Any, path: str) -> None:
-    """Bring the bytes to the disk before the name: a crash must not leave a named hole."""
-    if filesystem.type_name != "local":
-        return
-    import os
+def _write_v2(snapshot: Snapshot, clock: Clock, size: int) -> LastCheckpoint:
+    form = snapshot.conf.get_str("checkpointV2.topLevelFileFormat", "json").lower()
+    if form not in ("json", "parquet"):
+        raise DeltaAnalysisError(
+            "the conf spark.databricks.delta.checkpointV2.topLevelFileFormat must be json or "
+            f"parquet, but it is {form!r}"
+        )
+    sidecars = _write_sidecars(snapshot, clock, size)
+    rows, bytes_ = sum(each.rows for each in sidecars), sum(each.size for each in sidecars)
+    tags = {
+        "sidecarNumActions": str(rows),
+        "sidecarSizeInBytes": str(bytes_),
+        "numOfAddFiles": str(snapshot.num_files),
+    }
+    actions = [
+        CheckpointMetadata(version=snapshot.version, tags=tags),
+        *(_sidecar_action(snapshot, each) for each in sidecars),
+        *_small_actions(snapshot),
+    ]
+    path = log_path(snapshot.table, f"{snapshot.version:020d}.checkpoint.{uuid.uuid4()}.{form}")
+    if form == "json":
+        lines = [orjson.dumps({each.kind: each.to_json_value()}).decode() for each in actions]
+        top = publish_lines(snapshot, path, lines)
+    else:
+        schema = layout_of(snapshot).top_level()
+        batch = pa.RecordBatch.from_pylist([as_row(a, schema) for a in actions], schema=schema)
+        top = publish_parquet(snapshot, path, schema, [batch], files=0)
+    return LastCheckpoint(
+        version=snapshot.version,
+        size=top.rows + rows,
+        size_in_bytes=top.size + bytes_,
+        num_of_add_files=snapshot.num_files,
+        v2={
+            "path": path.rpartition("/")[2],
+            "sizeInBytes": top.size,
+            "modificationTime": _modified(snapshot, top),
+        },
+    )
 
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+
+def _write_sidecars(snapshot: Snapshot, clock: Clock, size: int) -> list[Published]:
+    layout = layout_of(snapshot).only_files()
+    live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
+    # An empty table has one empty sidecar, as in Spark.
+    parts = max(1, -(-(live.num_rows + dead.num_rows) // size))
+    snapshot.store.create_folder(log_path(snapshot.table, SIDECAR_FOLDER))
+    published = []
+    for part in range(parts):
+        some, gone = _share(live, part, parts), _share(dead, part, parts)
+        stem = part_name(snapshot.version, part + 1, parts).removesuffix(".parquet")
+        path = log_path(snapshot.table, f"{SIDECAR_FOLDER}/{stem}.{uuid.uuid4()}.parquet")
+        batches = _batches(some, gone, layout)
+        published.append(
+            publish_parquet(snapshot, path, layout.schema, batches, files=some.num_rows)
+        )
+    return published
+
+
+def _sidecar_action(snapshot: Snapshot, file: Published) -> SidecarFile:
+    return SidecarFile(
+        path=file.path.rpartition("/")[2],
+        size_in_bytes=file.size,
+        modification_time=_modified(snapshot, file),
+    )
+
+
+def _modified(snapshot: Snapshot, file: Published) -> int:
+    store = snapshot.store
+    info = store.filesystem.get_file_info(store.filesystem_path(file.path))
+    return (info.mtime_ns or 0) // 1_000_000
+
+
+def _small_actions(
+    snapshot: Snapshot,
+) -> list[Protocol | Metadata | SetTransaction | DomainMetadata]:
+    kept = snapshot.transactions
+    return [
+        snapshot.protocol,
+        snapshot.metadata,
+        *(txn for app, txn in snapshot.state.transactions.items() if app in kept),
+        *snapshot.domain_metadata.values(),
+    ]
+
+
+def _small_batch(snapshot: Snapshot, layout: Layout) -> pa.RecordBatch:
+    rows = [as_row(action) for action in _small_actions(snapshot)]
+    return pa.RecordBatch.from_pylist(rows, schema=layout.schema)
+
+
+def _fresh_tombstones(snapshot: Snapshot, clock: Clock) -> pa.Table:
+    oldest = clock.now_ms() - snapshot.properties.deleted_file_retention_ms
+    tombstones = snapshot.tombstones
+    # A tombstone without a time counts as long expired.
+    return tombstones.filter(pc.greater(tombstones["deletion_timestamp"].fill_null(0), oldest))
+
+
+def _by_name(files: pa.Table) -> pa.Table:
+    """In an order that does not depend on how the state was put together."""
+    vectors = files["deletion_vector"].combine_chunks()
+    keys = pa.table(
+        {
+            "path": files["path"],
+            "id": pc.struct_field(vectors, "pathOrInlineDv"),
+            "offset": pc.struct_field(vectors, "offset"),
+        }
+    )
+    order = [(name, "ascending") for name in keys.column_names]
+    return files.take(pc.sort_indices(keys, sort_keys=order))
+
+
+def _share(files: pa.Table, part: int, parts: int) -> pa.Table:
+    start, end = part * files.num_rows // parts, (part + 1) * files.num_rows // parts
+    return files.slice(start, end - start)
+
+
+def _with_first(first: pa.RecordBatch, rest: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _batches(live: pa.Table, dead: pa.Table, layout: Layout) -> Iterator[pa.RecordBatch]:
+    for batch in live.to_batches(max_chunksize=ROWS):
+        yield file_rows(batch, layout)
+    for batch in dead.to_batches(max_chunksize=ROWS):
+        yield tombstone_rows(batch, layout)

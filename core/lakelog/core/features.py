@@ -76,7 +76,7 @@ _ALL: Final = (
     # Vectors stay when the property is switched off: only the protocol tells that there are none.
     Feature("deletionVectors", _NO, _NO, "delta.enableDeletionVectors=true"),
     Feature("timestampNtz", _YES, _YES, "timestamp_ntz columns", auto=False),
-    Feature("v2Checkpoint", _YES, _NO, "delta.checkpointPolicy=v2"),
+    Feature("v2Checkpoint", _YES, _YES, "delta.checkpointPolicy=v2"),
     # It binds VACUUM alone, which checks the writer protocol.
     Feature("vacuumProtocolCheck", _YES, _YES),
     Feature("typeWidening", _NO, _NO, "delta.enableTypeWidening=true"),

@@ -18,7 +18,7 @@ import orjson
 from lakelog.core.paths import LAST_CHECKPOINT, log_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from lakelog.logstores._contract import LogStore
 
@@ -38,6 +38,8 @@ class LastCheckpoint:
     """How many files, where there is more than one."""
     size_in_bytes: int | None = None
     num_of_add_files: int | None = None
+    v2: Mapping[str, Any] | None = None
+    """Of a V2 checkpoint: name (`path`), `sizeInBytes` and `modificationTime` of its top level."""
 
     def to_json(self) -> str:
         """The content of the file, with its checksum."""
@@ -48,6 +50,8 @@ class LastCheckpoint:
             value["sizeInBytes"] = self.size_in_bytes
         if self.num_of_add_files is not None:
             value["numOfAddFiles"] = self.num_of_add_files
+        if self.v2 is not None:
+            value["v2Checkpoint"] = dict(self.v2)
         return orjson.dumps({**value, "checksum": hint_checksum(value)}).decode()
 
 
@@ -112,6 +116,7 @@ def _parse(text: str) -> LastCheckpoint:
         parts=_number(value, "parts"),
         size_in_bytes=_number(value, "sizeInBytes"),
         num_of_add_files=_number(value, "numOfAddFiles"),
+        v2=v2 if isinstance(v2 := value.get("v2Checkpoint"), dict) else None,
     )
 
 

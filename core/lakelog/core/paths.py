@@ -32,6 +32,7 @@ __all__ = [
     "log_path",
     "normalize_table_uri",
     "parse_log_name",
+    "part_name",
     "sidecar_path",
 ]
 
@@ -98,6 +99,11 @@ def commit_name(version: int) -> str:
 def checkpoint_name(version: int) -> str:
     """`00000000000000000010.checkpoint.parquet`: the classic checkpoint in one file."""
     return f"{version:020d}.checkpoint.parquet"
+
+
+def part_name(version: int, part: int, parts: int) -> str:
+    """`N.checkpoint.M.K.parquet`: part M, counted from 1, of a classic checkpoint in K parts."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
 
 
 def commit_path(table: str, version: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, checkpoints
+from lakelog.core import DeltaLog, checkpoint_files, checkpoints
 from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, file_rows
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.paths import checkpoint_name
@@ -167,7 +167,8 @@ def test_the_columns_are_those_of_the_protocol(log):
 
 
 def test_many_files_make_several_row_groups(log, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_ROWS", 10)
+    monkeypatch.setattr(checkpoints, "ROWS", 10)
+    monkeypatch.setattr(checkpoint_files, "ROWS", 10)
     log.commit(*(add(f"f{i}") for i in range(95)))
     opened(log).checkpoint()
     stored = pq.ParquetFile(checkpoint_file(log, 1))
@@ -183,15 +184,16 @@ def listing(log):
 def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
     log.commit(*(add(f"f{i}") for i in range(30)))
     before = listing(log)
-    monkeypatch.setattr(checkpoints, "_ROWS", 10)
+    monkeypatch.setattr(checkpoints, "ROWS", 10)
+    monkeypatch.setattr(checkpoint_files, "ROWS", 10)
     whole = file_rows
     calls = []
 
-    def failing(batch):
+    def failing(batch, layout):
         calls.append(batch)
         if len(calls) == 2:
             raise OSError("gone")
-        return whole(batch)
+        return whole(batch, layout)
 
     monkeypatch.setattr(checkpoints, "file_rows", failing)
     with pytest.raises(OSError, match="gone"):
@@ -203,7 +205,9 @@ def test_a_checkpoint_that_lacks_files_is_not_published(log, monkeypatch):
     log.commit(*(add(f"f{i}") for i in range(30)))
     before = listing(log)
     whole = file_rows
-    monkeypatch.setattr(checkpoints, "file_rows", lambda batch: whole(batch.slice(1)))
+    monkeypatch.setattr(
+        checkpoints, "file_rows", lambda batch, layout: whole(batch.slice(1), layout)
+    )
     with pytest.raises(CorruptCheckpointError, match="files instead of 31"):
         opened(log).checkpoint()
     assert listing(log) == before
@@ -211,15 +215,15 @@ def test_a_checkpoint_that_lacks_files_is_not_published(log, monkeypatch):
 
 def test_a_checkpoint_that_can_not_be_read_back_is_not_published(log, monkeypatch):
     before = listing(log)
-    written = checkpoints._write
+    written = checkpoint_files._write
 
-    def cut(filesystem, path, batches):
-        rows = written(filesystem, path, batches)
+    def cut(filesystem, path, schema, batches):
+        rows = written(filesystem, path, schema, batches)
         with open(path, "r+b") as file:
             file.truncate(100)
         return rows
 
-    monkeypatch.setattr(checkpoints, "_write", cut)
+    monkeypatch.setattr(checkpoint_files, "_write", cut)
     with pytest.raises(CorruptCheckpointError, match="can't be read back"):
         opened(log).checkpoint()
     assert listing(log) == before
