@@ -107,11 +107,13 @@ def _require_predecessor(log: LockedLog, file: LogFile, newest: CommitRow | None
         return
     if not log.is_young(owner):
         return
-    if log.row(name) is None:  # it may have come since the newest row was asked for
+    row = log.row(name)  # it may have come since the newest row was asked for
+    if row is None:
         raise log.bypassed(
             f"{log.folder.uri}{name} is new and has no row, while the newest row is that of "
             f"{newest.file_name}"
         )
+    log.finish(row)
 
 
 def _refuse_other_scheme(log: LockedLog, file: LogFile) -> None:

@@ -355,6 +355,21 @@ def test_the_guard_is_silent_where_the_predecessor_comes_while_it_is_looked_for(
     assert sorted(world.log()) == [0, 1, 2]
 
 
+def test_a_predecessor_that_comes_unfinished_while_it_is_looked_for_is_finished() -> None:
+    world = World()
+    Hand(world).write(0, "zero")
+
+    def die_before_the_end() -> None:
+        replacing = COMMIT.index(f"replace row {commit_file_name(1)}")
+        with pytest.raises(CrashError):
+            Hand(world, stop_at(replacing, die)).write(1, "one")
+
+    look = COMMIT.index("newest row") + 1
+    Hand(world, stop_at(look, die_before_the_end)).write(2, "two")
+    assert world.log() == {0: "zero", 1: "one", 2: "two"}
+    assert all(row.complete for row in world.rows.values())
+
+
 def test_the_guard_is_silent_where_another_writer_copied_the_draft_later() -> None:
     world = crashed(COMMIT.index(f"inserted row {commit_file_name(1)}"))
     world.now += TTL * 3
