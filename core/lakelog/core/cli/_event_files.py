@@ -10,7 +10,7 @@ import fnmatch
 import glob
 import io
 import sys
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,24 +27,24 @@ __all__ = ["Reading", "parse_event", "read_events"]
 _SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".log")
 """Of the files that count in a folder; a file that is named counts whatever its name."""
 _WILD: Final = ("*", "?", "[")
-_REQUIRED: Final = tuple(f.name for f in fields(CommitStats) if f.default is MISSING)
+_REQUIRED: Final = frozenset(f.name for f in fields(CommitStats) if f.default is MISSING)
 _NAMES: Final = frozenset(f.name for f in fields(CommitStats))
 _MOST_WINNERS: Final = 1_000_000
 """Each is gone through; no attempt ever met more."""
-_TEXTS: Final = ("table", "operation", "txn_id")
-_NUMBERS: Final = ("version", "attempt", "read_version")
-_OPTIONAL_NUMBERS: Final = (
-    "committed_version",
-    "winner_version",
-    "winners",
-    "timestamp",
-    "winner_timestamp",
-    "write_ms",
-    "check_ms",
-    "lock_wait_ms",
-    "backoff_ms",
-)
-_OPTIONAL_TEXTS: Final = ("job", "conflict", "winner_operation", "winner_txn_id", "winner_engine")
+_TEXT, _NUMBER = (str,), (int, float)
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("table", "operation", "txn_id", "outcome"), _TEXT),
+    **dict.fromkeys(("job", "conflict", "error"), _TEXT),
+    **dict.fromkeys(("winner_operation", "winner_txn_id", "winner_engine"), _TEXT),
+    **dict.fromkeys(("version", "attempt", "read_version", "winners"), (int,)),
+    **dict.fromkeys(("committed_version", "winner_version"), (int,)),
+    **dict.fromkeys(("timestamp", "winner_timestamp"), (int,)),
+    **dict.fromkeys(("write_ms", "check_ms", "lock_wait_ms", "backoff_ms"), _NUMBER),
+    "conflict_partition": (dict,),
+    "partition_columns": (list,),
+}
+"""What is worked with; the rest is only passed on."""
+_OUTCOMES: Final = {outcome.value: outcome for outcome in CommitOutcome}
 
 
 @dataclass(slots=True)
@@ -125,28 +125,24 @@ def parse_event(line: bytes) -> CommitStats | None:
     if not isinstance(value, dict) or not _is_event(value):
         return None
     known = {name: item for name, item in value.items() if name in _NAMES}
-    columns = known.pop("partition_columns", None)
-    event = CommitStats(**{**known, "outcome": CommitOutcome(value["outcome"])})
+    known["outcome"] = _OUTCOMES[known["outcome"]]
+    if "partition_columns" in known:
+        known["partition_columns"] = tuple(known["partition_columns"])
     # Thousands of events share a few names.
-    return replace(
-        event,
-        table=sys.intern(event.table),
-        operation=sys.intern(event.operation),
-        partition_columns=tuple(columns) if isinstance(columns, list) else None,
-    )
+    for name in ("table", "operation"):
+        known[name] = sys.intern(known[name])
+    return CommitStats(**known)
 
 
 def _is_event(value: dict[str, Any]) -> bool:
-    return (
-        all(name in value for name in _REQUIRED)
-        and all(isinstance(value[name], str) for name in _TEXTS)
-        and all(type(value[name]) is int for name in _NUMBERS)
-        and value["outcome"] in tuple(CommitOutcome)
-        and all(isinstance(value.get(name, ""), str) for name in _OPTIONAL_TEXTS)
-        and all(isinstance(value.get(name, 0), int | float) for name in _OPTIONAL_NUMBERS)
-        and isinstance(value.get("conflict_partition", {}), dict)
-        and 0 <= value.get("winners", 0) <= _MOST_WINNERS
-    )
+    if not value.keys() >= _REQUIRED:
+        return False
+    for name, item in value.items():
+        kinds = _TYPES.get(name)
+        # True is an int to Python, and to nobody else.
+        if kinds is not None and (not isinstance(item, kinds) or isinstance(item, bool)):
+            return False
+    return value["outcome"] in _OUTCOMES and 0 <= value.get("winners", 0) <= _MOST_WINNERS
 
 
 def _files(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], Iterable[bytes]]]]:
