@@ -133,8 +133,7 @@ def _noted(endpoint: str) -> bool:
 
 
 def _probe(client: ObjectClient, key: str, timeout: float) -> None:
-    from lakelog.logstores._probing_contenders import ObjectContender
-    from lakelog.logstores._probing_create import CreateVerdict, probe_exclusive_create
+    from lakelog.logstores._probing_create import CreateVerdict
     from lakelog.logstores._trust_cache import remember
 
     endpoint = client.endpoint
@@ -142,23 +141,18 @@ def _probe(client: ObjectClient, key: str, timeout: float) -> None:
         "%s is not known to create exclusively: probing it once with %d races of %d writers",
         endpoint, ROUNDS, WRITERS,
     )  # fmt: skip
-    contender = ObjectContender(client, f"{_table(key)}{probe_folder()}/_delta_log/", timeout)
     try:
-        probe = probe_exclusive_create(
-            contender, rounds=ROUNDS, writers=WRITERS, seconds=_SECONDS, stop_early=True
-        )
+        try:
+            probe = _probed(client, _table(key), timeout)
+        except PermissionError:
+            # These credentials may be for the log alone. Readers of a log look at no folder in it.
+            probe = _probed(client, key[: key.rfind("/") + 1], timeout)
     except OSError as error:
         # Nothing was learnt. The create itself meets the same trouble and tells of it, or it
         # may write where the probe may not; then somebody has to know that nobody looked.
         said = str(error).rstrip(".")
         _log.warning("%s could not be probed: %s. Run `lakelog doctor`.", endpoint, said)
         return
-    finally:
-        left = contender.clear()
-        if left:
-            _log.warning(
-                "%s: the probe could not delete its files; left may be: %s", endpoint, left
-            )
     if probe.is_failure:
         _refuse(endpoint, probe)
     if probe.verdict is CreateVerdict.UNDECIDED:
@@ -166,6 +160,23 @@ def _probe(client: ObjectClient, key: str, timeout: float) -> None:
         return
     _trusted.add(endpoint)
     remember(endpoint)
+
+
+def _probed(client: ObjectClient, prefix: str, timeout: float) -> CreateProbe:
+    from lakelog.logstores._probing_contenders import ObjectContender
+    from lakelog.logstores._probing_create import probe_exclusive_create
+
+    contender = ObjectContender(client, f"{prefix}{probe_folder()}/_delta_log/", timeout)
+    try:
+        return probe_exclusive_create(
+            contender, rounds=ROUNDS, writers=WRITERS, seconds=_SECONDS, stop_early=True
+        )
+    finally:
+        left = contender.clear()
+        if left:
+            _log.warning(
+                "%s: the probe could not delete its files; left may be: %s", client.endpoint, left
+            )
 
 
 def _refuse(endpoint: str, probe: CreateProbe) -> None:

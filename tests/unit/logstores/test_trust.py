@@ -226,6 +226,22 @@ def test_where_the_probe_may_not_write_the_commit_itself_decides_and_a_warning_i
     assert "could not be probed" in caplog.text
 
 
+class _LogOnlyClient(IgnoringClient):
+    """Credentials for the log alone, on an endpoint that takes no notice of the condition."""
+
+    def create(self, key: str, body: bytes, token: str) -> None:
+        if "/_delta_log/" not in key.partition(".lakelog-probe-")[0]:
+            raise PermissionError("no writes beside the log")
+        super().create(key, body, token)
+
+
+def test_where_the_probe_may_not_write_beside_the_log_it_is_made_in_it() -> None:
+    client = _LogOnlyClient()
+    with pytest.raises(UnsafeLogStoreError, match="IGNORES the condition"):
+        MemoryClientStore(client).write(COMMIT, ["first"])
+    assert client.objects == {}, "neither a commit nor a probe is left"
+
+
 def test_an_endpoint_that_never_answered_the_probe_is_probed_again(cache: Path) -> None:
     client = HalfDeafClient()
     conf = {"spark.lakelog.store.retry.timeBudget": "0.05"}
