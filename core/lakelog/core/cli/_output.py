@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -50,8 +50,16 @@ def error_line(text: str) -> None:
     _console(sys.stderr).print(f"lakelog: {text}", style="red", soft_wrap=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows under column names. A cell may be text, or a pair of text and style."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, whole: Collection[str] = ()
+) -> None:
+    """Print rows under column names.
+
+    Args:
+        columns: the names.
+        rows: cells; one may be text, or a pair of text and style.
+        whole: names of columns that keep their line on a narrow terminal, where others fold.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -59,7 +67,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     terminal = sys.stdout.isatty()
     grid = Table(box=SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold")
     for name in columns:
-        grid.add_column(name, overflow="fold", no_wrap=not terminal)
+        grid.add_column(name, overflow="fold", no_wrap=not terminal or name in whole)
     for row in rows:
         grid.add_row(*(Text(*cell) if isinstance(cell, tuple) else Text(str(cell)) for cell in row))
     _print_grid(grid)

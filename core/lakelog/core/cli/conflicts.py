@@ -305,4 +305,4 @@ def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]], many: bool) 
     """A table whose first cells are tables' URIs, shown only where there are several."""
     skipped = 0 if many else 1
     cells = [[one_line(cell) for cell in row[skipped:]] for row in rows]
-    table(("Table", *columns)[skipped:], cells)
+    table(("Table", *columns)[skipped:], cells, whole=("Time (UTC)",))

@@ -140,7 +140,8 @@ def _print_files(found: dict[str, Any]) -> None:
     columns = [*partitions, "Size", "Rows", *(["Deleted"] if deleted else []), "Modified (UTC)"]
     for name in stats:
         columns += [f"min({name})", f"max({name})", f"nulls({name})"]
-    table([*columns, "Path"], [_cells(row, stats, deleted=deleted) for row in rows])
+    cells = [_cells(row, stats, deleted=deleted) for row in rows]
+    table([*columns, "Path"], cells, whole=("Size", "Rows", "Modified (UTC)"))
     if len(rows) < found["files"]:
         line(f"{count_text(found['files'] - len(rows), 'more file')}: --limit N, or --all.")
 

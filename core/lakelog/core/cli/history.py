@@ -84,22 +84,21 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
 
 def _print(entries: Sequence[HistoryEntry], scrubber: Scrubber) -> None:
     noted = any(each.user_metadata for each in entries)
-    columns = ["Version", "Time (UTC)", "Operation", "Parameters", "Effect", "Isolation", "Engine"]
+    columns = ["Version", "Time (UTC)", "Operation", "What", "Isolation", "Engine"]
     rows = []
     for each in entries:
         row = [
             str(each.version),
             time_text(each.timestamp),
             each.operation or "",
-            parameters_text(each.parameters),
-            effect_text(each.metrics),
+            "; ".join(filter(None, (parameters_text(each.parameters), effect_text(each.metrics)))),
             _isolation(each),
             each.engine_info or "",
         ]
         rows.append(
-            [scrubber.text(one_line(c)) for c in (*row, each.user_metadata or "")[: 7 + noted]]
+            [scrubber.text(one_line(c)) for c in (*row, each.user_metadata or "")[: 6 + noted]]
         )
-    table([*columns, "Note"] if noted else columns, rows)
+    table([*columns, "Note"] if noted else columns, rows, whole=("Time (UTC)", "Operation"))
 
 
 def _isolation(entry: HistoryEntry) -> str:

@@ -53,3 +53,16 @@ def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> Non
         tell("working")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_a_column_that_is_named_whole_does_not_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    _output.table(("Time", "What"), [("2026-01-31T12:00:00.000Z", "word " * 20)], whole=("Time",))
+    lines = [line for line in terminal.getvalue().splitlines() if "2026" in line]
+    assert len(lines) == 1
+    assert "2026-01-31T12:00:00.000Z" in lines[0]
+    assert terminal.getvalue().count("word") == 20, "the other one folds"
