@@ -1,5 +1,7 @@
 """Keys that look like one that is read, and are not: a setting that silently does nothing.
 
+And comments that became part of a value.
+
 Only near misses are told. Hadoop knows hundreds of `fs.*` keys that concern the JVM's clients
 alone, and a conf that is shared with them is right to hold them.
 """
@@ -7,6 +9,7 @@ alone, and a conf that is shared with them is right to hold them.
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores._probing import Finding, Status
@@ -19,6 +22,7 @@ __all__ = ["KNOWN", "misspelt"]
 _CLOSE: Final = 0.84
 """Similarity from which a key counts as a misspelling: one or two letters in a dozen."""
 _BUCKET: Final = "fs.s3a.bucket."
+_COMMENT: Final = re.compile(r"\s#")
 
 KNOWN: Final = (
     *(
@@ -127,15 +131,19 @@ KNOWN: Final = (
 
 
 def misspelt(conf: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for each key that is nearly one that is read.
+    """A finding for each key that is nearly one that is read, and for a comment behind a value.
 
     Args:
-        conf: the user's; values are not looked at.
+        conf: the user's; no value is shown.
     """
     for key in sorted(conf):
         prefix = next((p for p in ("spark.hadoop.", "spark.") if key.startswith(p)), "")
         named = list(_names(key[len(prefix) :]))
         if any(_is_known(name) for _, name in named):
+            if _COMMENT.search(conf[key]):
+                said = f"the value of {key} goes on with ' #' and what follows"
+                remedy = "In a spark-defaults.conf a comment stands on a line of its own."
+                yield Finding("settings", Status.NOTE, said, remedy)
             continue
         for before, name in named:
             near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_CLOSE)

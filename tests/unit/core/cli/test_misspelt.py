@@ -31,6 +31,13 @@ def test_a_near_miss_is_told_with_what_was_meant(key: str, meant: str) -> None:
     assert finding.remedy == f"Did you mean {meant}?"
 
 
+def test_a_comment_behind_a_value_is_told_of_and_the_value_is_not() -> None:
+    (finding,) = misspelt({"spark.hadoop.fs.s3a.secret.key": "hunter2    # mine"})
+    assert "spark.hadoop.fs.s3a.secret.key goes on with ' #'" in finding.summary
+    assert "a line of its own" in finding.remedy
+    assert "hunter2" not in finding.summary + finding.remedy
+
+
 @pytest.mark.parametrize(
     "key",
     [
