@@ -7,7 +7,7 @@ there works unchanged. A name with the account behind it beats the same name wit
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -62,8 +62,8 @@ class _Environment:
     """What the environment says, under the names of the az tool, of object_store and of adlfs."""
 
     account: str | None
-    key: str | None
-    sas: str | None
+    key: str | None = field(repr=False)
+    sas: str | None = field(repr=False)
     endpoint: str | None
 
     @classmethod
