@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_BUDGET: Final = "10"
+"""Seconds for which the first write is repeated, if the conf does not say how long: who mistyped
+an address should not have to wait for the minute of the stores."""
 _STYLES = {"ok": "green", "FAIL": "red", "n/d": "yellow", "n/r": "yellow"}
 
 
@@ -44,6 +47,7 @@ def command(
     declare says "n/d". Exit codes: 0 all kept, 1 a promise broken, 2 nothing could be run.
     """
     from lakelog.logstores import log_store_for
+    from lakelog.logstores._objects import BUDGET_KEY
     from lakelog.logstores.conformance import LogStoreConformance, QuickConformance
 
     suite = QuickConformance if quick else LogStoreConformance
@@ -53,7 +57,7 @@ def command(
     def make() -> LogStore:
         return log_store_for(uri, conf)
 
-    _begin(make, root)
+    _begin(lambda: log_store_for(uri, {BUDGET_KEY: _BUDGET, **conf}), root)
     try:
         report = _run(make, root, suite, only, talk=not as_json)
     finally:

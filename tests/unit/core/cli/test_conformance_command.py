@@ -44,10 +44,16 @@ class CannotDelete(LocalLogStore):
         return pyarrow.fs.PyFileSystem(Handler(LocalFileSystem()))
 
 
+class Away(LocalLogStore):
+    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        budget = self.conf["spark.lakelog.store.retry.timeBudget"]
+        raise OSError(f"no connection; given up after {budget} s")
+
+
 @pytest.fixture(autouse=True)
 def stores(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = types.ModuleType("kit_stores")
-    module.Overwrites, module.CannotDelete = Overwrites, CannotDelete
+    module.Overwrites, module.CannotDelete, module.Away = Overwrites, CannotDelete, Away
     monkeypatch.setitem(sys.modules, "kit_stores", module)
 
 
@@ -108,6 +114,15 @@ def test_a_check_that_lacks_a_package_is_not_called_broken(
     alone = run(str(tmp_path), "--json", *model)
     assert alone.exit_code == 2
     assert "pip install hypothesis" in json.loads(alone.stdout)["results"][0]["not_run"]
+
+
+def test_a_storage_that_is_away_is_given_up_soon_if_the_conf_does_not_say_when(
+    tmp_path: Path,
+) -> None:
+    store = ("--conf", "spark.delta.logStore.class=kit_stores.Away", *ONE)
+    assert "after 10 s" in run(str(tmp_path), *store).stderr
+    own = ("--conf", "spark.lakelog.store.retry.timeBudget=3")
+    assert "after 3 s" in run(str(tmp_path), *store, *own).stderr
 
 
 def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
