@@ -29,7 +29,7 @@ __all__ = ["command"]
 _LIMIT: Final = 20
 _SAYS_NOTHING: Final = (None, False, "", "[]", "{}", "null", "false")
 _COUNTS: Final = (
-    ("written", "row", ("numOutputRows",)),
+    ("written", "row", ("numOutputRows", "numAddedRows")),
     ("inserted", "row", ("numTargetRowsInserted",)),
     ("updated", "row", ("numUpdatedRows", "numTargetRowsUpdated")),
     ("deleted", "row", ("numDeletedRows", "numTargetRowsDeleted")),
@@ -115,14 +115,24 @@ def parameters_text(parameters: Mapping[str, Any]) -> str:
 
 def effect_text(metrics: Mapping[str, Any]) -> str:
     """Rows, files and bytes: `10 rows written, 1 file added, 2.0 KiB added`."""
+    known = {_camel(name): value for name, value in metrics.items()}
+    if "numTargetRowsInserted" in known:
+        # A MERGE counts its inserts and updates, and then all of them once more.
+        known.pop("numOutputRows", None)
     said = []
     for verb, unit, names in _COUNTS:
-        count = next((found for found in map(metrics.get, names) if found is not None), None)
+        count = next((found for found in map(known.get, names) if found is not None), None)
         number = _number(count)
         if isinstance(number, int) and number:
             text = bytes_text(number) if unit == "byte" else count_text(number, unit)
             said.append(f"{text} {verb}")
     return ", ".join(said)
+
+
+def _camel(name: str) -> str:
+    """delta-rs writes `num_added_files` for `numAddedFiles`."""
+    first, *more = name.split("_")
+    return first + "".join(word.capitalize() for word in more)
 
 
 def _number(value: Any) -> Any:

@@ -166,7 +166,12 @@ def test_parameters_that_say_nothing_are_left_out(parameters: dict[str, Any], te
             "1,000 rows written, 2 files added, 2 KiB added",
         ),
         (
+            {"num_added_files": 2, "num_removed_files": 4, "num_added_rows": 3},
+            "3 rows written, 2 files added, 4 files removed",
+        ),
+        (
             {
+                "numOutputRows": "3",
                 "numTargetRowsInserted": "1",
                 "numTargetRowsUpdated": "2",
                 "numTargetRowsDeleted": "0",
