@@ -18,6 +18,7 @@ from lakelog.core.arrow_mapping import (
     to_arrow_schema,
     to_arrow_type,
 )
+from lakelog.core.column_mapping import by_name
 from lakelog.core.column_paths import dotted
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.schema import (
@@ -28,10 +29,12 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
-from lakelog.core.upcasts import is_upcast
+from lakelog.core.upcasts import is_upcast, is_widening
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from lakelog.core.column_mapping import Match
 
 __all__ = ["cast_batch", "cast_table"]
 
@@ -46,6 +49,7 @@ def cast_table(
     *,
     timestamps: str = "UTC",
     purpose: Purpose = "write",
+    match: Match = by_name,
 ) -> pa.Table:
     """The same rows, with exactly `to_arrow_schema(schema)`.
 
@@ -53,7 +57,9 @@ def cast_table(
         table: columns in any order; names are matched ignoring case.
         schema: the table's schema; its order and its spelling win.
         timestamps: time zone in the Arrow type of `timestamp`; the instants stay the same.
-        purpose: `read` drops what the schema does not have and lets nulls be where they are.
+        purpose: `read` drops what the schema does not have, lets nulls be where they are, and
+            makes of a file's types what the table's may have been widened to since.
+        match: which of the data's columns and fields are which of the schema's.
 
     Raises:
         SchemaMismatchError: a column that the schema does not have, or one of a type that does
@@ -63,10 +69,11 @@ def cast_table(
     """
     target = to_arrow_schema(schema, timestamps=timestamps)
     unchecked = purpose == "read" or not any(map(_may_hide_nulls, schema))
-    if unchecked and table.schema.equals(target):
+    # By another match equal names may be those of other columns.
+    if unchecked and match is by_name and table.schema.equals(target):
         return table.replace_schema_metadata(None)
-    cast = _Cast(timestamps, purpose)
-    sources, columns = cast.by_name(table.schema.names, schema, ()), []
+    cast = _Cast(timestamps, purpose, match)
+    sources, columns = cast.sources(table.schema, schema, ()), []
     for field, arrow_field in zip(schema, target, strict=True):
         index = sources.get(field.name)
         if index is None:
@@ -104,8 +111,9 @@ def cast_batch(
 class _Cast:
     """One column on its way; holds what is the same at every depth."""
 
-    def __init__(self, timestamps: str, purpose: Purpose) -> None:
+    def __init__(self, timestamps: str, purpose: Purpose, match: Match) -> None:
         self._timestamps = timestamps
+        self._match = match
         self._writes = purpose == "write"
 
     def array(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
@@ -144,8 +152,8 @@ class _Cast:
             raise _not_null(dotted(path))
         return _without_nulls(array)
 
-    def by_name(
-        self, names: Sequence[str], target: StructType, path: tuple[str, ...]
+    def sources(
+        self, data: Iterable[pa.Field], target: StructType, path: tuple[str, ...]
     ) -> dict[str, int]:
         """The target's names -> positions in the data.
 
@@ -153,15 +161,15 @@ class _Cast:
             SchemaMismatchError: a name of the data that the target does not have.
         """
         found: dict[str, int] = {}
-        for index, name in enumerate(names):
-            field = target.get(name)
+        data = list(data)
+        for index, (each, field) in enumerate(zip(data, self._match(data, target), strict=True)):
             if field is None and not self._writes:
                 continue
             if field is None:
-                column = dotted((*path, name))
+                column = dotted((*path, each.name))
                 raise SchemaMismatchError(f"Column {column} is not in the table.", column=column)
             if field.name in found:
-                column = dotted((*path, name))
+                column = dotted((*path, each.name))
                 raise SchemaMismatchError(f"The data has column {column} twice.", column=column)
             found[field.name] = index
         return found
@@ -172,8 +180,7 @@ class _Cast:
             raise _not_null(dotted((*path, field.name)))
 
     def _struct(self, array: Any, target: StructType, path: tuple[str, ...]) -> Any:
-        names = [f.name for f in array.type]
-        sources = self.by_name(names, target, path)
+        sources = self.sources(array.type, target, path)
         parents = array.is_valid() if array.null_count else None
         some = array.null_count < len(array)
         children, fields = [], []
@@ -224,7 +231,8 @@ class _Cast:
         if array.type.equals(arrow):
             return array
         found = from_arrow_type(array.type, path)
-        if found != target and not is_upcast(found, target):
+        widened = not self._writes and is_widening(found, target)
+        if found != target and not widened and not is_upcast(found, target):
             _mismatch(path, found, target)
         try:
             if pa.types.is_date64(array.type):

@@ -25,6 +25,7 @@
     |   +-- CorruptCheckpointError
     |   +-- LogGapError
     +-- DataFileMissingError                   restore the file           (FileNotFoundError)
+    +-- DataFileError                          restore the file, or have it written anew
 
 `CommitOutcomeUnknownError` is the store's own: `lakelog.logstores.errors`. Names that end in
 `Exception` are Delta's (package `io.delta.exceptions`); the others are ours.
@@ -50,6 +51,7 @@ __all__ = [
     "CorruptCheckpointError",
     "CorruptCommitError",
     "CorruptLogError",
+    "DataFileError",
     "DataFileMissingError",
     "DeltaAnalysisError",
     "DeltaConcurrentModificationException",
@@ -236,3 +238,10 @@ class DataFileMissingError(DeltaError, FileNotFoundError):
     def __str__(self) -> str:
         """The message itself."""
         return str(self.args[0])
+
+
+class DataFileError(DeltaError):
+    """A data file or its deletion vector is not what the log says; the message names the file.
+
+    Fields: `path`, and `table` and `version` where a deletion vector is damaged.
+    """

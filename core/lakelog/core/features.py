@@ -62,9 +62,7 @@ _ALL: Final = (
     Feature("checkConstraints", None, _YES, "delta.constraints.*", 3),
     Feature("changeDataFeed", None, _INACTIVE, "delta.enableChangeDataFeed=true", 4),
     Feature("generatedColumns", None, _INACTIVE, "columns GENERATED ALWAYS AS", 4),
-    Feature(
-        "columnMapping", _INACTIVE, _INACTIVE, "delta.columnMapping.mode other than none", 5, 2
-    ),
+    Feature("columnMapping", _YES, _INACTIVE, "delta.columnMapping.mode other than none", 5, 2),
     Feature("identityColumns", None, _INACTIVE, "columns GENERATED AS IDENTITY", 6),
     Feature("allowColumnDefaults", None, _INACTIVE, "columns with a DEFAULT", auto=False),
     # A client that commits no domain of its own and removes none preserves them all.
@@ -74,13 +72,13 @@ _ALL: Final = (
     Feature("clustering", None, _NO, requires=("domainMetadata",)),
     Feature("inCommitTimestamp", None, _INACTIVE, "delta.enableInCommitTimestamps=true"),
     # Vectors stay when the property is switched off: only the protocol tells that there are none.
-    Feature("deletionVectors", _NO, _NO, "delta.enableDeletionVectors=true"),
+    Feature("deletionVectors", _YES, _NO, "delta.enableDeletionVectors=true"),
     Feature("timestampNtz", _YES, _YES, "timestamp_ntz columns", auto=False),
     Feature("v2Checkpoint", _YES, _YES, "delta.checkpointPolicy=v2"),
     # It binds VACUUM alone, which checks the writer protocol.
     Feature("vacuumProtocolCheck", _YES, _YES),
-    Feature("typeWidening", _NO, _NO, "delta.enableTypeWidening=true"),
-    Feature("typeWidening-preview", _NO, _NO),
+    Feature("typeWidening", _YES, _NO, "delta.enableTypeWidening=true"),
+    Feature("typeWidening-preview", _YES, _NO),
     Feature("variantType", _NO, _NO, "variant columns"),
     Feature("variantType-preview", _NO, _NO),
     Feature(

@@ -1,19 +1,29 @@
 """The rows of one data file, exactly in the table's types.
 
 What a file lacks is null; what it has in a narrower type is widened; partition columns come from
-the log and not from the file. A `RowReader` is picklable and knows no store, so that an engine
-can send it to wherever the files are read.
+the log and not from the file; rows of a deletion vector are left out. A `RowReader` is picklable
+and knows no store, so that an engine can send it to wherever the files are read.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from lakelog.core.arrow_types import cast_table, to_arrow_schema
+from lakelog.core.column_mapping import (
+    by_field_id,
+    by_name,
+    by_physical_name,
+    field_id,
+    physical_name,
+)
+from lakelog.core.compute import pc
+from lakelog.core.errors import DataFileError
 from lakelog.core.parquet_rows import as_utc, matching_row_groups
 from lakelog.core.schema import StructType
 
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
+    from lakelog.core.column_mapping import Match
     from lakelog.core.expressions import Expression
 
 __all__ = ["RowReader", "in_order", "without_columns"]
@@ -35,12 +46,14 @@ class RowReader:
     """Reads files of one version of a table."""
 
     schema: StructType
-    """The table's."""
+    """The table's, as `Snapshot.read_schema` has it; so with the fields of `read`."""
     partition_columns: tuple[str, ...]
     read: StructType
     """The columns that come out, in order; some of the table's."""
     prune: Expression | None = None
     """Row groups without a row for which it is true are left out."""
+    mapping: str = "none"
+    """The table's mode of column mapping."""
 
     def rows(
         self,
@@ -49,6 +62,7 @@ class RowReader:
         partition: Mapping[str, Any],
         partition_values: Mapping[str, str | None],
         share: tuple[int, int] = (0, 1),
+        deleted: Callable[[int], pa.BooleanArray] | None = None,
     ) -> pa.Table:
         """The rows of a file that may match.
 
@@ -58,9 +72,11 @@ class RowReader:
             partition: partition column -> Arrow scalar of its type.
             partition_values: the same as the log has it.
             share: which part of how many: the row groups are dealt out in runs.
+            deleted: given the number of the file's rows, which of them count no more.
 
         Raises:
             FileNotFoundError: no such file.
+            DataFileError: columns go by field ids, and the file has none.
         """
         import pyarrow.parquet as pq
 
@@ -72,12 +88,18 @@ class RowReader:
             source,
             pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=joined) as parquet,
         ):
-            spelled = {name.lower(): name for name in reversed(parquet.schema_arrow.names)}
+            names = self._sources(parquet.schema_arrow, stored, path)
             groups = self._groups(parquet.metadata, partition_values, share)
+            kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
             count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
-            wanted = [spelled[f.name.lower()] for f in stored if f.name.lower() in spelled]
-            data = parquet.read_row_groups(groups, columns=wanted, use_threads=False)
-        rows = cast_table(as_utc(data, stored), stored, purpose="read") if wanted else None
+            data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+        rows = None
+        if names:
+            data = as_utc(data, stored, self._match)
+            rows = cast_table(data, stored, purpose="read", match=self._match)
+        if kept is not None:
+            count = kept.true_count
+            rows = None if rows is None else rows.filter(kept)
         columns = []
         for field, target in zip(self.read, to_arrow_schema(self.read), strict=True):
             if field.name in self.partition_columns:
@@ -90,6 +112,25 @@ class RowReader:
             return without_columns(count)
         return pa.Table.from_arrays(columns, schema=to_arrow_schema(self.read))
 
+    @property
+    def _match(self) -> Match:
+        return {"none": by_name, "name": by_physical_name, "id": by_field_id}[self.mapping]
+
+    def _sources(self, file: pa.Schema, stored: StructType, path: str) -> list[str]:
+        """The names of the file's columns to read: one for each of `stored` that the file has."""
+        if self.mapping == "id" and len(file) and all(field_id(each) is None for each in file):
+            raise DataFileError(
+                f"{path} has no field ids, and the table finds its columns by them "
+                "(delta.columnMapping.mode=id): which column is which can't be told. Write its "
+                "rows anew with a client that knows column mapping.",
+                path=path,
+            )
+        found: dict[str, str] = {}
+        for each, field in zip(file, self._match(file, stored), strict=True):
+            if field is not None and (field.name not in found or each.name == physical_name(field)):
+                found[field.name] = each.name
+        return [found[each.name] for each in stored if each.name in found]
+
     def _groups(
         self, metadata: Any, partition_values: Mapping[str, str | None], share: tuple[int, int]
     ) -> list[int]:
@@ -99,9 +140,20 @@ class RowReader:
         if self.prune is None or len(mine) < 2:
             return list(mine)
         kept = matching_row_groups(
-            metadata, self.prune, self.schema, self.partition_columns, partition_values
+            metadata, self.prune, self.schema, self.partition_columns, partition_values, self._match
         )
         return [group for group in kept if group in mine]
+
+
+def _kept(
+    metadata: Any, groups: Sequence[int], deleted: Callable[[int], pa.BooleanArray]
+) -> pa.BooleanArray:
+    """Which rows of some row groups are left; rows are counted through the whole file."""
+    gone = deleted(metadata.num_rows)
+    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    ends = list(accumulate(sizes))
+    parts = [pc.invert(gone.slice(ends[i] - sizes[i], sizes[i])) for i in groups]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
 
 def without_columns(rows: int) -> pa.Table:

@@ -9,12 +9,14 @@ import orjson
 import pyarrow as pa
 
 from lakelog.core.arrow_leaves import leaves
+from lakelog.core.column_mapping import by_name, physical_name
 from lakelog.core.file_table import files_from_json
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lakelog.core.column_mapping import Match
     from lakelog.core.expressions import Expression
 
 __all__ = ["as_utc", "matching_row_groups"]
@@ -22,41 +24,39 @@ __all__ = ["as_utc", "matching_row_groups"]
 _TIMESTAMP = PrimitiveType("timestamp")
 
 
-def as_utc(table: pa.Table, schema: StructType) -> pa.Table:
+def as_utc(table: pa.Table, schema: StructType, match: Match = by_name) -> pa.Table:
     """Mark as UTC what the table calls `timestamp` and the file leaves without a zone.
 
     INT96, which Spark still writes by default, knows no zone; by convention it is UTC.
     """
-    for index, name in enumerate(table.schema.names):
-        field = schema.get(name)
+    for index, field in enumerate(match(table.schema, schema)):
         if field is None:
             continue
-        kind = table.schema.field(index).type
-        target = _zoned(kind, field.data_type)
-        if target != kind:
+        found = table.schema.field(index)
+        target = _zoned(found.type, field.data_type, match)
+        if target != found.type:
             column = table.column(index).cast(target)
-            table = table.set_column(index, pa.field(name, target), column)
+            table = table.set_column(index, found.with_type(target), column)
     return table
 
 
-def _zoned(kind: pa.DataType, of: DataType) -> pa.DataType:
+def _zoned(kind: pa.DataType, of: DataType, match: Match) -> pa.DataType:
     """The Arrow type with zones where the Delta type wants them."""
     if of == _TIMESTAMP:
         return pa.timestamp(kind.unit, "UTC") if _is_naive(kind) else kind
     match of:
         case StructType() if pa.types.is_struct(kind):
             children = []
-            for child in kind:
-                field = of.get(child.name)
-                inner = child.type if field is None else _zoned(child.type, field.data_type)
+            for child, field in zip(kind, match(kind, of), strict=True):
+                inner = child.type if field is None else _zoned(child.type, field.data_type, match)
                 children.append(child.with_type(inner))
             return pa.struct(children)
         case ArrayType(element) if pa.types.is_list(kind):
-            return pa.list_(kind.value_field.with_type(_zoned(kind.value_type, element)))
+            return pa.list_(kind.value_field.with_type(_zoned(kind.value_type, element, match)))
         case MapType(key, value) if pa.types.is_map(kind):
             return pa.map_(
-                kind.key_field.with_type(_zoned(kind.key_type, key)),
-                kind.item_field.with_type(_zoned(kind.item_type, value)),
+                kind.key_field.with_type(_zoned(kind.key_type, key, match)),
+                kind.item_field.with_type(_zoned(kind.item_type, value, match)),
             )
     return kind
 
@@ -71,6 +71,7 @@ def matching_row_groups(
     schema: StructType,
     partition_columns: Sequence[str],
     partition_values: Mapping[str, str | None],
+    match: Match = by_name,
 ) -> list[int]:
     """The row groups that may hold a row for which the expression is true.
 
@@ -82,13 +83,15 @@ def matching_row_groups(
         schema: of the table.
         partition_columns: of the table.
         partition_values: of the file, as its `add` action has them.
+        match: which of the file's columns are which of the table's.
     """
     from lakelog.core.pruning import keep_files
 
-    names = {field.name.lower(): field for field in schema}
+    arrow = metadata.schema.to_arrow_schema()
+    names = dict(zip(arrow.names, match(arrow, schema), strict=True))
     # By position: a dotted path may be that of a field in a struct, or of a name with a dot.
-    paths = [leaf.path for leaf in leaves(metadata.schema.to_arrow_schema())]
-    columns = [names.get(path[0].lower()) if len(path) == 1 else None for path in paths]
+    paths = [leaf.path for leaf in leaves(arrow)]
+    columns = [names[path[0]] if len(path) == 1 else None for path in paths]
     groups = [
         {
             "path": str(i),
@@ -110,15 +113,16 @@ def _stats(group: Any, columns: Sequence[StructField | None]) -> str:
         found = None if field is None else group.column(position).statistics
         if field is None or found is None or not isinstance(field.data_type, PrimitiveType):
             continue
+        name = physical_name(field)
         if found.has_null_count:
-            nulls[field.name] = found.null_count
+            nulls[name] = found.null_count
         # A footer by Arrow says nothing of NaN, which is greater than everything.
         if not found.has_min_max or field.data_type.name in ("float", "double", "boolean"):
             continue
         zone = "Z" if field.data_type == _TIMESTAMP else ""
         bounds = _bound(found.min, zone), _bound(found.max, zone)
         if None not in bounds:
-            low[field.name], high[field.name] = bounds
+            low[name], high[name] = bounds
     return orjson.dumps(
         {"numRecords": group.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
     ).decode()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
 from lakelog.core.partition_text import partition_folder, partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
@@ -247,7 +248,8 @@ def typed_partition_columns(
     maps = file_table.column("partition_values")
     typed, unreadable = {}, {}
     for each in partition_schema:
-        texts = pa.chunked_array([_lookup(m, each.name) for m in maps.chunks], pa.string())
+        key = physical_name(each)
+        texts = pa.chunked_array([_lookup(m, key) for m in maps.chunks], pa.string())
         typed[each.name], unreadable[each.name] = _typed(texts, each.data_type, session_tz)
     return pa.table(typed), pa.table(unreadable)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.binding import bind
+from lakelog.core.column_mapping import physical_path
 from lakelog.core.compute import pc
 from lakelog.core.evaluate import evaluate_mask
 from lakelog.core.expressions import (
@@ -41,9 +42,10 @@ from lakelog.core.expressions import (
 from lakelog.core.partitions import partition_schema_of, typed_partition_columns
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructType
 from lakelog.core.stat_bounds import Bounds, FileStats, read_stats
+from lakelog.core.type_widening import was_float
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import AddFile
     from lakelog.core.schema import DataType
@@ -73,7 +75,7 @@ def keep_files(
     Args:
         file_table: rows of `FILE_SCHEMA`; the columns `partition_values` and `stats` are used.
         expr: the filter; `None` keeps every file.
-        schema: the table's schema.
+        schema: the table's schema, as `Snapshot.read_schema` has it.
         partition_columns: as the table's metadata has them.
         session_tz: the zone of timestamp partition values that name none.
 
@@ -97,8 +99,21 @@ def keep_files(
     if not pc.all(kept).as_py():
         file_table = file_table.filter(kept)
         asker = _Asker(file_table, partitions, session_tz)
-    asker.stats = read_stats(file_table.column("stats"), wanted)
+    asker.stats = _stats_of(file_table.column("stats"), wanted, schema)
     return pc.replace_with_mask(kept, kept, asker.ask(plain))
+
+
+def _stats_of(
+    texts: pa.ChunkedArray, wanted: Mapping[tuple[str, ...], DataType], schema: StructType
+) -> FileStats:
+    """The statistics of columns, by the names of the schema."""
+    inner = {path: physical_path(schema, path) for path in wanted}
+    found = read_stats(texts, {inner[path]: kind for path, kind in wanted.items()})
+    columns = {path: found.columns[inner[path]] for path in wanted}
+    for path in wanted:
+        if was_float(schema, path):
+            columns[path] = columns[path].of_floats_too()
+    return FileStats(found.num_records, columns)
 
 
 def matches_partitions(

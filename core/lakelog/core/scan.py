@@ -7,19 +7,21 @@ batches. `file_rows` says what becomes of one file.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakelog.core.arrow_types import to_arrow_schema
-from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.deletion_vectors import DeletionVector, vector_path
+from lakelog.core.errors import CorruptLogError, DataFileMissingError, DeltaAnalysisError
 from lakelog.core.file_rows import RowReader, in_order, without_columns
 from lakelog.core.paths import data_path
 from lakelog.core.schema import StructField, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lakelog.core.expressions import Expression, Filter
     from lakelog.core.snapshot import Snapshot
@@ -36,6 +38,7 @@ class _File:
     """Partition column -> scalar."""
     partition_values: dict[str, str | None]
     """The same as the log has it."""
+    vector: DeletionVector | None = None
 
 
 class DataStores:
@@ -57,6 +60,26 @@ class DataStores:
             self._others[root] = log_store_for(path, snapshot.conf)
         return self._others[root]
 
+    def vector(self, descriptor: Mapping[str, Any], data_file: str) -> DeletionVector:
+        """The deletion vector of a data file, not read yet.
+
+        Raises:
+            CorruptLogError: the log does not say where it is.
+        """
+        table, version = self._snapshot.table, self._snapshot.version
+        try:
+            path = vector_path(descriptor, table)
+            place = "" if path is None else self.of(path).filesystem_path(path)
+            return DeletionVector.of(descriptor, place, table, version, data_file)
+        except ValueError as exc:
+            raise CorruptLogError(
+                f"the deletion vector of {data_file} in version {version} of {table} can't be "
+                f"found: {exc}",
+                table=table,
+                path=data_file,
+                version=version,
+            ) from exc
+
 
 class Scan:
     """One read of a snapshot."""
@@ -74,22 +97,27 @@ class Scan:
             InvalidPredicateError: the filter can't be parsed or names an unknown column.
         """
         self._snapshot = snapshot
-        self._partitioned = {each.name for each in snapshot.partition_schema}
+        self._partitioned = bool(snapshot.partition_columns)
+        self._schema = snapshot.read_schema
         self._expression: Expression | None = None
         needed: set[str] = set()
         if filter is not None:
             from lakelog.core.expressions import columns as columns_of
             from lakelog.core.expressions import normalize_filter
 
-            self._expression = normalize_filter(filter, snapshot.schema)
+            self._expression = normalize_filter(filter, self._schema)
             if self._expression is not None:
                 needed = {path[0].lower() for path in columns_of(self._expression)}
-        self._output = _chosen(snapshot, columns)
+        self._output = _chosen(snapshot, self._schema, columns)
         shown = {each.name for each in self._output}
-        hidden = [f for f in snapshot.schema if f.name.lower() in needed and f.name not in shown]
+        hidden = [f for f in self._schema if f.name.lower() in needed and f.name not in shown]
         self._read = StructType((*self._output, *hidden))
         self._reader = RowReader(
-            snapshot.schema, tuple(snapshot.partition_columns), self._read, self._expression
+            self._schema,
+            tuple(snapshot.partition_columns),
+            self._read,
+            self._expression,
+            snapshot.properties.column_mapping_mode,
         )
         self._stores = DataStores(snapshot)
 
@@ -103,6 +131,7 @@ class Scan:
 
         Raises:
             DataFileMissingError: the log lists a file that the storage does not have.
+            DataFileError: a damaged deletion vector, or a file without the ids of its columns.
             InvalidPredicateError: the filter can't be evaluated here.
         """
         tables = list(self._tables())
@@ -128,33 +157,34 @@ class Scan:
             from lakelog.core.evaluate import evaluate_mask
 
             nothing = to_arrow_schema(self._read).empty_table()
-            evaluate_mask(self._expression, nothing, self._snapshot.schema)
+            evaluate_mask(self._expression, nothing, self._schema)
 
     def _files(self) -> list[_File]:
         from lakelog.core.partitions import typed_partition_table
 
         rows = self._snapshot.file_table_for(self._expression)
-        if rows["deletion_vector"].null_count < rows.num_rows:
-            raise UnsupportedFeatureError(
-                f"files of {self._snapshot.table} have deletion vectors, which this version of "
-                "lakelog can't read",
-                table=self._snapshot.table,
-                features=["deletionVectors"],
-                access="read",
-            )
         paths = [data_path(self._snapshot.table, path) for path in rows["path"].to_pylist()]
-        if not self._partitioned:
-            return [_File(path, {}, {}) for path in paths]
-        values = typed_partition_table(rows, self._snapshot.partition_schema)
-        texts = rows["partition_values"].to_pylist()
+        files = [_File(path, {}, {}) for path in paths]
+        if self._partitioned:
+            values = typed_partition_table(rows, self._snapshot.partition_schema)
+            texts = rows["partition_values"].to_pylist()
+            files = [
+                _File(path, {name: values[name][i] for name in values.column_names}, dict(text))
+                for i, (path, text) in enumerate(zip(paths, texts, strict=True))
+            ]
+        vectors = rows["deletion_vector"]
+        if vectors.null_count == rows.num_rows:
+            return files
         return [
-            _File(path, {name: values[name][i] for name in values.column_names}, dict(text))
-            for i, (path, text) in enumerate(zip(paths, texts, strict=True))
+            file if found is None else replace(file, vector=self._stores.vector(found, file.path))
+            for file, found in zip(files, vectors.to_pylist(), strict=True)
         ]
 
     def _table(self, file: _File) -> pa.Table:
         try:
             table = self._rows(file)
+        except DataFileMissingError:
+            raise
         except FileNotFoundError as exc:
             version = self._snapshot.version
             raise DataFileMissingError(
@@ -172,14 +202,20 @@ class Scan:
         if self._expression is not None:
             from lakelog.core.evaluate import evaluate_mask
 
-            table = table.filter(evaluate_mask(self._expression, table, self._snapshot.schema))
+            table = table.filter(evaluate_mask(self._expression, table, self._schema))
         return table.select([each.name for each in self._output])
 
     def _rows(self, file: _File) -> pa.Table:
         """The rows of a file that may match, with the columns of `_read`."""
         store = self._stores.of(file.path)
-        path = store.filesystem_path(file.path)
-        return self._reader.rows(store.filesystem, path, file.partition, file.partition_values)
+        path, deleted = store.filesystem_path(file.path), None
+        if file.vector is not None:
+            # A clone's vectors may lie in another storage than its files.
+            where = store if file.vector.path is None else self._stores.of(file.vector.path)
+            deleted = partial(file.vector.deleted, where.filesystem)
+        return self._reader.rows(
+            store.filesystem, path, file.partition, file.partition_values, deleted=deleted
+        )
 
 
 def _root(uri: str) -> str:
@@ -187,8 +223,7 @@ def _root(uri: str) -> str:
     return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""
 
 
-def _chosen(snapshot: Snapshot, columns: Sequence[str] | None) -> StructType:
-    schema = snapshot.schema
+def _chosen(snapshot: Snapshot, schema: StructType, columns: Sequence[str] | None) -> StructType:
     if columns is None:
         return schema
     found: dict[str, StructField] = {}

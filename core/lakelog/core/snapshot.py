@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.checksums import check_state
+from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.errors import CorruptLogError, LogGapError
 from lakelog.core.file_table import to_add_files
 from lakelog.core.log_segment import list_log
@@ -125,6 +126,29 @@ class Snapshot:
             ) from exc
 
     @cached_property
+    def read_schema(self) -> StructType:
+        """`schema` for whoever reads files, their statistics or their partition values.
+
+        Fields say under which name and id files know them (`lakelog.core.column_mapping`) where
+        the table maps columns, and only there.
+
+        Raises:
+            CorruptLogError: the table maps columns, and a column lacks its name or id.
+        """
+        mode = self.properties.column_mapping_mode
+        if mode == "none" and "delta.columnMapping." not in self.metadata.schema_string:
+            return self.schema
+        try:
+            return read_schema_of(self.schema, mode)
+        except ValueError as exc:
+            raise CorruptLogError(
+                f"{self._table} maps columns by {mode}, and at version {self.version} {exc}",
+                table=self._table,
+                path=commit_path(self._table, self.version),
+                version=self.version,
+            ) from exc
+
+    @cached_property
     def properties(self) -> TableProperties:
         """The table's properties as values."""
         return TableProperties(self.metadata.configuration)
@@ -139,7 +163,7 @@ class Snapshot:
         """The partition columns with their types, in partition order."""
         found = []
         for name in self.metadata.partition_columns:
-            field = self.schema.get(name)
+            field = self.read_schema.get(name)
             # In another case it is as good as missing: the files' values go by that name, and
             # would be taken for null. Delta does not open such a table either.
             if field is None or field.name != name:
@@ -229,11 +253,12 @@ class Snapshot:
         from lakelog.core.expressions import normalize_filter
         from lakelog.core.pruning import keep_files
 
-        expression = normalize_filter(filter, self.schema)
+        schema = self.read_schema
+        expression = normalize_filter(filter, schema)
         table = self.file_table
         if expression is None:
             return table
-        return table.filter(keep_files(table, expression, self.schema, self.partition_columns))
+        return table.filter(keep_files(table, expression, schema, self.partition_columns))
 
     def to_arrow(
         self,
@@ -250,6 +275,7 @@ class Snapshot:
             InvalidPredicateError: the filter can't be evaluated here.
             DeltaAnalysisError: a column does not exist.
             DataFileMissingError: the log lists a file that the storage does not have.
+            DataFileError: a damaged deletion vector, or a file without the ids of its columns.
         """
         from lakelog.core.scan import Scan
 

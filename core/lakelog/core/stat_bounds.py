@@ -59,6 +59,19 @@ class Bounds:
         """Low and high."""
         return self.low, self.high
 
+    def of_floats_too(self) -> Bounds:
+        """The bounds of a double column some of whose files were written as `float`.
+
+        The text of a float names that float, and the double nearest to the text may lie on its
+        other side.
+        """
+        if not pa.types.is_floating(self.low.type):
+            return self
+        low, high = (each.cast(pa.float32()).cast(pa.float64()) for each in self.bounds)
+        return Bounds(
+            pc.min_element_wise(self.low, low), pc.max_element_wise(self.high, high), self.nulls
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FileStats:

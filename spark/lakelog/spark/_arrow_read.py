@@ -1,6 +1,8 @@
 """A snapshot's files as a DataFrame, read by the executors' Python workers with pyarrow.
 
-For storages that the session's Hadoop can't open: the executors need pyarrow and no connector.
+For storages that the session's Hadoop can't open, and for tables whose files Spark's own reader
+would misread: with deletion vectors, mapped columns or widened types. The executors need pyarrow
+and no connector.
 The store's file system travels to them with whatever credentials it holds, inside the function,
 where neither plans nor logs show it; lakelog travels as an archive.
 
@@ -11,11 +13,14 @@ the option `columns`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakelog.core.arrow_types import to_arrow_schema
+from lakelog.core.column_mapping import mapped_like
+from lakelog.core.deletion_vectors import DeletionVector
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
@@ -25,7 +30,7 @@ from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +49,7 @@ _THREADS = 4
 """A task's files are read by so many threads: most of the time goes into waiting for replies."""
 _BATCH_ROWS = 1 << 16
 _MOST_COUNTED = 1 << 31
+_OF_VECTORS = ("path", "deletion_vector", "vector_place", "vector_filesystem")
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class ScanJob:
     filesystems: list[FileSystem]
     files: pa.Table
     """`path`: where the storage has it; `place`: the same as file system number `filesystem`
-    spells it; `partition_values`; `size`."""
+    spells it; `partition_values`; `size`; `deletion_vector` as in `FILE_SCHEMA`, whose file is
+    `vector_place` in file system number `vector_filesystem`."""
     pieces: pa.Table
     """`file`: a row of `files`; the row groups that `part` of `parts` stands for."""
     starts: list[int]
@@ -99,13 +106,24 @@ class ScanJob:
             share = pieces["part"][row].as_py(), pieces["parts"][row].as_py()
             filesystem = self.filesystems[chosen["filesystem"][row].as_py()]
             place = chosen["place"][row].as_py()
+            deleted = self._deleted({name: chosen[name][row].as_py() for name in _OF_VECTORS})
             try:
-                return self.reader.rows(filesystem, place, scalars, values, share)
+                return self.reader.rows(filesystem, place, scalars, values, share, deleted)
+            except DataFileMissingError:
+                raise
             except FileNotFoundError as exc:
                 raise self._missing(chosen["path"][row].as_py()) from exc
 
         for table in in_order(rows, range(len(pieces)), _THREADS):
             yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _deleted(self, file: Mapping[str, Any]) -> Callable[[int], pa.BooleanArray] | None:
+        if file["deletion_vector"] is None:
+            return None
+        vector = DeletionVector.of(
+            file["deletion_vector"], file["vector_place"], self.table, self.version, file["path"]
+        )
+        return partial(vector.deleted, self.filesystems[file["vector_filesystem"] or 0])
 
     def _missing(self, path: str) -> DataFileMissingError:
         return DataFileMissingError(
@@ -132,40 +150,53 @@ class ArrowScan:
 
         Args:
             snapshot: the version.
-            files: rows of `FILE_SCHEMA`, without deletion vectors.
+            files: rows of `FILE_SCHEMA`.
             schema: the columns to read, as a DataFrame shows them.
             prune: row groups without a row for which it is true may be left out.
+
+        Raises:
+            CorruptLogError: the log does not say where a deletion vector is.
         """
         self._schema = schema
         self._bytes = int(sum(files["size"].to_pylist()))
         stores = DataStores(snapshot)
         paths = [data_path(snapshot.table, each) for each in files["path"].to_pylist()]
         filesystems: dict[int, FileSystem] = {}
-        numbers, places = [], []
-        for path in paths:
+
+        def found(path: str | None) -> tuple[int | None, str | None]:
+            if path is None:
+                return None, None
             store = stores.of(path)
-            if id(store) not in filesystems:
-                filesystems[id(store)] = store.filesystem
-            numbers.append(list(filesystems).index(id(store)))
-            places.append(store.filesystem_path(path))
+            filesystems.setdefault(id(store), store.filesystem)
+            return list(filesystems).index(id(store)), store.filesystem_path(path)
+
+        vectors = [
+            None if each is None else stores.vector(each, path).path
+            for each, path in zip(files["deletion_vector"].to_pylist(), paths, strict=True)
+        ]
+        placed, placed_vectors = [found(each) for each in paths], [found(each) for each in vectors]
         pieces, starts = _dealt(files["size"].to_pylist())
         self.job = ScanJob(
             table=snapshot.table,
             version=snapshot.version,
             reader=RowReader(
-                snapshot.schema,
+                snapshot.read_schema,
                 tuple(snapshot.partition_columns),
-                StructType.from_json(schema.json()),
+                mapped_like(StructType.from_json(schema.json()), snapshot.read_schema),
                 prune,
+                snapshot.properties.column_mapping_mode,
             ),
             filesystems=list(filesystems.values()),
             files=pa.table(
                 {
                     "path": pa.array(paths, pa.string()),
-                    "place": pa.array(places, pa.string()),
-                    "filesystem": pa.array(numbers, pa.int32()),
+                    "place": pa.array([place for _, place in placed], pa.string()),
+                    "filesystem": pa.array([number for number, _ in placed], pa.int32()),
                     "partition_values": files["partition_values"],
                     "size": files["size"],
+                    "deletion_vector": files["deletion_vector"],
+                    "vector_place": pa.array([place for _, place in placed_vectors], pa.string()),
+                    "vector_filesystem": pa.array([n for n, _ in placed_vectors], pa.int32()),
                 }
             ),
             pieces=pieces,

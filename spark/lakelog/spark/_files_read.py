@@ -6,6 +6,7 @@
 | an object store that the session's Hadoop can open | `_scan` | the same |
 | the same, with settings for one table or read | `_arrow_read` | Hadoop knows the session's |
 | any other | `_arrow_read`: pyarrow on the executors | needs no connector |
+| any, of tables in `arrow_only_features` | `_arrow_read` | Spark's reader would misread them |
 | memory of this process | read here | nobody else can see it |
 
 The conf `spark.lakelog.read.path` (`auto`, `native`, `arrow`) decides instead.
@@ -20,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.spark._arrow_read import ArrowScan
 from lakelog.spark._paths import quoted, scheme_of
-from lakelog.spark._scan import Scan, readable_schema, refuse_deletion_vectors
+from lakelog.spark._scan import Scan, readable_schema
 from lakelog.spark._session import own_storage
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType as TableSchema
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["files_df", "lacks_filesystem"]
+__all__ = ["arrow_only_features", "files_df", "lacks_filesystem"]
 
 logger = logging.getLogger("lakelog")
 
@@ -83,12 +84,12 @@ def files_df(
         DataFileMissingError: the log names a file that the storage does not have. Where pyarrow
             reads, that shows only when the DataFrame runs.
         DeltaAnalysisError: `spark.lakelog.read.path` names no way.
-        UnsupportedFeatureError: files have deletion vectors.
+        UnsupportedFeatureError: `spark.lakelog.read.path` is `native`, and Spark's reader would
+            misread the table.
     """
-    refuse_deletion_vectors(files, snapshot.table, snapshot.version)
     whole = readable_schema(snapshot.schema if schema is None else schema)
     shown = whole if columns is None else StructType([whole[name] for name in columns])
-    way = _way(spark, snapshot)
+    way = _way(spark, snapshot, files)
     if way == "driver":
         # Spark's readers can't see the memory of this process: the rows travel instead.
         rows = ArrowScan(snapshot, files, shown, prune).to_arrow()
@@ -109,7 +110,25 @@ def lacks_filesystem(exc: BaseException) -> bool:
     return _NO_FILESYSTEM.search(str(exc)) is not None
 
 
-def _way(spark: SparkSession, snapshot: Snapshot) -> str:
+def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:
+    """The features that these files make use of and Spark's own Parquet reader knows nothing of.
+
+    Args:
+        snapshot: the version.
+        files: rows of its `file_table`.
+    """
+    found = []
+    if snapshot.properties.column_mapping_mode != "none":
+        found.append("columnMapping")
+    if files["deletion_vector"].null_count < files.num_rows:
+        found.append("deletionVectors")
+    # The reader widens some types and not others, and which of them depends on Spark's version.
+    if '"delta.typeChanges"' in snapshot.metadata.schema_string:
+        found.append("typeWidening")
+    return found
+
+
+def _way(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> str:
     way = snapshot.conf.get_str(_PATH_CONF, "auto").strip().lower()
     if way not in _PATHS:
         raise DeltaAnalysisError(
@@ -119,6 +138,18 @@ def _way(spark: SparkSession, snapshot: Snapshot) -> str:
         )
     if snapshot.store.filesystem.type_name.endswith("memory"):
         return "driver"
+    features = arrow_only_features(snapshot, files)
+    if features and way == "native":
+        raise UnsupportedFeatureError(
+            f"{snapshot.table} uses {', '.join(features)}, which Spark's own Parquet reader does "
+            f"not know: set {_PATH_CONF} to auto or arrow, or read with Snapshot.to_arrow",
+            table=snapshot.table,
+            version=snapshot.version,
+            features=features,
+            access="read",
+        )
+    if features:
+        return "arrow"
     scheme = scheme_of(snapshot.table)
     if way == "auto" and scheme in _HADOOPS_OWN:
         return "native"

@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lakelog.core.errors import DataFileMissingError, UnsupportedFeatureError
+from lakelog.core.errors import DataFileMissingError
 from lakelog.spark._confs import temporary_confs
 from lakelog.spark._layout import HiveLayout, Layout, LooseLayout, layouts
 from lakelog.spark._paths import file_path_uri, glob_escaped, hadoop_path, quoted
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType as TableSchema
 
-__all__ = ["Scan", "readable_schema", "refuse_deletion_vectors"]
+__all__ = ["Scan", "readable_schema"]
 
 _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -61,22 +61,6 @@ def _relaxed(value: Any) -> Any:
     return out
 
 
-def refuse_deletion_vectors(files: pa.Table, table: str, version: int) -> None:
-    """Make sure that no row of the files is deleted in a way that readers here would ignore.
-
-    Raises:
-        UnsupportedFeatureError: files have deletion vectors.
-    """
-    if files["deletion_vector"].null_count < files.num_rows:
-        raise UnsupportedFeatureError(
-            f"files of {table} have deletion vectors, which this version of lakelog can't "
-            "read. Rewrite the files with REORG TABLE … APPLY (PURGE) in another client",
-            table=table,
-            version=version,
-            features=["deletionVectors"],
-        )
-
-
 class Scan:
     """One read of a set of files of one version."""
 
@@ -98,12 +82,9 @@ class Scan:
             version: the version that is read, for error messages.
             schema: the table's schema.
             partition_columns: their names, in the order of the partitioning.
-            files: rows of `FILE_SCHEMA`.
-
-        Raises:
-            UnsupportedFeatureError: files have deletion vectors, which would be ignored.
+            files: rows of `FILE_SCHEMA`, of a table without any of `arrow_only_features`: this
+                reader does not look.
         """
-        refuse_deletion_vectors(files, table, version)
         self._spark = spark
         self._table = table
         self._version = version

@@ -9,7 +9,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from lakelog.core.errors import DeltaError
 from lakelog.spark._arrow_read import ArrowScan
 from lakelog.spark._marked import marked
-from lakelog.spark._scan import refuse_deletion_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,11 +40,7 @@ class SourceReader(DataSourceReader):
         Args:
             snapshot: the version.
             schema: the columns that Spark expects, in order.
-
-        Raises:
-            UnsupportedFeatureError: files have deletion vectors.
         """
-        refuse_deletion_vectors(snapshot.file_table, snapshot.table, snapshot.version)
         self._job = ArrowScan(snapshot, snapshot.file_table, schema).job
         self._files = snapshot.file_table
 

@@ -106,7 +106,7 @@ def test_a_table_is_readable_when_its_reader_features_are_ours(protocol: Protoco
     check_readable(protocol, "/t", metadata())
 
 
-@pytest.mark.parametrize("name", ["deletionVectors", "typeWidening", "variantType", "brandNew"])
+@pytest.mark.parametrize("name", ["variantType", "geospatial", "catalogManaged", "brandNew"])
 def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     protocol = listed(name, "timestampNtz", reader_names=(name, "timestampNtz"))
     with pytest.raises(UnsupportedFeatureError) as caught:
@@ -122,15 +122,24 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     assert f"DROP FEATURE {name}" in text
 
 
-def test_column_mapping_hinders_reading_only_while_it_is_on() -> None:
-    off, on = metadata(), with_configuration({"delta.columnMapping.mode": "name"})
-    for protocol in (legacy(2, 5), listed("columnMapping", reader=2)):
-        check_readable(protocol, "/t", off)
-        for seen in (on, None):
-            with pytest.raises(UnsupportedFeatureError, match="columnMapping"):
-                check_readable(protocol, "/t", seen)
+@pytest.mark.parametrize(
+    "name", ["columnMapping", "deletionVectors", "typeWidening", "typeWidening-preview"]
+)
+def test_a_feature_that_we_read_and_do_not_write_is_refused_to_writers_alone(name: str) -> None:
+    on = with_configuration({"delta.columnMapping.mode": "name"})
+    protocol = listed(name, reader_names=(name,))
+    check_readable(protocol, "/t", on)
+    check_readable(protocol, "/t")
+    with pytest.raises(UnsupportedFeatureError, match=name) as caught:
+        check_writable(protocol, on, "/t")
+    assert caught.value.access == "write"
+
+
+def test_mapped_columns_hinder_writing_even_where_the_protocol_forgot_them() -> None:
+    on = with_configuration({"delta.columnMapping.mode": "name"})
+    check_readable(legacy(1, 2), "/t", on)
     with pytest.raises(UnsupportedFeatureError, match="columnMapping"):
-        check_readable(legacy(1, 2), "/t", on)
+        check_writable(legacy(1, 2), on, "/t")
 
 
 @pytest.mark.parametrize("protocol", [legacy(4, 7), legacy(5, 8)], ids=str)

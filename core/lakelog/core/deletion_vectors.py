@@ -1,0 +1,175 @@
+"""Deletion vectors: where one is stored, and which rows of its data file are left.
+
+PROTOCOL.md, "Deletion Vectors". Imports pyarrow only, for the engines' workers that read files.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import struct
+import uuid
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import DataFileError, DataFileMissingError
+from lakelog.core.paths import data_path
+from lakelog.core.roaring import rows_marked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+__all__ = ["DeletionVector", "vector_path", "z85_decoded"]
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_DIGITS = {character: value for value, character in enumerate(_ALPHABET)}
+_UUID_CHARACTERS = 20
+_VERSION = 1
+
+
+def z85_decoded(text: str) -> bytes:
+    """The bytes of a text in Z85 (rfc.zeromq.org/spec/32): four for every five characters.
+
+    Raises:
+        ValueError: another length, a character beyond the alphabet, or a group above 32 bits.
+    """
+    if len(text) % 5:
+        raise ValueError(f"Z85 comes in groups of 5 characters, and there are {len(text)}")
+    out = bytearray()
+    for start in range(0, len(text), 5):
+        value = 0
+        for character in text[start : start + 5]:
+            if character not in _DIGITS:
+                raise ValueError(f"{character!r} is no character of Z85")
+            value = 85 * value + _DIGITS[character]
+        if value >> 32:
+            raise ValueError(f"{text[start : start + 5]!r} is too much for 4 bytes")
+        out += value.to_bytes(4, "big")
+    return bytes(out)
+
+
+def vector_path(descriptor: Mapping[str, Any], table: str) -> str | None:
+    """Where the storage has a vector's file; `None` for a vector that the log itself holds.
+
+    Args:
+        descriptor: a value of `lakelog.core.file_table.DELETION_VECTOR`.
+        table: the table's URI.
+
+    Raises:
+        ValueError: a kind of storage that the protocol does not have, or no such name.
+    """
+    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    match kind:
+        case "i":
+            return None
+        case "p":
+            return data_path(table, text)
+        case "u" if len(text) >= _UUID_CHARACTERS:
+            prefix = text[:-_UUID_CHARACTERS]
+            name = uuid.UUID(bytes=z85_decoded(text[-_UUID_CHARACTERS:]))
+            return posixpath.join(table, prefix, f"deletion_vector_{name}.bin")
+    raise ValueError(f"storage type {kind!r} with {text!r} is no place of a deletion vector")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """One vector, found but not read."""
+
+    table: str
+    """For messages, as is `version`."""
+    version: int
+    data_file: str
+    """Whose rows it deletes."""
+    path: str | None
+    """Where the storage has it; `None`: inline."""
+    place: str
+    """`path` as its file system spells it; for an inline vector its text."""
+    offset: int
+    size: int
+    """Bytes of the bitmap."""
+    cardinality: int
+
+    @classmethod
+    def of(
+        cls, descriptor: Mapping[str, Any], place: str, table: str, version: int, data_file: str
+    ) -> DeletionVector:
+        """Make one of a value of `DELETION_VECTOR`, whose `vector_path` is at `place`."""
+        path = vector_path(descriptor, table)
+        return cls(
+            table=table,
+            version=version,
+            data_file=data_file,
+            path=path,
+            place=descriptor["pathOrInlineDv"] if path is None else place,
+            offset=descriptor["offset"] or 0,
+            size=descriptor["sizeInBytes"],
+            cardinality=descriptor["cardinality"],
+        )
+
+    def deleted(self, filesystem: FileSystem, rows: int) -> pa.BooleanArray:
+        """For each row of the data file, by position, whether it is deleted.
+
+        Args:
+            filesystem: has the vector's file; not used for an inline vector.
+            rows: of the data file.
+
+        Raises:
+            DataFileMissingError: the vector's file does not exist.
+            DataFileError: the vector is damaged, or is of another data file.
+        """
+        try:
+            data = self._inline() if self.path is None else self._stored(filesystem)
+            marks, count = rows_marked(data, rows)
+            if count != self.cardinality:
+                raise ValueError(f"it has {count} rows, and the log says {self.cardinality}")
+        except FileNotFoundError as exc:
+            raise DataFileMissingError(
+                f"the deletion vector {self.path} of the data file {self.data_file} is missing: "
+                f"version {self.version} of {self.table} lists it. Vacuum may have deleted it, if "
+                "the version is older than the retention, or somebody did by hand. Read a newer "
+                "version, or restore the file.",
+                table=self.table,
+                path=self.path,
+                version=self.version,
+            ) from exc
+        except ValueError as exc:
+            where = "in the log" if self.path is None else f"{self.path} at byte {self.offset}"
+            raise DataFileError(
+                f"the deletion vector ({where}) of the data file {self.data_file}, in version "
+                f"{self.version} of {self.table}, can't be trusted: {exc}. Without it, deleted "
+                "rows would come back; restore the file, or read another version.",
+                table=self.table,
+                path=self.path or self.data_file,
+                version=self.version,
+            ) from exc
+        return marks
+
+    def _inline(self) -> bytes:
+        data = z85_decoded(self.place)
+        if not 0 <= len(data) - self.size < 4:
+            raise ValueError(f"it has {len(data)} bytes, and the log says {self.size}")
+        return data[: self.size]
+
+    def _stored(self, filesystem: FileSystem) -> bytes:
+        # The size stands before the bitmap and a checksum behind it; the first vector of a file
+        # stands behind the file's version, which comes with it for no further request.
+        start = self.offset if self.offset > 1 else 0
+        with filesystem.open_input_file(self.place) as file:
+            data: bytes = file.read_at(self.offset - start + self.size + 8, start)
+        if start == 0 and self.offset:
+            if data[:1] and data[0] != _VERSION:
+                raise ValueError(f"its file is of version {data[0]}, and only {_VERSION} is known")
+            data = data[1:]
+        if len(data) < self.size + 8:
+            raise ValueError(f"its file ends within it, after {start + len(data)} bytes")
+        (size,) = struct.unpack_from(">i", data)
+        if size != self.size:
+            raise ValueError(f"its file says {size} bytes, and the log says {self.size}")
+        bitmap = data[4 : 4 + size]
+        (checksum,) = struct.unpack_from(">I", data, 4 + size)
+        if zlib.crc32(bitmap) != checksum:
+            raise ValueError("its checksum is another one")
+        return bitmap
