@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PAGE = Path(__file__).parents[3] / "docs" / "logstores.md"
-BLOCKS = re.findall(r"^```python( no-run)?\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
-STORE = next(code for _, code in BLOCKS if "class ArrowLogStore" in code)
+BLOCKS: list[str] = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+STORE = next(code for code in BLOCKS if "class ArrowLogStore" in code)
 
 
 class Quick(LogStoreConformance):
@@ -45,13 +45,7 @@ def test_the_store_of_the_page_is_used_by_conf_alone(my_stores: Any) -> None:
     assert type(log_store_for("arrow:/t", conf)) is my_stores.ArrowLogStore
 
 
-@pytest.mark.parametrize("code", [code for mark, code in BLOCKS if not mark and code is not STORE])
+@pytest.mark.parametrize("code", [code for code in BLOCKS if code is not STORE])
 def test_the_other_blocks_of_the_page_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, str(PAGE), "exec"), {})
     assert "Resolution(cls_path='lakelog.logstores.LocalLogStore'" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("code", [code for mark, code in BLOCKS if mark])
-def test_the_blocks_that_are_not_run_import_what_exists(code: str, my_stores: ModuleType) -> None:
-    imports = "\n".join(line for line in code.splitlines() if line.startswith(("import", "from")))
-    exec(compile(imports, str(PAGE), "exec"), {})
