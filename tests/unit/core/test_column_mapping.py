@@ -225,7 +225,7 @@ def test_a_field_without_its_mapping_is_an_error_of_the_log(table, mode, lost, m
 
 def test_metadata_comes_back_to_a_schema_that_an_engine_returned():
     inner = StructType((field("x", 2),))
-    kinds = {"s": inner, "l": ArrayType(inner), "m": MapType(inner, inner)}
+    kinds: dict[str, DataType] = {"s": inner, "l": ArrayType(inner), "m": MapType(inner, inner)}
     table = StructType(tuple(field(name, 9, kind) for name, kind in kinds.items()))
     bare = read_schema_of(table, "none")
     assert bare != table
