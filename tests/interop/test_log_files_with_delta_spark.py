@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,23 @@ def test_our_checkpoint_alone_gives_them_the_table(delta_spark, path, form):
     assert ids(DeltaLog.for_table(path).snapshot.to_arrow()) == [
         row["id"] for row in expected if row["id"] != some
     ]
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_a_log_that_we_cleaned_up_is_theirs_to_go_on_with(delta_spark, path, policy):
+    properties = {"delta.checkpointPolicy": policy, "delta.checkpointInterval": "3"}
+    write_arrow(path, numbers(0), properties=properties)
+    for start in range(10, 70, 10):
+        write_arrow(path, numbers(start))
+    log = DeltaLog.for_table(path)
+    old = log.clock.now_ms() // 1000 - 40 * 86_400
+    for number, file in enumerate(sorted([*log_files(path, "0*"), *log_files(path, "_sid*/*")])):
+        os.utime(file, (old + number, old + number))
+    expected = ids(log.snapshot.to_arrow())
+    log.checkpoint()
+    commits = log_files(path, "?" * 20 + ".json")
+    assert [file.name for file in commits] == [commit_name(6)]
+    assert ids(delta_spark.read(path)) == expected
+    delta_spark.write(path, numbers(100, 1))
+    assert ids(delta_spark.read(path)) == [*expected, 100]
+    assert ids(log.update().to_arrow()) == [*expected, 100]

@@ -50,7 +50,7 @@ class CheckpointReader:
             CorruptCheckpointError: it can't be read, has not one protocol and one metadata, or is
                 a V2 checkpoint that does not say so.
         """
-        return self._top_level().small
+        return self.top_level().small
 
     def sidecars(self) -> tuple[str, ...]:
         """The paths of the sidecars, in the checkpoint's order.
@@ -58,7 +58,7 @@ class CheckpointReader:
         Raises:
             CorruptCheckpointError: as `small_actions`.
         """
-        names = (each.path for each in self._top_level().sidecars)
+        names = (each.path for each in self.top_level().sidecars)
         return tuple(sidecar_path(self._table, name) for name in names)
 
     def files(self) -> pa.Table:
@@ -69,7 +69,7 @@ class CheckpointReader:
                 says.
         """
         table = self._rows("add", FILE_SCHEMA)
-        promised = {"its own metadata": self._top_level().num_files}
+        promised = {"its own metadata": self.top_level().num_files}
         promised["_last_checkpoint"] = None if self._hint is None else self._hint.num_of_add_files
         for source, expected in promised.items():
             if expected is not None and expected != table.num_rows:
@@ -98,7 +98,12 @@ class CheckpointReader:
             version=self.checkpoint.version,
         )
 
-    def _top_level(self) -> TopLevel:
+    def top_level(self) -> TopLevel:
+        """All that is no file action, and where those are.
+
+        Raises:
+            CorruptCheckpointError: as `small_actions`.
+        """
         if self._top is None:
             try:
                 self._top = self._read_top()
@@ -138,7 +143,7 @@ class CheckpointReader:
                             yield kind, plain(value, column.type)
 
     def _rows(self, kind: str, schema: pa.Schema) -> pa.Table:
-        top = self._top_level()
+        top = self.top_level()
         parts: list[tuple[str, int | None]] = []
         tables = []
         if top.inline is not None:

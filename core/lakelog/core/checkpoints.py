@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+    from lakelog.core.checkpoint_top import TopLevel
     from lakelog.core.clock import Clock
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["write_checkpoint"]
+__all__ = ["write_checkpoint", "write_under_classic_name"]
 
 _SIDECAR_ACTIONS = 50_000
 
@@ -152,6 +153,28 @@ def _write_v2(snapshot: Snapshot, clock: Clock, size: int) -> LastCheckpoint:
             "modificationTime": _modified(snapshot, top),
         },
     )
+
+
+def write_under_classic_name(snapshot: Snapshot, top: TopLevel) -> None:
+    """Write the top level of a V2 checkpoint once more, in Parquet and under a classic name.
+
+    A client that is older than V2 checkpoints finds it, learns from its protocol why it can't
+    read the table, and says that instead of complaining about missing commits.
+
+    Args:
+        snapshot: of the checkpoint's version.
+        top: names the sidecars.
+
+    Raises:
+        CorruptCheckpointError: what was written is not what was meant; nothing was published.
+        OSError: the storage refused; nothing was published.
+    """
+    assert top.metadata is not None  # the reader has checked
+    schema = layout_of(snapshot).top_level()
+    actions = [top.metadata, *top.sidecars, *_small_actions(snapshot)]
+    batch = pa.RecordBatch.from_pylist([as_row(a, schema) for a in actions], schema=schema)
+    path = log_path(snapshot.table, checkpoint_name(snapshot.version))
+    publish_parquet(snapshot, path, schema, [batch], files=0)
 
 
 def _write_sidecars(snapshot: Snapshot, clock: Clock, size: int) -> list[Published]:

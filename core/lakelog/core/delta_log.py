@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from lakelog.logstores._contract import LogStore
 
 __all__ = ["DeltaLog"]
+
+_logger = logging.getLogger(__name__)
 
 # After so many new commits found one by one, a listing is cheaper than further probes.
 _PROBES = 8
@@ -251,6 +254,9 @@ class DeltaLog:
     def checkpoint(self, version: int | None = None) -> None:
         """Write a checkpoint, so that opening the table needs no older commits.
 
+        After one of the newest version, what has expired of the log is deleted
+        (`lakelog.core.log_cleanup`); where that fails, it is logged.
+
         Args:
             version: of which version; the newest if `None`.
 
@@ -262,6 +268,16 @@ class DeltaLog:
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
         write_checkpoint(snapshot, self._clock)
+        if snapshot is newest:
+            self._clean(snapshot)
+
+    def _clean(self, snapshot: Snapshot) -> None:
+        from lakelog.core.log_cleanup import clean_log
+
+        try:
+            clean_log(snapshot, self._clock)
+        except (OSError, DeltaError):
+            _logger.warning("%s: cleaning up the log failed", self._table, exc_info=True)
 
     def upgrade_protocol(
         self,

@@ -38,7 +38,15 @@ if TYPE_CHECKING:
 # A stray name, such as 20240131120000.json, makes a gap of billions.
 _SHOWN_MISSING = 10_000
 
-__all__ = ["CheckpointFiles", "CompactedFile", "Listing", "LogSegment", "find_segment", "list_log"]
+__all__ = [
+    "CheckpointFiles",
+    "CompactedFile",
+    "Listing",
+    "LogSegment",
+    "find_segment",
+    "list_log",
+    "log_files",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     listing = Listing()
     parts: dict[tuple[int, int], dict[int, FileStatus]] = {}
     v2: list[CheckpointFiles] = []
-    for status, name in _files(store.list_from(log_path(table, f"{start:020d}."))):
+    for status, name in log_files(store.list_from(log_path(table, f"{start:020d}."))):
         if end is not None and name.version > end:
             # Names of more than 20 digits, or fewer, are out of order: they don't end a listing.
             if name.kind is LogFileKind.COMMIT and status.name == commit_name(name.version):
@@ -150,7 +158,8 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     return listing
 
 
-def _files(statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, LogFileName]]:
+def log_files(statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, LogFileName]]:
+    """Those entries of a listing that are files of a log, with what their names say."""
     for status in statuses:
         name = None if status.is_directory else parse_log_name(status.name)
         # A store that lists recursively must not make commits of files in subfolders.

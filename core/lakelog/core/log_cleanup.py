@@ -1,0 +1,257 @@
+"""Deleting what nobody needs of a log: commits, checkpoints and checksums beyond the retention.
+
+A *boundary* is the version of a complete checkpoint. Everything below it goes, it and everything
+above stays: so each version that is kept can be rebuilt from that checkpoint and the commits after
+it. The newest boundary is taken for which all of this holds:
+
+- all that lies below is older than `delta.logRetentionDuration`, counted in whole days (UTC);
+- the boundary's own time is not moved by an earlier commit (a commit that seems no later than the
+  one before it counts as later; without that one its time would change);
+- the commits from the boundary on are there without a gap;
+- its checkpoint was read, all of it, and is what the older history comes to: as long as that is
+  there, it can tell. (Where it is more than 1000 commits long, or damaged, it is not asked.)
+
+Where the newest checkpoint is a V2 one, it gets a second top level under a classic name first, as
+Delta does it. Files go in the order of their versions, and the first that can't be deleted ends
+the round: what is left never has a hole. Sidecars go once no checkpoint that is left names them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from lakelog.core.checkpoint_reader import CheckpointReader
+from lakelog.core.checkpoints import write_under_classic_name
+from lakelog.core.errors import CorruptCheckpointError, DeltaError
+from lakelog.core.file_keys import file_keys, rows_without
+from lakelog.core.log_segment import Listing, LogSegment, find_segment, list_log, log_files
+from lakelog.core.paths import SIDECAR_FOLDER, LogFileKind, log_path
+from lakelog.core.replay import load_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.checkpoint_reader import SmallActions
+    from lakelog.core.clock import Clock
+    from lakelog.core.log_segment import CheckpointFiles
+    from lakelog.core.replay import State
+    from lakelog.core.snapshot import Snapshot
+    from lakelog.logstores._contract import FileStatus, LogStore
+
+__all__ = ["clean_log"]
+
+_log = logging.getLogger(__name__)
+
+_DAY_MS = 86_400_000
+_LONG_HISTORY = 1000
+_AT_ONCE = 64
+_THREADS = 8
+_PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+class _Old(NamedTuple):
+    """A file that may go once the boundary lies above it."""
+
+    version: int
+    """The boundary must be higher."""
+    path: str
+
+
+def clean_log(snapshot: Snapshot, clock: Clock) -> int:
+    """Delete what has expired of a table's log; do nothing where the table forbids it.
+
+    Args:
+        snapshot: the newest version, of which a checkpoint was just written.
+        clock: says what is old.
+
+    Returns:
+        How many files were deleted.
+
+    Raises:
+        OSError: the storage can't be listed. A file that can't be deleted is only logged.
+    """
+    if not snapshot.properties.enable_expired_log_cleanup:
+        return 0
+    cutoff = clock.now_ms() - snapshot.properties.log_retention_ms
+    cutoff -= cutoff % _DAY_MS
+    store, table = snapshot.store, snapshot.table
+    old, candidates = _expired(store, table, cutoff, snapshot.version)
+    candidates = [version for version in candidates if version >= _protected_below(snapshot)]
+    if not candidates:
+        return 0
+    listing = list_log(store, table, min(candidates))
+    boundary = next(
+        (v for v in reversed(candidates) if _can_be_kept(store, table, listing, v)), None
+    )
+    if boundary is None:
+        return 0
+    _tell_old_clients(snapshot, listing)
+    gone = _delete(store, [each.path for each in old if each.version < boundary])
+    return gone + _delete_sidecars(store, table, listing, boundary, cutoff)
+
+
+def _tell_old_clients(snapshot: Snapshot, listing: Listing) -> None:
+    """See to it that one who knows no V2 checkpoints finds out why commits are missing."""
+    found = [each for each in listing.checkpoints if each.version == snapshot.version]
+    if not found or not all(each.is_v2 for each in found):
+        return
+    top = _reader(snapshot.store, snapshot.table, listing, found[-1]).top_level()
+    if top.sidecars:
+        write_under_classic_name(snapshot, top)
+
+
+def _protected_below(snapshot: Snapshot) -> int:
+    """No boundary below this: history up to it goes as a whole or stays (checkpointProtection)."""
+    if "checkpointProtection" not in (snapshot.protocol.writer_features or ()):
+        return 0
+    return int(snapshot.properties.get(_PROTECTED))
+
+
+def _expired(store: LogStore, table: str, cutoff: int, newest: int) -> tuple[list[_Old], list[int]]:
+    """The files from the start of the log on that have expired, and the boundaries among them.
+
+    Stops at the first that has not, so that a listing reads little more than what may go.
+    """
+    old: list[_Old] = []
+    candidates: list[int] = []
+    checkpoints: set[int] = set()
+    last: int | None = None
+    for status, name in log_files(store.list_from(log_path(table, f"{0:020d}."))):
+        if name.version > newest and name.kind is not LogFileKind.COMPACTED:
+            break
+        if name.kind is LogFileKind.COMMIT:
+            moved = last is not None and status.modification_time <= last
+            time = last + 1 if moved and last is not None else status.modification_time
+            if name.version in checkpoints and not moved and old:
+                candidates.append(name.version)
+            if time > cutoff:
+                break
+            last = time
+        elif name.kind is LogFileKind.COMPACTED:
+            # It is of no use to whoever starts at its first version.
+            old.append(_Old(-1 if name.first is None else name.first - 1, status.path))
+            continue
+        else:
+            if name.kind is not LogFileKind.CRC:
+                checkpoints.add(name.version)
+            if status.modification_time > cutoff:
+                # A boundary may be here still, and none above.
+                newest = min(newest, name.version)
+                continue
+        old.append(_Old(name.version, status.path))
+    return old, candidates
+
+
+def _can_be_kept(store: LogStore, table: str, listing: Listing, version: int) -> bool:
+    """Whether that version and all after it can be rebuilt without anything older."""
+    latest = listing.latest()
+    found = [each for each in listing.checkpoints if each.version == version]
+    if latest is None or any(v not in listing.commits for v in range(version, latest + 1)):
+        _log.warning(
+            "%s: log cleanup keeps all, because commits after version %d are missing",
+            table,
+            version,
+        )
+        return False
+    for checkpoint in reversed(found):
+        reader = _reader(store, table, listing, checkpoint)
+        try:
+            small, files = reader.small_actions(), reader.files()
+            reader.tombstones()
+        except CorruptCheckpointError as exc:
+            _log.warning("log cleanup does not rely on a checkpoint: %s", exc)
+            continue
+        history = _without(store, table, found)
+        if history is None or _agree(table, history, small, files):
+            return True
+        _log.error(
+            "%s: log cleanup keeps all, because the checkpoint %s is not what the older log comes "
+            "to. Compare the two before anything is deleted.",
+            table,
+            checkpoint.files[0].path,
+        )
+    return False
+
+
+def _without(store: LogStore, table: str, checkpoints: Sequence[CheckpointFiles]) -> State | None:
+    """The state of a checkpoint's version by what is older than it; `None` if that can't be had."""
+    version = checkpoints[0].version
+    try:
+        segment = find_segment(store, table, version, rejected=checkpoints)
+        if len(segment.commits) > _LONG_HISTORY:
+            return None
+        state = load_state(store, table, version, rejected=checkpoints)
+        _ = state.files.live
+    except DeltaError:
+        return None
+    return state
+
+
+def _agree(table: str, state: State, small: SmallActions, files: pa.Table) -> bool:
+    return (
+        state.protocol == small.protocol
+        and state.metadata == small.metadata
+        and state.files.live.num_rows == files.num_rows
+        and not rows_without(table, files, file_keys(table, state.files.live)).num_rows
+    )
+
+
+def _reader(
+    store: LogStore, table: str, listing: Listing, checkpoint: CheckpointFiles
+) -> CheckpointReader:
+    last = listing.commits.get(checkpoint.version, checkpoint.files[0])
+    return CheckpointReader(store, LogSegment(table, checkpoint.version, checkpoint, (), last))
+
+
+def _delete(store: LogStore, paths: Sequence[str]) -> int:
+    """Delete files in order, some at once, until one can't be; give how many went."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    gone = 0
+    with ThreadPoolExecutor(_THREADS, "lakelog-cleanup") as pool:
+        for start in range(0, len(paths), _AT_ONCE):
+            done = list(pool.map(lambda p: _deleted(store, p), paths[start : start + _AT_ONCE]))
+            gone += sum(done)
+            if not all(done):
+                break
+    return gone
+
+
+def _deleted(store: LogStore, path: str) -> bool:
+    try:
+        store.filesystem.delete_file(store.filesystem_path(path))
+    except FileNotFoundError:
+        return True  # another client cleans the same log
+    except OSError as exc:
+        _log.warning("log cleanup can't delete %s: %s", path, exc)
+        return False
+    return True
+
+
+def _delete_sidecars(
+    store: LogStore, table: str, listing: Listing, boundary: int, cutoff: int
+) -> int:
+    """Delete the old sidecars that no checkpoint from the boundary on names."""
+    old = [each.path for each in _sidecar_files(store, table) if each.modification_time <= cutoff]
+    if not old:
+        return 0
+    named: set[str] = set()
+    for checkpoint in listing.checkpoints:
+        if checkpoint.version >= boundary:
+            try:
+                named.update(_reader(store, table, listing, checkpoint).sidecars())
+            except DeltaError as exc:
+                _log.warning("log cleanup keeps all sidecars: %s", exc)
+                return 0
+    return _delete(store, [path for path in old if path not in named])
+
+
+def _sidecar_files(store: LogStore, table: str) -> Iterator[FileStatus]:
+    try:
+        found = store.list_from(log_path(table, f"{SIDECAR_FOLDER}/"))
+        yield from (each for each in found if not each.is_directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return
