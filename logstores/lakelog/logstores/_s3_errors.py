@@ -152,7 +152,7 @@ def _of_reply(error: Any, doing: str, place: Place) -> Exception:
     if _is_html(reply):
         return _not_s3(place, f"it answered {status} with an HTML page")
     if status == 404:
-        return _missing(code, said, place)
+        return _missing(code, said, place, error.operation_name)
     return _refusal(fault, meta, said, doing, place) or OSError(f"{said}.")
 
 
@@ -232,14 +232,18 @@ def _moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _missing(code: str, said: str, place: Place) -> OSError:
+def _missing(code: str, said: str, place: Place, operation: str) -> OSError:
     if code == "NoSuchBucket":
         return FileNotFoundError(
             f"the bucket {place.bucket} does not exist at {place.endpoint}. "
             "Make it, or check its name and spark.hadoop.fs.s3a.endpoint."
         )
-    if code in ("NoSuchKey", "404", ""):
+    # The reply to a HEAD has no body, so no code. Any other reply of S3's has one, and a gateway's
+    # bare 404 is no word about an object: a log would seem to end there.
+    if code == "NoSuchKey" or operation.startswith("Head"):
         return FileNotFoundError(f"{place} does not exist")
+    if code in ("404", ""):
+        return _not_s3(place, "it answered 404 without any of S3's codes")
     return OSError(said)
 
 

@@ -111,7 +111,12 @@ def test_an_endpoint_without_conditions_is_unsafe_to_create_on() -> None:
             FileNotFoundError,
             "s3://lake/t/_delta_log/0.json does not exist",
         ),
-        (reply(404), FileNotFoundError, "s3://lake/t/_delta_log/0.json does not exist"),
+        (
+            sdk.ClientError(reply(404).response, "HeadObject"),
+            FileNotFoundError,
+            "s3://lake/t/_delta_log/0.json does not exist",
+        ),
+        (reply(404), OSError, "is no S3 service, or something in between is not"),
         (reply(404, "NoSuchBucket"), FileNotFoundError, "the bucket lake does not exist"),
         (reply(404, "NoSuchUpload"), OSError, "NoSuchUpload"),
         (reply(401), PermissionError, "s3:PutObject"),
