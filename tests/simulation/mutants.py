@@ -1,0 +1,185 @@
+"""The core with one thing wrong, once for each thing that the simulated histories watch over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core import checkpoints, commit_loop, conflicts, prepare
+from lakelog.core.commit_loop import CommitLoop
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.isolation import IsolationLevel
+from lakelog.core.reads import ReadSet
+from lakelog.core.snapshot import Snapshot
+from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lakelog.core.clock import Clock
+    from lakelog.core.commit_attempt import Attempt
+    from lakelog.core.conflicts import PendingCommit
+    from lakelog.core.last_checkpoint import LastCheckpoint
+    from lakelog.core.winners import WinningCommit
+    from lakelog.logstores import CommitOutcomeUnknownError
+    from simulation.world import Step
+
+_check_conflicts = conflicts.check_conflicts
+_check_added_files = conflicts._check_added_files
+_check_removed_and_read = conflicts._check_removed_and_read
+_first_read = conflicts._first_read
+_write_checkpoint = checkpoints.write_checkpoint
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One thing wrong, and the histories that must show it."""
+
+    name: str
+    owner: Any
+    attribute: str
+    instead: Any
+    steps: Sequence[Step | tuple[Step, ...]] | None = None
+    """What the histories that show it are made of; `None` where duels do."""
+    exists: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _nothing(*_: Any) -> None:
+    """Check nothing, record nothing."""
+
+
+def _unchanged(current: PendingCommit, *_: Any) -> PendingCommit:
+    return current
+
+
+def _no(*_: Any) -> bool:
+    return False
+
+
+def _yes(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _blind_appends_never_matter(current: PendingCommit, winner: WinningCommit) -> None:
+    if not winner.is_blind_append:
+        _check_added_files(current, winner)
+
+
+def _any_blind_append_may_come_later(current: PendingCommit, winner: WinningCommit) -> None:
+    _check_added_files(replace(current, changes_metadata=False), winner)
+
+
+def _no_append_may_come_later(current: PendingCommit, winner: WinningCommit) -> None:
+    _check_added_files(replace(current, changes_metadata=True), winner)
+
+
+def _only_read_files_count(current: PendingCommit, winner: WinningCommit) -> None:
+    if current.reads.find_file(winner.removed_paths) is not None:
+        _check_removed_and_read(current, winner)
+
+
+def _only_predicates_count(current: PendingCommit, adds: list[Any]) -> Any:
+    unlimited = current.reads.is_unlimited or current.reads.partitions
+    if len(current.partition_schema) or unlimited or current.reads.predicates:
+        return _first_read(current, adds)
+    return None
+
+
+def _only_the_first_winner(current: PendingCommit, winner: WinningCommit) -> PendingCommit:
+    if winner.version > current.read_version + 1:
+        return current
+    return _check_conflicts(current, winner)
+
+
+def _snapshot_isolation(*_: Any, **__: Any) -> IsolationLevel:
+    return IsolationLevel.SNAPSHOT_ISOLATION
+
+
+def _unknown_is_failed(_: CommitLoop, __: Attempt, unknown: CommitOutcomeUnknownError) -> Any:
+    raise OSError(str(unknown))
+
+
+def _unknown_is_done(*_: Any) -> Any:
+    return commit_loop._Written.OURS
+
+
+def _failed_is_failed(_: CommitLoop, __: Attempt, ___: str, failure: OSError) -> Any:
+    raise failure
+
+
+def _without_progress(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
+    poorer = replace(snapshot.state, transactions={})
+    return _write_checkpoint(
+        Snapshot(snapshot.table, snapshot.store, snapshot.conf, clock, poorer), clock
+    )
+
+
+def _no_news(*_: Any) -> list[Any]:
+    return []
+
+
+_never_in_doubt: property = property(_nothing, _nothing)
+
+
+def _conflict(name: str, attribute: str, instead: Callable[..., Any]) -> Mutant:
+    return Mutant(name, conflicts, attribute, instead)
+
+
+def _loop(name: str, attribute: str, instead: Any, steps: Sequence[Any] = TROUBLES) -> Mutant:
+    return Mutant(name, CommitLoop, attribute, instead, steps)
+
+
+MUTANTS = [
+    _conflict("appends never conflict", "_check_added_files", _nothing),
+    _conflict("blind appends never conflict", "_check_added_files", _blind_appends_never_matter),
+    _conflict(
+        "blind appends may precede a change of the metadata",
+        "_check_added_files",
+        _any_blind_append_may_come_later,
+    ),
+    _conflict("blind appends always conflict", "_check_added_files", _no_append_may_come_later),
+    _conflict("unpartitioned tables need a predicate", "_first_read", _only_predicates_count),
+    _conflict("delete/read is not checked", "_check_removed_and_read", _nothing),
+    _conflict(
+        "delete/read of the whole table is not checked",
+        "_check_removed_and_read",
+        _only_read_files_count,
+    ),
+    _conflict("delete/delete is not checked", "_check_removed_twice", _nothing),
+    _conflict("changes of the metadata are not checked", "_check_metadata", _unchanged),
+    _conflict("changes of the protocol are not checked", "_check_protocol", _unchanged),
+    _conflict("progress of applications is not checked", "_check_transactions", _nothing),
+    _conflict("domains are not checked", "_check_domains", _nothing),
+    Mutant("nothing is checked", commit_loop, "check_conflicts", _unchanged),
+    Mutant(
+        "only the first is checked", commit_loop, "check_conflicts", _only_the_first_winner, RACES
+    ),
+    Mutant("every level is the lowest", prepare, "resolve_isolation", _snapshot_isolation),
+    Mutant("read files are forgotten", ReadSet, "add_files", _nothing),
+    Mutant("predicates are forgotten", ReadSet, "add_predicate", _nothing),
+    Mutant("replaced partitions are forgotten", ReadSet, "add_partitions", _nothing),
+    Mutant(
+        "two creators are not told apart", conflicts, "_check_protocol", _unchanged, RACES, False
+    ),
+    Mutant("news is not looked for", DeltaLog, "_probe", _no_news, RACES),
+    _loop("a commit is not known again", "_is_ours", _no),
+    _loop("what exists is taken for ours", "_is_ours", _yes),
+    _loop("unknown is taken for failed", "_settle", _unknown_is_failed),
+    _loop("unknown is taken for done", "_settle", _unknown_is_done),
+    _loop("a failed write is not looked at", "_settle_failure", _failed_is_failed),
+    _loop("doubt is forgotten", "_in_doubt", _never_in_doubt, DOUBTS),
+    _loop("there is no fence", "_fence", _nothing, FENCES),
+    Mutant(
+        "there is no fence before version 0",
+        commit_loop,
+        "has_lost_its_start",
+        _no,
+        FENCES,
+        exists=False,
+    ),
+    Mutant("a version that is gone is built on", DeltaLog, "_is_current", _yes, FENCES),
+    Mutant("checkpoints lack progress", checkpoints, "write_checkpoint", _without_progress, FENCES),
+]
