@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.delta_spark import (
+    DELTA,
     PeerUnavailableError,
     cache_folder,
     copied_jars,
@@ -25,9 +27,8 @@ from support.delta_spark import (
 if TYPE_CHECKING:
     from support.delta_spark import DeltaSpark
 
-__all__ = ["LOCK_TABLE_STORE", "installed_with_s3", "s3a_jars"]
+__all__ = ["LockTablePeer", "installed_with_s3", "s3a_jars"]
 
-LOCK_TABLE_STORE = "lakelog.tests.LockTableLogStore"
 HADOOP = "3.5.0"
 """What PySpark 4.2.0 comes with."""
 SDK = "2.35.4"
@@ -76,19 +77,59 @@ JARS = (
     "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
     "org.reactivestreams:reactive-streams:1.0.4",
 )
-_SOURCE = Path(__file__).with_name("java") / "LockTableLogStore.java"
+SDK_1 = "1.12.721"
+"""The older SDK, which Delta's store is built with; this one comes with DynamoDB Local, too."""
+DELTA_STORE_JARS = (
+    f"io.delta:delta-storage-s3-dynamodb:{DELTA}",
+    f"com.amazonaws:aws-java-sdk-core:{SDK_1}",
+    f"com.amazonaws:aws-java-sdk-dynamodb:{SDK_1}",
+    f"com.amazonaws:jmespath-java:{SDK_1}",
+)
+"""What else the SDK needs, Spark has."""
+_SOURCES = Path(__file__).with_name("java")
 
 
-def installed_with_s3() -> DeltaSpark:
+@dataclass(frozen=True, slots=True)
+class LockTablePeer:
+    """A delta-spark that commits on S3 with a lock table.
+
+    Attributes:
+        peer: Where it stands.
+        store: The class for `spark.delta.logStore.s3a.impl`.
+        by_delta: Whether that is Delta's own, or the one that follows it.
+    """
+
+    peer: DeltaSpark
+    store: str
+    by_delta: bool
+
+
+def installed_with_s3() -> LockTablePeer:
     """`delta_spark.installed`, with what it takes to commit on S3.
+
+    Which store it has is printed.
 
     Raises:
         PeerUnavailableError: Java, a Java compiler or Maven is missing, or a download failed.
     """
     base, jars = installed(), s3a_jars()
+    cache = cache_folder() / "jars"
     with exclusively(cache_folder() / "lock-table.lock"):
-        store = _compiled(cache_folder() / "jars" / "lock-table", base, jars)
-    return replace(base, jars=(*base.jars, *jars, store))
+        try:
+            own = copied_jars(
+                cache / f"lock-table-{DELTA}-{len(DELTA_STORE_JARS)}", DELTA_STORE_JARS
+            )
+        except PeerUnavailableError as exc:
+            own = ()
+            print(f"without Delta's S3DynamoDBLogStore, LockTableLogStore takes its place: {exc}")
+        name = "DeltaLockTableStore" if own else "LockTableLogStore"
+        jars += own
+        store = _compiled(cache / name, name, base, jars)
+    if own:
+        print(f"Delta's own S3DynamoDBLogStore {DELTA} runs")
+    return LockTablePeer(
+        replace(base, jars=(*base.jars, *jars, store)), f"lakelog.tests.{name}", bool(own)
+    )
 
 
 def s3a_jars() -> tuple[Path, ...]:
@@ -103,9 +144,9 @@ def s3a_jars() -> tuple[Path, ...]:
         return copied_jars(cache / "jars" / f"s3a-{HADOOP}-{SDK}-{len(JARS)}", JARS)
 
 
-def _compiled(folder: Path, base: DeltaSpark, jars: tuple[Path, ...]) -> Path:
-    target = folder / "lock-table.jar"
-    if target.exists() and target.stat().st_mtime >= _SOURCE.stat().st_mtime:
+def _compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...]) -> Path:
+    source, target = _SOURCES / f"{name}.java", folder / "store.jar"
+    if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
         return target
     for tool in ("javac", "jar"):
         if shutil.which(tool) is None:
@@ -117,6 +158,19 @@ def _compiled(folder: Path, base: DeltaSpark, jars: tuple[Path, ...]) -> Path:
     )
     classpath = os.pathsep.join(map(str, (*base.jars, *jars, hadoop)))
     classes = folder / "classes"
-    run(["javac", "-nowarn", "-cp", classpath, "-d", str(classes), str(_SOURCE)])
+    run(["javac", "-nowarn", "-cp", classpath, "-d", str(classes), str(source)])
     run(["jar", "--create", "--file", str(target), "-C", str(classes), "."])
     return target
+
+
+def main() -> int:
+    """Install before the tests do; say what is there."""
+    try:
+        installed_with_s3()
+    except PeerUnavailableError as exc:
+        print(f"without delta-spark on S3, whose tests will be skipped: {exc}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,8 +1,11 @@
 package lakelog.tests;
 
 import io.delta.storage.HadoopFileSystemLogStore;
+import io.delta.storage.internal.FileNameUtils;
+import io.delta.storage.internal.PathLock;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InterruptedIOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
@@ -32,13 +35,16 @@ import software.amazon.awssdk.services.dynamodb.model.PutItemRequest;
  *
  * <p>It follows what Delta's own S3DynamoDBLogStore does step by step, down to the order of
  * requests and what is done about each failure, and is here because that class is not in every
- * mirror of Maven Central. Two settings are the tests' own: `lakelog.tests.endpoint`, where the
- * table is, and `lakelog.tests.stop`, a file; while it exists, writers stop right after the row of
- * their commit is made, as a crash would stop them.
+ * mirror of Maven Central. What it leaves out: making the lock table, the user name in a URI, and
+ * reading again a file that was replaced while it was read. Two settings are the tests' own:
+ * `lakelog.tests.endpoint`, where the table is, and `lakelog.tests.stop`, a file; while it exists,
+ * writers stop right after the row of their commit is made, as a crash would stop them.
  */
 public final class LockTableLogStore extends HadoopFileSystemLogStore {
   private static final String PREFIX = "spark.io.delta.storage.S3DynamoDBLogStore.";
   private static final long TTL_SECONDS = 86400;
+  private static final int REPEATS = 3;
+  private static final PathLock LOCK = new PathLock();
 
   private final DynamoDbClient client;
   private final String table;
@@ -70,27 +76,39 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
     Path temp() {
       return new Path(new Path(tablePath, "_delta_log"), tempPath);
     }
+
+    Entry completed() {
+      return new Entry(tablePath, fileName, tempPath, true);
+    }
   }
 
   @Override
   public void write(Path given, Iterator<String> actions, Boolean overwrite, Configuration conf)
       throws IOException {
     FileSystem fs = given.getFileSystem(conf);
-    Path path = resolved(fs, given);
-    if (overwrite) {
-      writeActions(fs, path, actions, true);
-      return;
-    }
+    Path path = fs.makeQualified(given);
+    locked(
+        path,
+        () -> {
+          if (overwrite) {
+            writeActions(fs, path, actions);
+          } else {
+            commit(fs, path, actions);
+          }
+        });
+  }
+
+  private void commit(FileSystem fs, Path path, Iterator<String> actions) throws IOException {
     if (fs.exists(path)) {
       throw new FileAlreadyExistsException(path.toString());
     }
     Path tablePath = path.getParent().getParent();
-    if (path.getName().matches("\\d+\\.json")) {
-      checkPrevious(fs, tablePath, Long.parseLong(path.getName().replace(".json", "")));
+    if (FileNameUtils.isDeltaFile(path)) {
+      checkPrevious(fs, tablePath, FileNameUtils.deltaVersion(path));
     }
     String temp = ".tmp/" + path.getName() + "." + UUID.randomUUID();
     Entry entry = new Entry(tablePath, path.getName(), temp, false);
-    writeActions(fs, entry.temp(), actions, true);
+    writeActions(fs, entry.temp(), actions);
     try {
       put(entry, true);
     } catch (ConditionalCheckFailedException taken) {
@@ -101,7 +119,7 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
     }
     try {
       copy(fs, entry);
-      put(new Entry(tablePath, path.getName(), temp, true), false);
+      put(entry.completed(), false);
     } catch (Throwable later) {
       // The row has decided: whoever comes next finishes the commit.
     }
@@ -110,7 +128,7 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
   @Override
   public Iterator<FileStatus> listFrom(Path given, Configuration conf) throws IOException {
     FileSystem fs = given.getFileSystem(conf);
-    Path path = resolved(fs, given);
+    Path path = fs.makeQualified(given);
     if (List.of(path.toUri().getPath().split("/")).contains("_delta_log")) {
       Entry newest = newest(path.getParent().getParent());
       if (newest != null) {
@@ -129,7 +147,7 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
     if (version == 0) {
       Entry first = get(tablePath, name(0));
       if (first != null && first.complete() && !fs.exists(first.file())) {
-        throw new FileSystemException("Old entries for table " + tablePath + " still exist");
+        throw new FileSystemException("Old entries for table " + tablePath + " still exist in the external log store");
       }
       return;
     }
@@ -137,7 +155,10 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
     if (previous != null && !previous.complete()) {
       finish(fs, previous);
     } else if (!fs.exists(new Path(new Path(tablePath, "_delta_log"), name(version - 1)))) {
-      throw new FileSystemException("previous commit " + name(version - 1) + " doesn't exist");
+      throw new FileSystemException(
+          "previous commit "
+              + name(version - 1)
+              + " doesn't exist on the file system but does in the external log store");
     }
   }
 
@@ -146,32 +167,66 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
     if (entry.complete()) {
       return;
     }
-    try {
-      if (!fs.exists(entry.file())) {
-        copy(fs, entry);
-      }
-    } catch (FileAlreadyExistsException done) {
-      // By another, who may not have marked it yet.
-    }
-    put(new Entry(entry.tablePath(), entry.fileName(), entry.tempPath(), true), false);
+    locked(
+        entry.file(),
+        () -> {
+          boolean copied = false;
+          for (int failures = 0; ; failures++) {
+            try {
+              if (!copied && !fs.exists(entry.file())) {
+                copy(fs, entry);
+                copied = true;
+              }
+              put(entry.completed(), false);
+              return;
+            } catch (FileAlreadyExistsException done) {
+              // By another, who may not have marked it yet.
+              copied = true;
+            } catch (Throwable failure) {
+              if (failures >= REPEATS) {
+                throw failure;
+              }
+            }
+          }
+        });
   }
 
   private void copy(FileSystem fs, Entry entry) throws IOException {
     try (InputStream in = fs.open(entry.temp())) {
-      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      writeActions(fs, entry.file(), text.lines().iterator(), false);
+      FSDataOutputStream out = fs.create(entry.file(), false);
+      in.transferTo(out);
+      // Not closed after a failure: S3A publishes what it has when a stream is closed.
+      out.close();
     } catch (org.apache.hadoop.fs.FileAlreadyExistsException taken) {
       throw new FileAlreadyExistsException(entry.file().toString());
     }
   }
 
-  private void writeActions(FileSystem fs, Path path, Iterator<String> actions, boolean overwrite)
+  private void writeActions(FileSystem fs, Path path, Iterator<String> actions)
       throws IOException {
-    FSDataOutputStream out = fs.create(path, overwrite);
+    FSDataOutputStream out = fs.create(path, true);
     while (actions.hasNext()) {
       out.write((actions.next() + "\n").getBytes(StandardCharsets.UTF_8));
     }
     out.close();
+  }
+
+  private interface Work {
+    void run() throws IOException;
+  }
+
+  /** Threads of one JVM take turns; the lock table decides between processes. */
+  private static void locked(Path path, Work work) throws IOException {
+    try {
+      LOCK.acquire(path);
+    } catch (InterruptedException e) {
+      throw new InterruptedIOException(e.getMessage());
+    }
+    try {
+      work.run();
+    } finally {
+      LOCK.release(path);
+    }
   }
 
   private void put(Entry entry, boolean onlyNew) {
@@ -226,9 +281,5 @@ public final class LockTableLogStore extends HadoopFileSystemLogStore {
 
   private static String name(long version) {
     return String.format("%020d.json", version);
-  }
-
-  private static Path resolved(FileSystem fs, Path path) {
-    return fs.makeQualified(path);
   }
 }
