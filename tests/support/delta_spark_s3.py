@@ -1,15 +1,14 @@
 """delta-spark on S3 with a lock table in DynamoDB: the jars beside those of `delta_spark`.
 
 Hadoop's S3A names an AWS SDK of 600 MB as its dependency; it gets the modules that it uses, 17 MB
-in all. Delta's own `S3DynamoDBLogStore` comes in a jar that not every mirror of Maven Central has,
-so `java/LockTableLogStore.java` follows the same protocol, compiled here.
+in all. Delta's own `S3DynamoDBLogStore` comes in a jar that not every mirror of Maven Central has.
+Where it is to be had, it runs; else `java/LockTableLogStore.java`, which follows the same protocol.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -161,16 +160,3 @@ def _compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...])
     run(["javac", "-nowarn", "-cp", classpath, "-d", str(classes), str(source)])
     run(["jar", "--create", "--file", str(target), "-C", str(classes), "."])
     return target
-
-
-def main() -> int:
-    """Install before the tests do; say what is there."""
-    try:
-        installed_with_s3()
-    except PeerUnavailableError as exc:
-        print(f"without delta-spark on S3, whose tests will be skipped: {exc}", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
