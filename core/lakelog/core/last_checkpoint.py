@@ -62,6 +62,10 @@ def read_last_checkpoint(store: LogStore, table: str) -> LastCheckpoint | None:
         return _parse("\n".join(store.read(path)))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except PermissionError as exc:
+        # Mostly all of the log is closed, and the listing that follows says so, once.
+        _log.info("ignoring the checkpoint hint %s: %s", path, exc)
+        return None
     except (OSError, ValueError) as exc:
         _log.warning("ignoring the checkpoint hint %s: %s", path, exc)
         return None
