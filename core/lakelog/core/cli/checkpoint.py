@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,9 @@ from lakelog.core.cli._secrets import Scrubber
 from lakelog.core.cli._tables import bytes_text, count_text, open_log, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from lakelog.core.errors import CorruptCheckpointError
     from lakelog.core.log_segment import CheckpointFiles
     from lakelog.core.snapshot import Snapshot
 
@@ -34,7 +36,9 @@ def command(
     """Write a checkpoint of the table URI, so that opening it needs no older commits.
 
     What was written is read back from the storage and compared with the table before the command
-    says that it is there. A checkpoint that stands already is written anew.
+    says that it is there. A checkpoint that stands already is written anew. After one of the newest
+    version, what has expired of the log is deleted, as after any checkpoint
+    (delta.logRetentionDuration, delta.enableExpiredLogCleanup).
     """
     scrubber = Scrubber(conf)
     with progress() as tell:
@@ -59,13 +63,14 @@ def _checkpoint(
     snapshot = opened(log, version, None)
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     tell("reading the list of files")
+    before = {each.files[0].name: each for each in _checkpoints(snapshot)}
     found = {
         "table": log.table,
         "version": snapshot.version,
         "live_files": snapshot.num_files,
         "tombstones": snapshot.tombstones.num_rows,
         "transactions": len(snapshot.transactions),
-        "replaces": _names(_existing(snapshot)),
+        "already_there": [file.name for each in before.values() for file in each.files],
         "written": not dry_run,
     }
     if dry_run:
@@ -79,63 +84,69 @@ def _checkpoint(
     tell(f"writing {count_text(snapshot.num_files, 'file')} of version {snapshot.version}")
     log.checkpoint(snapshot.version)
     tell("reading it back")
-    written = verified(snapshot)
+    now = _checkpoints(snapshot)
+    # A V2 checkpoint has a name of its own each time; others take the place of the older one.
+    written = [each for each in now if each.files[0].name not in before] or now[-1:]
+    if not written:
+        raise _unlike(snapshot, "it is not there")
+    files = dict(pair for each in written for pair in _verified(snapshot, each))
     return {
         **found,
-        "files": _names(written),
-        "bytes": written.size_in_bytes,
+        "files": list(files),
+        "bytes": sum(files.values()),
         "verified": True,
         "hint_version": _hint(snapshot),
     }
 
 
-def verified(snapshot: Snapshot) -> CheckpointFiles:
-    """The checkpoint of a version, as the storage has it by now, if it gives this very version.
-
-    Raises:
-        CorruptCheckpointError: there is none, it can't be read, or it gives another state.
-    """
-    from lakelog.core.checkpoint_reader import CheckpointReader
-    from lakelog.core.errors import CorruptCheckpointError
-    from lakelog.core.log_segment import find_segment
-
-    segment = find_segment(snapshot.store, snapshot.table, snapshot.version)
-    found = segment.checkpoint
-    if found is None or found.version != snapshot.version:
-        wrong = ["it is not there"]
-    else:
-        reader = CheckpointReader(snapshot.store, segment)
-        small, state = reader.small_actions(), snapshot.state
-        paths = sorted(snapshot.file_table["path"].to_pylist())
-        same = {
-            "protocol": small.protocol == state.protocol,
-            "metadata": small.metadata == state.metadata,
-            "progress of applications": small.transactions.keys() == snapshot.transactions.keys(),
-            "domain metadata": small.domains.keys() == state.domains.keys(),
-            "list of files": sorted(reader.files()["path"].to_pylist()) == paths,
-        }
-        wrong = [f"its {name} is another" for name, is_same in same.items() if not is_same]
-        if not wrong:
-            return found
-    raise CorruptCheckpointError(
-        f"the checkpoint of version {snapshot.version} of {snapshot.table} was written, but read "
-        f"back {', '.join(wrong)}. Run lakelog doctor on the table; delete the checkpoint where "
-        "there is one, as long as the commits before it are left.",
-        table=snapshot.table,
-        version=snapshot.version,
-    )
-
-
-def _existing(snapshot: Snapshot) -> CheckpointFiles | None:
+def _checkpoints(snapshot: Snapshot) -> list[CheckpointFiles]:
+    """The complete checkpoints of this very version."""
     from lakelog.core.log_segment import list_log
 
     version = snapshot.version
-    found = list_log(snapshot.store, snapshot.table, version, version).checkpoints
-    return found[-1] if found else None
+    return list_log(snapshot.store, snapshot.table, version, version).checkpoints
 
 
-def _names(found: CheckpointFiles | None) -> list[str]:
-    return [] if found is None else [each.name for each in found.files]
+def _verified(snapshot: Snapshot, written: CheckpointFiles) -> Iterator[tuple[str, int]]:
+    """Read a checkpoint as the storage has it by now; give its files and their sizes.
+
+    Raises:
+        CorruptCheckpointError: it can't be read, or gives another state.
+    """
+    from lakelog.core.checkpoint_reader import CheckpointReader
+    from lakelog.core.log_segment import find_segment
+
+    store = snapshot.store
+    segment = find_segment(store, snapshot.table, snapshot.version)
+    reader = CheckpointReader(store, replace(segment, checkpoint=written, hint=None))
+    small, state = reader.small_actions(), snapshot.state
+    paths = sorted(snapshot.file_table["path"].to_pylist())
+    same = {
+        "protocol": small.protocol == state.protocol,
+        "metadata": small.metadata == state.metadata,
+        "progress of applications": small.transactions.keys() == snapshot.transactions.keys(),
+        "domain metadata": small.domains.keys() == state.domains.keys(),
+        "list of files": sorted(reader.files()["path"].to_pylist()) == paths,
+    }
+    wrong = [f"its {name} is another" for name, is_same in same.items() if not is_same]
+    if wrong:
+        raise _unlike(snapshot, ", ".join(wrong))
+    yield from ((each.name, each.length) for each in written.files)
+    sidecars = reader.sidecars()
+    infos = store.filesystem.get_file_info([store.filesystem_path(path) for path in sidecars])
+    yield from ((f"_sidecars/{info.base_name}", info.size) for info in infos)
+
+
+def _unlike(snapshot: Snapshot, what: str) -> CorruptCheckpointError:
+    from lakelog.core.errors import CorruptCheckpointError
+
+    return CorruptCheckpointError(
+        f"the checkpoint of version {snapshot.version} of {snapshot.table} was written, but read "
+        f"back {what}. Run lakelog doctor on the table; delete the checkpoint where there is one, "
+        "as long as the commits before it are left.",
+        table=snapshot.table,
+        version=snapshot.version,
+    )
 
 
 def _hint(snapshot: Snapshot) -> int | None:
@@ -153,7 +164,7 @@ def _print(found: dict[str, Any]) -> None:
             ("live files", f"{found['live_files']:,}"),
             ("tombstones", f"{found['tombstones']:,}"),
             ("applications", f"{found['transactions']:,}"),
-            ("replaces", ", ".join(found["replaces"]) or "no older checkpoint of this version"),
+            ("already there", ", ".join(found["already_there"]) or "no checkpoint of this version"),
             ("_last_checkpoint", "none" if hint is None else f"version {hint}"),
         ]
     )

@@ -42,7 +42,7 @@ def test_the_newest_version_is_written_and_read_back(log: DeltaLog) -> None:
     assert (found["version"], found["live_files"], found["transactions"]) == (4, 4, 1)
     assert (found["written"], found["verified"], found["hint_version"]) == (True, True, 4)
     assert found["files"] == [f"{4:020d}.checkpoint.parquet"]
-    assert found["replaces"] == []
+    assert found["already_there"] == []
     assert found["bytes"] > 0
     assert pq.read_metadata(_path(log, 4)).num_rows > 4
     opened = DeltaLog.for_table(log.table).snapshot
@@ -140,3 +140,15 @@ def test_without_a_table_nothing_is_written(tmp_path: Path) -> None:
     outcome = lakelog("checkpoint", str(tmp_path))
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_v2_checkpoint_is_told_with_its_sidecars_and_beside_the_older_one(tmp_path: Path) -> None:
+    made = new_table(str(tmp_path / "t"), properties={"delta.checkpointPolicy": "v2"})
+    made.start_transaction().commit([add_file("f")], Operation.write("Append"))
+    first = lakelog_json("checkpoint", made.table)
+    top, sidecar = first["files"]
+    folder = RawLog(tmp_path / "t").folder
+    assert (folder / top).stat().st_size + (folder / sidecar).stat().st_size == first["bytes"]
+    second = lakelog_json("checkpoint", made.table)
+    assert second["already_there"] == [top]
+    assert not set(second["files"]) & set(first["files"])
