@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import py_compile
 import tempfile
+import threading
 import weakref
 import zipfile
 from pathlib import Path
@@ -24,20 +25,23 @@ __all__ = ["archive", "ship"]
 
 _PACKAGES = ("logstores", "core", "spark")
 _shipped: weakref.WeakKeyDictionary[SparkSession, Path] = weakref.WeakKeyDictionary()
+_shipping = threading.Lock()
+"""Spark refuses to be sent one archive twice, as threads of one session would."""
 
 
 def ship(spark: SparkSession) -> None:
     """Send lakelog to the session's Python workers, its planner daemons included.
 
-    Holds for data sources and functions that are registered afterwards. Sending the same
-    sources twice is harmless: the archive's name is made of its content.
+    Holds for data sources and functions that are registered afterwards. Does nothing where the
+    session has them.
 
     Args:
         spark: a session, classic or Connect.
     """
-    if _shipped.get(spark) != archive():
-        spark.addArtifacts(str(archive()), pyfile=True)
-        _shipped[spark] = archive()
+    with _shipping:
+        if _shipped.get(spark) != archive():
+            spark.addArtifacts(str(archive()), pyfile=True)
+            _shipped[spark] = archive()
 
 
 @functools.cache
@@ -58,10 +62,17 @@ def archive() -> Path:
         for parent in sorted({str(Path(name).parent) for name in files}):
             packed.mkdir(parent)
         for name, path in files.items():
-            packed.write(path, name)
+            _pack(packed, name, path)
             if path.suffix == ".py":
-                packed.write(_compiled(path, folder), name + "c")
+                _pack(packed, name + "c", _compiled(path, folder))
     return target
+
+
+def _pack(packed: zipfile.ZipFile, name: str, path: Path) -> None:
+    # Without the time, so that one content makes one archive: Spark compares the bytes.
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    packed.writestr(entry, path.read_bytes())
 
 
 def _sources() -> list[tuple[str, Path]]:

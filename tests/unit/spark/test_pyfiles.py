@@ -3,13 +3,39 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from lakelog.spark._pyfiles import archive
+from lakelog.spark._pyfiles import archive, ship
 
 
 def test_the_archive_is_made_once_and_named_by_its_content() -> None:
     assert archive() is archive()
     assert archive().name.startswith("lakelog-")
+
+
+def test_one_content_makes_one_archive_byte_by_byte() -> None:
+    again = archive.__wrapped__()
+    assert again != archive()
+    assert again.name == archive().name
+    assert again.read_bytes() == archive().read_bytes()
+
+
+def test_threads_of_one_session_send_the_archive_once() -> None:
+    class Session:
+        sent: list[str]
+
+        def __init__(self) -> None:
+            self.sent = []
+
+        def addArtifacts(self, path: str, pyfile: bool) -> None:  # noqa: N802
+            self.sent.append(path)
+            assert pyfile
+
+    session: Any = Session()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ship, [session] * 16))
+    assert session.sent == [str(archive())]
 
 
 def test_the_archive_has_folders_sources_and_compiled_modules() -> None:
