@@ -1,0 +1,61 @@
+"""V2 checkpoints, checksums and log cleanup on each storage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.clock import SystemClock
+from lakelog.core.operations import Operation
+from support.backends import backend_of
+from support.manual_clock import ManualClock
+
+if TYPE_CHECKING:
+    from lakelog.logstores import LogStore
+
+DAYS = 40 * 86_400_000
+CHECKSUMS = "spark.databricks.delta.writeChecksumFile.enabled"
+PROPERTIES = {
+    "delta.checkpointPolicy": "v2",
+    "delta.checkpointInterval": "2",
+    "delta.enableExpiredLogCleanup": "false",
+}
+
+
+def names(store: LogStore, folder: str) -> list[str]:
+    return [each.name for each in store.list_from(f"{folder}/0") if not each.is_directory]
+
+
+@pytest.mark.parametrize("name", ["minio", "minio and DynamoDB", "azurite", "fake GCS", "HDFS"])
+def test_a_log_is_checkpointed_and_cleaned_up(name: str, request: pytest.FixtureRequest) -> None:
+    backend = backend_of(name, request)
+    table = backend.uri("cleaned")
+    conf = {**backend.conf, CHECKSUMS: "true"}
+    for start in range(5):
+        properties = PROPERTIES if start == 0 else None
+        write_arrow(table, pa.table({"id": [start]}), conf=conf, properties=properties)
+    log = DeltaLog.for_table(table, conf)
+    folder = f"{table}/_delta_log"
+    assert [n for n in names(log.store, folder) if n.endswith(".crc")] == [
+        f"{version:020d}.crc" for version in range(5)
+    ]
+    sidecars = names(log.store, f"{folder}/_sidecars")
+    assert [int(each[:20]) for each in sidecars] == [2, 4]
+    later = DeltaLog.for_table(table, conf, ManualClock(SystemClock().now_ms() + DAYS))
+    txn = later.start_transaction()
+    on = {**later.snapshot.metadata.configuration, "delta.enableExpiredLogCleanup": "true"}
+    assert txn.snapshot is not None
+    txn.commit(
+        [replace(txn.snapshot.metadata, configuration=on)], Operation(name="SET TBLPROPERTIES")
+    )
+    later.checkpoint()
+    left = names(later.store, folder)
+    assert {int(each[:20]) for each in left if each[:20].isdigit()} == {5}
+    kept = names(later.store, f"{folder}/_sidecars")
+    assert [int(each[:20]) for each in kept] == [5]
+    fresh = DeltaLog.for_table(table, conf).snapshot
+    assert sorted(fresh.to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
