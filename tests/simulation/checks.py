@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from simulation.jobs import End, Job, Seen, look
+from simulation.jobs import End, Job
 from simulation.model import Deed, State, broken_promise, level_of, replay, verdict
 from simulation.scheduling import one_at_a_time
+from simulation.sight import Seen, look
 from simulation.world import World
 
 if TYPE_CHECKING:

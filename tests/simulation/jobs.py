@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.operations import Operation
 from simulation.model import LEVEL_KEY, SERIALIZABLE, WRITE_SERIALIZABLE, Deed
+from simulation.sight import Seen, look
 from support.tables import add_file, schema_json
 
 if TYPE_CHECKING:
@@ -58,20 +58,6 @@ class End(enum.Enum):
     UNKNOWN = enum.auto()
     FAILED = enum.auto()
     CRASHED = enum.auto()
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A version as a job saw it."""
-
-    version: int
-    at_least: int
-    """The newest version when the job began to look."""
-    files: frozenset[str]
-    settings: Mapping[str, str]
-    features: frozenset[str]
-    apps: Mapping[str, int]
-    domains: Mapping[str, str]
 
 
 @dataclass
@@ -155,19 +141,6 @@ class Job:
     @property
     def target(self) -> str:
         return self.order.part or "0"
-
-
-def look(snapshot: Snapshot, at_least: int = 0) -> Seen:
-    """What a snapshot says, as plain values."""
-    return Seen(
-        snapshot.version,
-        at_least,
-        frozenset(snapshot.file_table["path"].to_pylist()),
-        dict(snapshot.metadata.configuration),
-        frozenset(snapshot.protocol.writer_features or ()),
-        dict(snapshot.transactions),
-        {name: each.configuration for name, each in snapshot.domain_metadata.items()},
-    )
 
 
 def _adding(job: Job, deed: Deed, part: str) -> list[Action]:
@@ -332,32 +305,3 @@ KINDS: dict[str, Callable[[Job, OptimisticTransaction], list[Action] | None]] = 
     "set domain": _set_domain,
     "create": _create,
 }
-
-
-def raw_commit(deed: Deed, txn_id: str, schema: str, partitioned: bool) -> list[str]:
-    """The lines of a first commit, written without the core."""
-    protocol = {
-        "minReaderVersion": 1,
-        "minWriterVersion": 7,
-        "writerFeatures": sorted(deed.features or ()),
-    }
-    metadata = {
-        "id": "table",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema,
-        "partitionColumns": ["p"] if partitioned else [],
-        "configuration": dict(deed.settings or {}),
-    }
-    adds = [
-        {
-            "path": path,
-            "partitionValues": {"p": part} if partitioned else {},
-            "size": 1,
-            "modificationTime": 1,
-            "dataChange": True,
-        }
-        for path, part in deed.adds.items()
-    ]
-    info = {"timestamp": 1, "operation": "CREATE TABLE", "txnId": txn_id, "isBlindAppend": True}
-    lines = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}]
-    return [json.dumps(line) for line in [*lines, *({"add": add} for add in adds)]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import itertools
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from simulation.jobs import BASE_FEATURES, End, Job, Order, raw_commit
+from simulation.jobs import BASE_FEATURES, End, Job, Order
 from simulation.model import LEVEL_KEY, Deed
 from simulation.scheduling import Actor
 from simulation.storage import ProcessStore, Storage
@@ -147,7 +148,7 @@ class World:
         )
         schema = schema_json(id="long", p="string")
         self.storage.inner.create_folder(f"{self.storage.table}/_delta_log")
-        lines = raw_commit(self.first, "first", schema, self.script.partitioned)
+        lines = _raw_commit(self.first, "first", schema, self.script.partitioned)
         self.storage.create(f"{self.storage.table}/_delta_log/{0:020d}.json", lines)
 
     def _process(self, letter: str, orders: Sequence[Order]) -> _Process:
@@ -226,3 +227,32 @@ class World:
         process.job = process.actor = process.store.actor = None
         if actor.failure is not None:
             raise actor.failure
+
+
+def _raw_commit(deed: Deed, txn_id: str, schema: str, partitioned: bool) -> list[str]:
+    """The lines of a first commit, written without the core."""
+    protocol = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": sorted(deed.features or ()),
+    }
+    metadata = {
+        "id": "table",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": ["p"] if partitioned else [],
+        "configuration": dict(deed.settings or {}),
+    }
+    adds = [
+        {
+            "path": path,
+            "partitionValues": {"p": part} if partitioned else {},
+            "size": 1,
+            "modificationTime": 1,
+            "dataChange": True,
+        }
+        for path, part in deed.adds.items()
+    ]
+    info = {"timestamp": 1, "operation": "CREATE TABLE", "txnId": txn_id, "isBlindAppend": True}
+    lines = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}]
+    return [json.dumps(line) for line in [*lines, *({"add": add} for add in adds)]]
