@@ -265,6 +265,20 @@ def test_a_third_reader_agrees(made, name):
     assert sorted(theirs["id"].to_pylist()) == sorted(expected["id"].to_pylist())
 
 
+def test_a_clone_finds_files_and_vectors_of_the_other_table(delta_spark, made, tmp_path):
+    there, path = made("names, vectors").path, str(tmp_path / "clone")
+    delta_spark.sql(f"CREATE TABLE delta.`{path}` SHALLOW CLONE delta.`{there}`")
+    delta_spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+
+    kinds = [
+        add.deletion_vector.storage_type
+        for add in DeltaLog.for_table(path).snapshot.files()
+        if add.deletion_vector is not None
+    ]
+    assert set(kinds) == {"p", "u"}
+    assert rows_of(ours(path)) == rows_of(delta_spark.read(path))
+
+
 def test_rows_are_counted_as_delta_spark_counts_them(delta_spark, made):
     path = made("all").path
 
