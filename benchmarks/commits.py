@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import deltalake
@@ -21,9 +22,14 @@ from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
 SCHEMA = pa.schema([pa.field("a", pa.int64())])
 
 
+def file_name(i: int) -> str:
+    """A name as Spark's writers and ours give it."""
+    return f"part-{i:05d}-{uuid.uuid4()}.c000.snappy.parquet"
+
+
 def commit_ours(log: DeltaLog, i: int) -> float:
     add = AddFile(
-        path=f"part-{i}.parquet",
+        path=file_name(i),
         partition_values={},
         size=1000,
         modification_time=1,
@@ -37,7 +43,7 @@ def commit_ours(log: DeltaLog, i: int) -> float:
 
 def commit_theirs(table: deltalake.DeltaTable, schema: object, i: int) -> float:
     add = AddAction(
-        path=f"part-{i}.parquet",
+        path=file_name(i),
         size=1000,
         partition_values={},
         modification_time=1,

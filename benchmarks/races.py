@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pyarrow as pa
 from deltalake.transaction import AddAction
+from commits import file_name
 from measure import Measurement
 
 from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
@@ -27,9 +28,9 @@ SCHEMA = pa.schema([pa.field("a", pa.int64())])
 PROPERTIES = {"delta.checkpointInterval": "1000000"}
 
 
-def _add(kind: type[Any], worker: int, i: int) -> Any:
+def _add(kind: type[Any], worker: int) -> Any:
     return kind(
-        path=f"part-{worker}-{i}.parquet",
+        path=file_name(worker),
         partition_values={},
         size=1000,
         modification_time=1,
@@ -44,10 +45,10 @@ def _ours(
     log = DeltaLog.for_table(path, conf)
     log.update()
     barrier.wait()
-    for i in range(commits):
+    for _ in range(commits):
         try:
             log.start_transaction().commit(
-                [_add(AddFile, worker, i)], Operation("WRITE", {"mode": "Append"})
+                [_add(AddFile, worker)], Operation("WRITE", {"mode": "Append"})
             )
         except Exception as exc:
             failures.put(repr(exc))
@@ -60,9 +61,9 @@ def _theirs(
     table = deltalake.DeltaTable(path, storage_options=options)
     schema = table.schema()
     barrier.wait()
-    for i in range(commits):
+    for _ in range(commits):
         try:
-            table.create_write_transaction([_add(AddAction, worker, i)], "append", schema, [])
+            table.create_write_transaction([_add(AddAction, worker)], "append", schema, [])
         except Exception as exc:
             failures.put(repr(exc))
         table.update_incremental()

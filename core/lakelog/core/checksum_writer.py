@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.checksums import checksum_of, read_checksum, with_heads
-from lakelog.core.paths import checksum_path, is_near
+from lakelog.core.paths import checksum_path, is_local, is_near
 
 if TYPE_CHECKING:
     from lakelog.core.checksums import VersionChecksum
     from lakelog.core.hooks import CommittedTransaction
     from lakelog.core.replay import State
+    from lakelog.logstores import LogStore
 
 __all__ = ["checksum_hook"]
 
@@ -52,9 +53,23 @@ def checksum_hook(committed: CommittedTransaction) -> None:
     if checksum is None:
         return
     log.last_checksum = (committed.version, checksum)
-    # Another client may have been faster; both say the same.
-    with contextlib.suppress(FileExistsError):
-        log.store.write(checksum_path(log.table, committed.version), [checksum.to_json()])
+    _publish(log.store, checksum_path(log.table, committed.version), checksum.to_json())
+
+
+def _publish(store: LogStore, path: str, text: str) -> None:
+    """Write the file unless it is there: another client may have been faster, with the same.
+
+    On a local disk it is not brought to the platter, which costs as much as the commit did: a
+    checksum that a crash takes away is one that was never written, and a torn one is passed over.
+    """
+    if not is_local(path):
+        with contextlib.suppress(FileExistsError):
+            store.write(path, [text])
+        return
+    if store.filesystem.get_file_info(store.filesystem_path(path)).is_file:
+        return
+    with store.staged(path) as (filesystem, draft), filesystem.open_output_stream(draft) as sink:
+        sink.write(f"{text}\n".encode())
 
 
 def _checksum(committed: CommittedTransaction, state: State) -> VersionChecksum | None:

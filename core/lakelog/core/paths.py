@@ -28,6 +28,7 @@ __all__ = [
     "commit_path",
     "data_path",
     "encode_path",
+    "is_local",
     "is_near",
     "log_path",
     "normalize_table_uri",
@@ -119,6 +120,12 @@ def checkpoint_path(table: str, version: int) -> str:
 def checksum_path(table: str, version: int) -> str:
     """Where the version checksum of a version lies."""
     return log_path(table, f"{version:020d}.crc")
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is one of the local file system."""
+    scheme = _SCHEME.match(path)
+    return scheme is None or scheme[1].lower() == "file"
 
 
 def is_near(table: str) -> bool:

@@ -153,14 +153,14 @@ def test_an_existing_checksum_is_never_overwritten(log):
 
 
 def test_a_checksum_that_can_not_be_written_does_not_fail_the_commit(log, monkeypatch, caplog):
-    whole = LocalLogStore.write
+    whole = LocalLogStore.staged
 
-    def failing(self, path, lines, **options):
+    def failing(self, path):
         if path.endswith(".crc"):
             raise OSError("no space")
-        return whole(self, path, lines, **options)
+        return whole(self, path)
 
-    monkeypatch.setattr(LocalLogStore, "write", failing)
+    monkeypatch.setattr(LocalLogStore, "staged", failing)
     assert commit(opened(log), new_file(1)) == 1
     assert "no space" in caplog.text
     assert not crc(log, 1).exists()
