@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pyarrow as pa
-from deltalake.transaction import AddAction
 from commits import file_name
+from deltalake.transaction import AddAction
 from measure import Measurement
 
 from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
