@@ -44,7 +44,9 @@ def test_its_table_is_described(uri: str) -> None:
 
 def test_its_files_are_listed_and_pruned_alike(uri: str) -> None:
     before = lakelog_json("files", uri, "--version", "1", "--where", "day = 'a'")
-    theirs = deltalake.DeltaTable(uri, version=1).file_uris(file_pruning_predicate=[("day", "=", "a")])
+    theirs = deltalake.DeltaTable(uri, version=1).file_uris(
+        file_pruning_predicate=[("day", "=", "a")]
+    )
     assert sorted(path.rpartition("/")[2] for path in theirs) == sorted(
         each["path"].rpartition("/")[2] for each in before["list"]
     )
