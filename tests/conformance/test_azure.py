@@ -26,7 +26,7 @@ def container(azurite: AzureEndpoint) -> Iterator[str]:
 
 
 class TestAzureConditionalLogStore(LogStoreConformance):
-    large_megabytes = 20
+    large_megabytes = 50
     race_rounds = 15
     model_examples = 10
 

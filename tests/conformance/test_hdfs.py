@@ -20,7 +20,7 @@ class TestHDFSLogStore(LogStoreConformance):
     """Drafts by WebHDFS. The NameNode lists 100 entries a page."""
 
     many_files = 220
-    large_megabytes = 20
+    large_megabytes = 50
     race_rounds = 6
     crash_rounds = 2
     model_examples = 3

@@ -24,7 +24,7 @@ IMPATIENT = {
 
 
 class TestS3ConditionalLogStore(LogStoreConformance):
-    large_megabytes = 20
+    large_megabytes = 50
     race_rounds = 15
     model_examples = 10
 
