@@ -93,6 +93,7 @@ def bare_python(tmp_path: Path) -> str:
     return str(wrapper)
 
 
+@pytest.mark.xdist_group("spark connect")
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, kind: str) -> None:
     script = tmp_path / "job.py"

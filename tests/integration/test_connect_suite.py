@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# A local Connect server takes a port that can't be chosen: one at a time on a machine.
+pytestmark = pytest.mark.xdist_group("spark connect")
+
 
 @pytest.mark.timeout(1500)
 def test_all_of_this_holds_on_spark_connect() -> None:
