@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -10,6 +11,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+from support.connect_port import connect_port
 
 HIDE = """
 import sys
@@ -93,7 +96,7 @@ def bare_python(tmp_path: Path) -> str:
     return str(wrapper)
 
 
-@pytest.mark.xdist_group("spark connect")
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, kind: str) -> None:
     script = tmp_path / "job.py"
@@ -101,13 +104,14 @@ def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, ki
     # PySpark passes its own choice on to children; they are to make their own.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": bare_python, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, str(script), kind, str(tmp_path / "t")],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    with connect_port() if kind == "connect" else contextlib.nullcontext():
+        done = subprocess.run(
+            [sys.executable, str(script), kind, str(tmp_path / "t")],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "both surfaces work" in done.stdout
