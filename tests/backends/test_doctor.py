@@ -106,14 +106,14 @@ def test_s3rver_is_found_to_ignore_the_condition(s3rver: S3Endpoint) -> None:
 
 
 def test_s3proxy_is_found_not_to_be_atomic(s3proxy: S3Endpoint) -> None:
-    # Some three races of four go wrong there: twenty that all go well are one case in 10^12.
+    # Half of the races send what a server may look at before the last byte: they all go wrong.
     diagnosis = doctor(_table(BUCKET), s3proxy.conf)
     assert diagnosis.exit_code == 1
     assert diagnosis.failed == ["exclusive-create"]
     finding = diagnosis["exclusive-create"]
     assert "NOT ATOMIC" in finding["summary"]
     assert finding["measured"]["verdict"] == "not-atomic"
-    assert finding["measured"]["failures"] >= 1
+    assert finding["measured"]["failures"] >= 10
     assert "S3DynamoDBLogStore" in finding["remedy"]
 
 

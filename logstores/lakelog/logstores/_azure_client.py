@@ -85,7 +85,14 @@ class AzureClient(ObjectClient):
         host = self._settings.endpoint.partition("://")[2].partition("/")[0]
         return host.endswith(_KNOWN_CLOUDS)
 
-    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
+    def prepared_create(
+        self,
+        key: str,
+        body: bytes,
+        token: str,
+        *,
+        streamed: bool = False,  # noqa: ARG002  # no signature is over a body here
+    ) -> PreparedRequest | None:
         from lakelog.logstores._azure_signing import prepared_put
 
         return self._ask(key, lambda: prepared_put(self._settings, self._name, key, body, token))

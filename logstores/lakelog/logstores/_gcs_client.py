@@ -68,7 +68,14 @@ class GCSClient(ObjectClient):
         host = urlsplit(self._settings.root_url).hostname or ""
         return self._settings.root_url == GOOGLE or host.endswith(".googleapis.com")
 
-    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
+    def prepared_create(
+        self,
+        key: str,
+        body: bytes,
+        token: str,
+        *,
+        streamed: bool = False,  # noqa: ARG002  # no signature is over a body here
+    ) -> PreparedRequest | None:
         connection = self._connection
         url, kind, data = self._upload(key, body, token, once=True)
         parts = urlsplit(url)

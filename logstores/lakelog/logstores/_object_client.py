@@ -105,8 +105,23 @@ class ObjectClient(ABC):
         """Whether the service documents that `create` has one winner (AWS, Google, Azure)."""
         return False
 
-    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:  # noqa: ARG002
-        """`create` as bytes for a socket; `None` where it can't be had."""
+    def prepared_create(  # noqa: PLR6301, RUF100
+        self,
+        key: str,  # noqa: ARG002
+        body: bytes,  # noqa: ARG002
+        token: str,  # noqa: ARG002
+        *,
+        streamed: bool = False,  # noqa: ARG002
+    ) -> PreparedRequest | None:
+        """`create` as bytes for a socket; `None` where it can't be had.
+
+        Args:
+            key: as in `create`.
+            body: as in `create`.
+            token: as in `create`.
+            streamed: with no signature over the body, where there is a choice: a server may then
+                look and act before it has the whole body.
+        """
         return None
 
     @abstractmethod

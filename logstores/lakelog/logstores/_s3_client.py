@@ -146,12 +146,14 @@ class S3Client(ObjectClient):
 
         upload(self.sdk, self._storing, self._opening, self._place(key), source)
 
-    def prepared_create(self, key: str, body: bytes, token: str) -> PreparedRequest | None:
+    def prepared_create(
+        self, key: str, body: bytes, token: str, *, streamed: bool = False
+    ) -> PreparedRequest | None:
         from lakelog.logstores._s3_prepared import prepared_put
 
         if self.bucket.endswith(_DIRECTORY_BUCKET):  # signed for a session, by a request more
             return None
-        return prepared_put(self.settings, self._storing, key, body, token)
+        return prepared_put(self.settings, self._storing, key, body, token, signs_body=not streamed)
 
     def _place(self, key: str) -> Place:
         meta = self.sdk.meta

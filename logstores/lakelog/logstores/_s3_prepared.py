@@ -24,7 +24,13 @@ class _Caught(Exception):  # noqa: N818  # carries a request, tells of no error
 
 
 def prepared_put(
-    settings: S3Settings, storing: dict[str, Any], key: str, body: bytes, token: str
+    settings: S3Settings,
+    storing: dict[str, Any],
+    key: str,
+    body: bytes,
+    token: str,
+    *,
+    signs_body: bool = True,
 ) -> PreparedRequest:
     """Let the SDK sign a put with `If-None-Match: *`, and keep it from sending it.
 
@@ -32,6 +38,7 @@ def prepared_put(
     """
     request = _signed(
         settings,
+        signs_body,
         Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **storing,
     )  # fmt: skip
     parts = urlsplit(request.url)
@@ -49,17 +56,17 @@ def prepared_put(
     return PreparedRequest(parts.hostname or "", port, tls, "\r\n".join(lines).encode() + body)
 
 
-def _signed(settings: S3Settings, **put: Any) -> Any:
+def _signed(settings: S3Settings, signs_body: bool, /, **put: Any) -> Any:
     try:
-        _catching_client(settings).put_object(**put)
+        _catching_client(settings, signs_body).put_object(**put)
     except _Caught as caught:
         return caught.request
     raise AssertionError("the SDK did not ask whether to send")
 
 
 @lru_cache(maxsize=4)
-def _catching_client(settings: S3Settings) -> Any:
-    client = new_sdk_client(settings)
+def _catching_client(settings: S3Settings, signs_body: bool) -> Any:
+    client = new_sdk_client(settings, signs_body=signs_body)
     client.meta.events.register("before-send.s3", _catch)
     return client
 

@@ -69,15 +69,20 @@ def sdk_client(settings: S3Settings) -> Any:
         return shelf.clients[settings]
 
 
-def new_sdk_client(settings: S3Settings) -> Any:
-    """A client of one's own, whose events may be hooked."""
+def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> Any:
+    """A client of one's own, whose events may be hooked.
+
+    Args:
+        settings: where, and as whom.
+        signs_body: whether the signature covers what is sent; None leaves it to the SDK.
+    """
     session, signed = boto_session(settings)
     try:
         client = session.client(
             "s3",
             endpoint_url=settings.endpoint,
             use_ssl=settings.tls,
-            config=client_config(settings, signed=signed),
+            config=client_config(settings, signed=signed, signs_body=signs_body),
         )
     except ValueError as error:
         raise LogStoreConfError(f"fs.s3a.endpoint = {settings.endpoint}: {error}") from error
@@ -122,7 +127,9 @@ def in_force(settings: S3Settings) -> dict[str, str]:
     }
 
 
-def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
+def client_config(
+    settings: S3Settings, *, signed: bool = True, signs_body: bool | None = None
+) -> Any:
     """How every request is sent: once, with the settings' timeouts and proxy."""
     import botocore
     from botocore.config import Config
@@ -140,7 +147,7 @@ def client_config(settings: S3Settings, *, signed: bool = True) -> Any:
         # Servers other than AWS's refuse the newer checksums, and SigV4 covers the body anyway.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        s3={"addressing_style": settings.addressing},
+        s3={"addressing_style": settings.addressing, "payload_signing_enabled": signs_body},
     )
 
 

@@ -98,6 +98,15 @@ def test_anonymous_requests_are_not_signed(no_aws: pytest.MonkeyPatch) -> None:
     assert boto_session(parsed({"aws.credentials.provider": either}))[1] is False
 
 
+def test_a_body_may_be_left_out_of_the_signature(no_aws: pytest.MonkeyPatch) -> None:
+    header = b"X-Amz-Content-SHA256: UNSIGNED-PAYLOAD"
+    for signs_body in (True, False):
+        sent = prepared_put(
+            parsed(KEYS), {"Bucket": "lake"}, "k", b"x", "tok", signs_body=signs_body
+        )
+        assert (header in sent.data) is not signs_body
+
+
 @pytest.mark.parametrize(
     ("name", "source"),
     [
