@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import Protocol
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.feature_advice import remedy
 from lakelog.core.features import FEATURES, Support, active_features, with_requirements
 from lakelog.core.properties import (
     FEATURE_PREFIX,
@@ -291,7 +292,7 @@ def _unsupported(
     return UnsupportedFeatureError(
         f"[{code}] The table {table} can't be {_done(access)}: it has {_described(missing)} "
         f"(protocol: {versions}), which this version of lakelog can't {access}. Use a client "
-        f"that can, as delta-spark, or take it out of the table there: {_way_out(missing)}.",
+        f"that can, as delta-spark, or free the table from it there: {remedy(missing)}.",
         table=table,
         features=missing,
         access=access,
@@ -311,17 +312,6 @@ def _described(missing: list[str]) -> str:
         switch = feature.switch if feature else ""
         said.append(f"{name} (by {switch})" if switch else name)
     return "the table feature" + ("s " if len(said) > 1 else " ") + ", ".join(said)
-
-
-def _way_out(missing: list[str]) -> str:
-    flags = {n: FEATURES[n].switch for n in missing if n in FEATURES}
-    if len(flags) == len(missing) and all(
-        flag.endswith("=true") and FEATURES[name].write is Support.INACTIVE
-        for name, flag in flags.items()
-    ):
-        settings = ", ".join(f"'{flag.removesuffix('=true')}' = 'false'" for flag in flags.values())
-        return f"ALTER TABLE … SET TBLPROPERTIES ({settings})"
-    return "; ".join(f"ALTER TABLE … DROP FEATURE {name}" for name in missing)
 
 
 def _needs_enabling(names: list[str]) -> DeltaAnalysisError:

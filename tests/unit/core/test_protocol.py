@@ -8,6 +8,7 @@ import pytest
 
 from lakelog.core.actions import Metadata, Protocol
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.feature_advice import way_out
 from lakelog.core.features import FEATURES, Support, active_features, with_requirements
 from lakelog.core.protocol import (
     check_readable,
@@ -106,7 +107,9 @@ def test_a_table_is_readable_when_its_reader_features_are_ours(protocol: Protoco
     check_readable(protocol, "/t", metadata())
 
 
-@pytest.mark.parametrize("name", ["variantType", "geospatial", "catalogManaged", "brandNew"])
+@pytest.mark.parametrize(
+    "name", ["variantType", "geospatial", "catalogManaged", "collations-preview", "brandNew"]
+)
 def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     protocol = listed(name, "timestampNtz", reader_names=(name, "timestampNtz"))
     with pytest.raises(UnsupportedFeatureError) as caught:
@@ -119,7 +122,7 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     assert name in text
     assert "timestampNtz" not in text
     assert "reader 3, writer 7" in text
-    assert f"DROP FEATURE {name}" in text
+    assert text.endswith(f"free the table from it there: {way_out(name)}.")
 
 
 @pytest.mark.parametrize(

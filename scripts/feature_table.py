@@ -1,0 +1,118 @@
+"""Write docs/features.md from `lakelog.core.features`, or say that it is out of date.
+
+python scripts/feature_table.py            # writes the page
+python scripts/feature_table.py --check    # exit code 1 where the page and the code differ
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from lakelog.core.feature_advice import activation, way_out
+from lakelog.core.features import FEATURES, Feature, Support
+
+PAGE = Path(__file__).parents[1] / "docs" / "features.md"
+COMMAND = "python scripts/feature_table.py"
+
+HEAD = f"""\
+# Table features
+
+A Delta table lists in its protocol what a client must know to read it, and to write it. A client
+that meets a feature which it does not have must refuse the table; this page says what lakelog has.
+It is written from the code (`{COMMAND}`); a test fails where they differ.
+
+"""
+
+FOOT = """
+*Yes* means that lakelog does what the feature asks. *Until it is on* means that a table may have
+the feature in its protocol, and is refused only once its metadata makes use of it. *–* means that
+a client need not know the feature for that. Every refusal is an `UnsupportedFeatureError`
+(`[DELTA_UNSUPPORTED_FEATURES_FOR_READ]`, `[…_FOR_WRITE]`) that names the features and what to do.
+A feature that is not in the table, `collations-preview` for one, is refused in the same way.
+
+## Switching a feature on
+
+By what it is made for: the property or the column in the fourth column. The protocol then gets the
+feature by itself, in a new table and, unless the table above says otherwise, in one that exists.
+
+By name, with the property `delta.feature.<name>=supported` (or `enabled`, which means the same):
+
+```python
+from lakelog.core import DeltaLog, write_arrow
+
+write_arrow("/lake/flights", rows, properties={"delta.feature.domainMetadata": "supported"})
+DeltaLog.for_table("/lake/flights").upgrade_protocol(features=["v2Checkpoint"])
+```
+
+In a new table it may also be a default of the session,
+`spark.databricks.delta.properties.defaults.feature.<name>=supported`. Such properties are never
+stored: the protocol holds the feature. What a feature rests on comes with it. Older clients can't
+use the table from then on, and most features can only be taken back by delta-spark's
+`ALTER TABLE … DROP FEATURE`.
+
+A new table gets the lowest protocol that holds its features: version numbers where they imply
+just these, lists of features (writer 7, and reader 3 where readers must know one) else.
+"""
+
+WORDS = {Support.YES: "yes", Support.INACTIVE: "until it is on", Support.NO: "**no**", None: "–"}
+
+
+def render() -> str:
+    """The page."""
+    lines = [
+        "| feature | read | write | what switches it on | rests on | refused, and what to do |",
+        "|---|:-:|:-:|---|---|---|",
+    ]
+    lines += [_row(feature) for feature in sorted(FEATURES.values(), key=lambda f: f.name.lower())]
+    return HEAD + "\n".join(lines) + "\n" + FOOT
+
+
+def _row(feature: Feature) -> str:
+    needs = ", ".join(f"`{name}`" for name in feature.requires)
+    cells = (
+        f"`{feature.name}`",
+        WORDS[feature.read],
+        WORDS[feature.write],
+        _marked(activation(feature)) or "its name alone",
+        needs or "–",
+        _refusal(feature),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _refusal(feature: Feature) -> str:
+    if feature.write is Support.YES and feature.read in (Support.YES, None):
+        return "–"
+    refused = {
+        (True, Support.NO): "reading and writing",
+        (True, Support.INACTIVE): "reading, and writing once it is on",
+        (False, Support.NO): "writing",
+        (False, Support.INACTIVE): "writing once it is on",
+    }[feature.read is Support.NO, feature.write]
+    way = way_out(feature.name)
+    if way.startswith("ALTER"):
+        way = f"`` {way} ``" if "`" in way else f"`{way}`"
+    return f"{refused}. With a client that has it: {way}"
+
+
+def _marked(text: str) -> str:
+    """The text with table properties as code."""
+    return re.sub(r"delta\.[\w.*=-]+", lambda found: f"`{found[0]}`", text)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    text = render()
+    if "--check" not in arguments:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stderr.write(f"{PAGE.name} is not what lakelog.core.features says: run {COMMAND}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
