@@ -6,7 +6,7 @@ import contextlib
 import enum
 import uuid
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from lakelog.logstores._settings import storage_settings
@@ -57,6 +57,10 @@ class Capabilities:
     """Whether a write that returned survives the crash of the writer's host."""
     min_commit_interval: float = 0.0
     """Seconds that the storage wants between two writes of one name (GCS: 1.0)."""
+
+    def as_json(self) -> dict[str, str | bool | float]:
+        """The same with the scope's name in lower case, fit for a JSON document."""
+        return {**asdict(self), "exclusive_create": self.exclusive_create.name.lower()}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -91,7 +91,7 @@ class Report:
             "store": self._store(),
             "endpoint": self.endpoint,
             "settings": dict(self.settings),
-            "capabilities": self._capabilities(),
+            "capabilities": self.capabilities.as_json() if self.capabilities else None,
             "commit_lock": self.lock and {"kind": self.lock.kind.value, "reason": self.lock.reason},
             "table_version": self.table_version,
             "findings": [
@@ -117,20 +117,6 @@ class Report:
             "key": chosen.key,
             "value": chosen.value,
             "reason": chosen.reason,
-        }
-
-    def _capabilities(self) -> dict[str, Any] | None:
-        found = self.capabilities
-        if found is None:
-            return None
-        return {
-            "exclusive_create": found.exclusive_create.name.lower(),
-            "partial_write_visible": found.partial_write_visible,
-            "atomic_overwrite": found.atomic_overwrite,
-            "consistent_listing": found.consistent_listing,
-            "ordered_listing": found.ordered_listing,
-            "durable": found.durable,
-            "min_commit_interval": found.min_commit_interval,
         }
 
 

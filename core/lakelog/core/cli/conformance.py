@@ -161,7 +161,7 @@ def _document(report: Report, uri: str, root: str, left: str, quick: bool) -> di
         "left": left or None,
         "quick": quick,
         "store": report.store,
-        "capabilities": report.capabilities,
+        "capabilities": report.capabilities.as_json(),
         "ok": report.ok,
         "results": [
             {

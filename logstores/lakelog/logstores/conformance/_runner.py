@@ -13,7 +13,7 @@ from lakelog.logstores.conformance._suite import LogStoreConformance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from lakelog.logstores._contract import LogStore
+    from lakelog.logstores._contract import Capabilities, LogStore
     from lakelog.logstores.conformance._http_suite import HttpFaultConformance
 
 __all__ = ["CheckResult", "Report", "check_names", "run_conformance", "run_fault_conformance"]
@@ -56,7 +56,7 @@ class Report:
     """What became of all of them. `str(report)` is for people."""
 
     store: str
-    capabilities: str
+    capabilities: Capabilities
     results: tuple[CheckResult, ...]
 
     @property
@@ -169,9 +169,9 @@ def check_names(suite: type, only: Iterable[str] | None = None) -> list[str]:
     return [name for name in checks if name in wanted]
 
 
-def _described(store: LogStore) -> tuple[str, str]:
+def _described(store: LogStore) -> tuple[str, Capabilities]:
     kind = type(store)
-    return f"{kind.__module__}.{kind.__qualname__}", str(store.capabilities)
+    return f"{kind.__module__}.{kind.__qualname__}", store.capabilities
 
 
 def _results(

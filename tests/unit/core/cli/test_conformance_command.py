@@ -83,6 +83,7 @@ def test_json_is_one_document_with_every_result(tmp_path: Path) -> None:
     result = run(str(tmp_path), "--json", "--quick", "--conf", store, *ONE)
     assert result.exit_code == 1
     told = json.loads(result.stdout)
+    assert told["capabilities"]["exclusive_create"] == "host"
     assert told["store"].endswith("Overwrites")
     assert told["ok"] is False
     assert told["left"] is None
