@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core import checkpoints, commit_loop, conflicts, prepare
+from lakelog.core import checkpoints, commit_fence, commit_loop, conflicts, prepare
 from lakelog.core.commit_loop import CommitLoop
+from lakelog.core.commit_write import CommitWriter, Written
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.reads import ReadSet
@@ -98,15 +99,15 @@ def _snapshot_isolation(*_: Any, **__: Any) -> IsolationLevel:
     return IsolationLevel.SNAPSHOT_ISOLATION
 
 
-def _unknown_is_failed(_: CommitLoop, __: Attempt, unknown: CommitOutcomeUnknownError) -> Any:
+def _unknown_is_failed(_: CommitWriter, __: Attempt, unknown: CommitOutcomeUnknownError) -> Any:
     raise OSError(str(unknown))
 
 
 def _unknown_is_done(*_: Any) -> Any:
-    return commit_loop._Written.OURS
+    return Written.OURS
 
 
-def _failed_is_failed(_: CommitLoop, __: Attempt, ___: str, failure: OSError) -> Any:
+def _failed_is_failed(_: CommitWriter, __: Attempt, ___: str, failure: OSError) -> Any:
     raise failure
 
 
@@ -128,8 +129,8 @@ def _conflict(name: str, attribute: str, instead: Callable[..., Any]) -> Mutant:
     return Mutant(name, conflicts, attribute, instead)
 
 
-def _loop(name: str, attribute: str, instead: Any, steps: Sequence[Any] = TROUBLES) -> Mutant:
-    return Mutant(name, CommitLoop, attribute, instead, steps)
+def _write(name: str, attribute: str, instead: Any, steps: Sequence[Any] = TROUBLES) -> Mutant:
+    return Mutant(name, CommitWriter, attribute, instead, steps)
 
 
 MUTANTS = [
@@ -165,16 +166,16 @@ MUTANTS = [
         "two creators are not told apart", conflicts, "_check_protocol", _unchanged, RACES, False
     ),
     Mutant("news is not looked for", DeltaLog, "_probe", _no_news, RACES),
-    _loop("a commit is not known again", "_is_ours", _no),
-    _loop("what exists is taken for ours", "_is_ours", _yes),
-    _loop("unknown is taken for failed", "_settle", _unknown_is_failed),
-    _loop("unknown is taken for done", "_settle", _unknown_is_done),
-    _loop("a failed write is not looked at", "_settle_failure", _failed_is_failed),
-    _loop("doubt is forgotten", "_in_doubt", _never_in_doubt, DOUBTS),
-    _loop("there is no fence", "_fence", _nothing, FENCES),
+    _write("a commit is not known again", "is_ours", _no),
+    _write("what exists is taken for ours", "is_ours", _yes),
+    _write("unknown is taken for failed", "_settle", _unknown_is_failed),
+    _write("unknown is taken for done", "_settle", _unknown_is_done),
+    _write("a failed write is not looked at", "_settle_failure", _failed_is_failed),
+    _write("doubt is forgotten", "in_doubt", _never_in_doubt, DOUBTS),
+    Mutant("there is no fence", CommitLoop, "_fence", _nothing, FENCES),
     Mutant(
         "there is no fence before version 0",
-        commit_loop,
+        commit_fence,
         "has_lost_its_start",
         _no,
         FENCES,

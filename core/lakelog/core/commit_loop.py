@@ -18,24 +18,22 @@ What a caller may rely on: a returned version is in the log; any exception other
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
 from lakelog.core.backoff import Backoff, RetryLimits
 from lakelog.core.commit_attempt import Attempt, CommitLines, explain
+from lakelog.core.commit_fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit_messages import CommitMessages
+from lakelog.core.commit_records import CommitRecords
+from lakelog.core.commit_write import CommitWriter, Written
 from lakelog.core.conflicts import check_conflicts
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
-    ConcurrentWriteException,
-    CorruptCommitError,
     DeltaConcurrentModificationException,
-    MaxCommitAttemptsExceededError,
     UnsupportedFeatureError,
 )
-from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
-from lakelog.core.log_identity import has_lost_its_start, still_there
-from lakelog.core.paths import commit_path, log_path
-from lakelog.core.winners import read_winner
+from lakelog.core.events import CommitOutcome
+from lakelog.core.paths import log_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,24 +43,11 @@ if TYPE_CHECKING:
     from lakelog.core.commit_lock import LockChoice
     from lakelog.core.conf import DeltaConf
     from lakelog.core.conflicts import PendingCommit
+    from lakelog.core.events import CommitStats
     from lakelog.core.winners import WinningCommit
     from lakelog.logstores import LogStore
 
 __all__ = ["CommitLoop"]
-
-FENCE_AGE_MS = 60_000
-"""A snapshot older than this may be of a log that is gone: cleaned up, or the table made anew.
-
-A job of more than a minute does not feel the one request more."""
-
-_HALF_VISIBLE_TRIES = 10
-_READ_TRIES = 3
-
-
-class _Written(enum.Enum):
-    OURS = enum.auto()
-    TAKEN = enum.auto()
-    UNKNOWN = enum.auto()
 
 
 class CommitLoop:
@@ -100,20 +85,18 @@ class CommitLoop:
         """
         self._store = store
         self._clock = clock
-        self._conf = conf
         self._limits = RetryLimits.of(conf)
         self._pending = pending
         self._info = commit_info
         self._lines = CommitLines(commit_info, actions)
-        self._lock = lock
         self._read_at_ms = read_at_ms
-        self._attempts = attempts
         self._read_info = read_info
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
-        self.lock_wait = 0.0
-        """Seconds that the caller waited for the lock."""
-        self._in_doubt: CommitOutcomeUnknownError | None = None
-        self._unknown = 0
+        self._writer = CommitWriter(
+            store, clock, pending.table, self._lines, self._limits, self._backoff
+        )
+        self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
+        self._messages = CommitMessages(clock, pending, commit_info.txn_id)
         self._last_winner: WinningCommit | None = None
 
     @property
@@ -121,7 +104,16 @@ class CommitLoop:
         """The commit, rebased onto the winners that were checked."""
         return self._pending
 
-    def run(self) -> int:
+    @property
+    def lock_wait(self) -> float:
+        """Seconds that the caller waited for the lock."""
+        return self._records.lock_wait
+
+    @lock_wait.setter
+    def lock_wait(self, seconds: float) -> None:
+        self._records.lock_wait = seconds
+
+    def do_commit_retry_iteratively(self) -> int:
         """Commit.
 
         Returns:
@@ -139,41 +131,51 @@ class CommitLoop:
         if version == 0:
             self._store.create_folder(log_path(self._pending.table))
         while True:
-            committed, version = self._try(attempt, deadline)
+            committed, version = self._do_commit(attempt, deadline)
             if committed is not None:
+                self._messages.committed(committed, self._pending)
                 return committed
             left = deadline - self._clock.monotonic()
-            if left <= 0 or len(self._attempts) > self._limits.attempts:
-                raise self._given_up(left <= 0)
+            if left <= 0 or self._records.attempts > self._limits.attempts:
+                raise self._give_up(version, out_of_time=left <= 0)
             if version == attempt.version:
                 # A second write of the *same* name is what storages limit.
                 pace = self._store.capabilities.min_commit_interval
                 attempt.wait += self._wait(attempt, deadline, at_least=pace)
             attempt = Attempt(version, backoff=attempt.wait)
 
+    def _give_up(self, version: int, *, out_of_time: bool) -> Exception:
+        if self._writer.in_doubt is not None:
+            return self._writer.in_doubt
+        return self._records.give_up(
+            self._pending, self._limits, version, self._last_winner, out_of_time=out_of_time
+        )
+
     def _wait(self, attempt: Attempt, deadline: float, *, at_least: float = 0.0) -> float:
         left = deadline - self._clock.monotonic()
         return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
 
-    def _try(self, attempt: Attempt, deadline: float) -> tuple[int | None, int]:
+    def _do_commit(self, attempt: Attempt, deadline: float) -> tuple[int | None, int]:
         """One attempt.
 
         Returns:
             The version that holds the commit, or None and the version to try next.
         """
         try:
-            if not self._attempts:
+            if not self._records.attempts:
                 self._fence(attempt)
-            written = self._write(attempt)
-            if written is _Written.OURS:
+            lines = len(self._lines.actions) + 1
+            self._messages.attempting(attempt.version, self._pending, lines)
+            written = self._writer.write(attempt)
+            if written is Written.OURS:
                 self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
                 return attempt.version, attempt.version
-            if written is _Written.UNKNOWN:
+            if written is Written.UNKNOWN:
                 self._record(attempt, CommitOutcome.UNKNOWN)
                 return None, attempt.version
             # Wait first, look then: what is seen just before the next write is seen fresh.
             attempt.wait = self._wait(attempt, deadline)
-            return self._after_losing(attempt)
+            return self._get_next_attempt_version(attempt)
         except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
             attempt.error = str(exc)
             attempt.conflict = exc
@@ -186,8 +188,8 @@ class CommitLoop:
         except Exception as exc:
             attempt.error = f"{type(exc).__name__}: {exc}"
             self._record(attempt, CommitOutcome.FAILED)
-            if self._in_doubt is not None:
-                raise self._in_doubt from exc
+            if self._writer.in_doubt is not None:
+                raise self._writer.in_doubt from exc
             if isinstance(exc, OSError):
                 explain(exc, self._pending.table, attempt.version)
             raise
@@ -200,211 +202,55 @@ class CommitLoop:
             )
             raise
 
-    def _write(self, attempt: Attempt) -> _Written:
-        """Steps 1, 3 and 4: create the version, and settle what the storage left open."""
-        path = commit_path(self._pending.table, attempt.version)
+    def _get_next_attempt_version(self, attempt: Attempt) -> tuple[int | None, int]:
+        """Step 2: go through the winners from the version that was lost.
+
+        Returns:
+            The version that holds the commit, where one of the winners turns out to be it; or
+            None and the version after the last winner.
+        """
         began = self._clock.monotonic()
-        attempt.requests += 1
+        version, number = attempt.version, self._records.attempts + 1
+        self._messages.checking(number, version, self._pending, self._lines.actions)
         try:
-            self._store.write(path, self._lines, overwrite=False)
-        except FileExistsError:
-            return _Written.TAKEN
-        except CommitOutcomeUnknownError as exc:
-            attempt.error = str(exc)
-            return self._settle(attempt, exc)
-        except OSError as exc:
-            # By contract nothing was made. A store of the user's may be less exact than that.
-            attempt.error = f"{type(exc).__name__}: {exc}"
-            return self._settle_failure(attempt, path, exc)
-        finally:
-            attempt.write_seconds = self._clock.monotonic() - began
-        return _Written.OURS
-
-    def _settle_failure(self, attempt: Attempt, path: str, failure: OSError) -> _Written:
-        attempt.requests += 1
-        try:
-            found = read_winner(self._store, self._pending.table, attempt.version)
-        except (OSError, CorruptCommitError) as exc:
-            # Neither written nor readable: nobody can say what is there.
-            self._in_doubt = self._in_doubt or CommitOutcomeUnknownError(
-                path, f"writing it failed ({failure}), and so did reading it back ({exc})"
-            )
-            raise failure from None
-        if found is not None and self._is_ours(found):
-            return _Written.OURS
-        if self._in_doubt is None:
-            raise failure
-        return self._settle(attempt, self._in_doubt)
-
-    def _settle(self, attempt: Attempt, unknown: CommitOutcomeUnknownError) -> _Written:
-        owner = self._owner(attempt)
-        if owner is _Written.UNKNOWN:
-            self._in_doubt = unknown
-            self._unknown += 1
-            if self._unknown > self._limits.unknown:
-                raise unknown
-        return owner
-
-    def _owner(self, attempt: Attempt) -> _Written:
-        """Whose the version is, by reading it back."""
-        attempt.requests += 1
-        try:
-            found = read_winner(self._store, self._pending.table, attempt.version)
-        except (OSError, CorruptCommitError, CommitOutcomeUnknownError):
-            return _Written.UNKNOWN
-        if found is None:
-            return _Written.UNKNOWN
-        return _Written.OURS if self._is_ours(found) else _Written.TAKEN
-
-    def _is_ours(self, commit: WinningCommit) -> bool:
-        return commit.txn_id is not None and commit.txn_id == self._info.txn_id
-
-    def _after_losing(self, attempt: Attempt) -> tuple[int | None, int]:
-        """Step 2: go through the winners from the version that was lost."""
-        began = self._clock.monotonic()
-        version = attempt.version
-        try:
-            while (winner := self._read_winner(attempt, version)) is not None:
-                if self._is_ours(winner):
+            while (winner := self._writer.read(attempt, version)) is not None:
+                if self._writer.is_ours(winner):
                     self._record(attempt, CommitOutcome.COMMITTED, version)
                     return version, version
-                # The version that was in doubt is another's: ours can't land there any more.
-                self._in_doubt = None
-                attempt.winners += 1
-                attempt.first = attempt.first or winner
-                self._last_winner = winner
-                try:
-                    self._pending = check_conflicts(self._pending, winner)
-                except Exception:
-                    attempt.first = winner
-                    raise
+                self._check_for_conflicts(attempt, winner)
                 version += 1
         finally:
             attempt.check_seconds = self._clock.monotonic() - began
+        lost = range(attempt.version, version)
+        self._messages.passed_all(number, lost, self._pending, self._lines.actions)
         self._record(attempt, CommitOutcome.REBASED)
         return None, version
 
-    def _read_winner(self, attempt: Attempt, version: int) -> WinningCommit | None:
-        """Read a commit; give a failing storage, or one that shows half a file, a little time."""
-        path = commit_path(self._pending.table, version)
-        tries = 0
-        while True:
-            attempt.requests += 1
-            tries += 1
-            try:
-                return read_winner(self._store, self._pending.table, version)
-            except CorruptCommitError:
-                if tries > _HALF_VISIBLE_TRIES or not self._store.is_partial_write_visible(path):
-                    raise
-            except OSError as exc:
-                if tries > _READ_TRIES:
-                    if version == attempt.version:
-                        # It exists, but whose is it? A store may have met its own file.
-                        self._in_doubt = self._in_doubt or CommitOutcomeUnknownError(
-                            path, f"it exists, and reading it failed ({exc})"
-                        )
-                    raise
-            self._backoff.wait(0.005, at_most=self._limits.max_wait)
+    def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
+        # The version that was in doubt is another's: ours can't land there any more.
+        self._writer.in_doubt = None
+        attempt.winners += 1
+        attempt.first = attempt.first or winner
+        self._last_winner = winner
+        number = self._records.attempts + 1
+        try:
+            self._pending = check_conflicts(self._pending, winner)
+        except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
+            attempt.first = winner
+            self._messages.conflict(number, winner.version, exc)
+            raise
+        except Exception:
+            attempt.first = winner
+            raise
+        self._messages.passed(number, winner.version)
 
     def _fence(self, attempt: Attempt) -> None:
-        """Refuse to go on behind a version that is no longer in the log.
-
-        A writer that slept for days may find its version free because the table has long moved
-        on and the old commits are gone; one that took minutes, because the table was dropped and
-        made again. Its predecessor then is gone too, or is another commit: cleanup removes the
-        oldest first and always leaves the newest. One that found no table may meet one by now.
-        """
-        version, table = attempt.version, self._pending.table
         if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
             return
         attempt.requests += 1
-        if version == 0:
-            gone = has_lost_its_start(self._store, table)
-        else:
-            gone = not still_there(self._store, table, version - 1, self._read_info)
-        if not gone:
-            return
-        raise ConcurrentWriteException(
-            f"[{ConcurrentWriteException.condition}] {table}: {_gone(version)} Nothing was "
-            "committed. Read the table again and run the job again.",
-            table=table,
-            version=None,
-            read_version=version - 1,
-            commit_info=None,
-        )
-
-    def _given_up(self, out_of_time: bool) -> Exception:
-        if self._in_doubt is not None:
-            return self._in_doubt
-        tries = len(self._attempts)
-        what = f"within {self._limits.seconds:g} s" if out_of_time else f"in {tries} attempts"
-        last = self._last_winner
-        by = f" The last winner is version {last.version} ({last.operation})." if last else ""
-        return MaxCommitAttemptsExceededError(
-            f"[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] {self._pending.table}: the commit did not win "
-            f"a version {what} ({tries} attempts, from version {self._pending.read_version + 1} "
-            f"on).{by} Nothing was committed. Let fewer writers commit at once or in larger "
-            "batches, or raise spark.lakelog.commit.timeBudget or "
-            "spark.databricks.delta.maxCommitAttempts.",
-            table=self._pending.table,
-            attempts=tries,
-            version=last.version if last else None,
-        )
+        check_fence(self._store, self._pending.table, attempt.version, self._read_info)
 
     def _record(
         self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
     ) -> None:
-        first, pending, writer = attempt.first, self._pending, Writer.of(self._conf)
-        winner_info = first.commit_info if first else None
-        wrote = outcome is CommitOutcome.COMMITTED and committed == attempt.version
-        stats = CommitStats(
-            table=self._pending.table,
-            version=attempt.version,
-            attempt=len(self._attempts) + 1,
-            outcome=outcome,
-            operation=self._info.operation or "",
-            txn_id=self._info.txn_id or "",
-            read_version=self._pending.read_version,
-            committed_version=committed,
-            winner_version=first.version if first else None,
-            winner_operation=first.operation if first else None,
-            winner_txn_id=first.txn_id if first else None,
-            winners=attempt.winners,
-            lock=self._lock.kind,
-            lock_reason=self._lock.reason,
-            requests=attempt.requests,
-            bytes_written=self._lines.bytes if wrote else 0,
-            actions=len(self._lines.actions),
-            write_ms=attempt.write_seconds * 1000,
-            check_ms=attempt.check_seconds * 1000,
-            lock_wait_ms=0.0 if self._attempts else self.lock_wait * 1000,
-            backoff_ms=attempt.backoff * 1000,
-            error=attempt.error,
-            timestamp=self._clock.now_ms(),
-            job=writer.job,
-            app_id=writer.app_id,
-            host=writer.host,
-            pid=writer.pid,
-            isolation=pending.isolation.value,
-            conflict=attempt.condition,
-            conflict_partition=attempt.conflict_partition,
-            partition_columns=tuple(pending.partition_schema.names),
-            reads_whole_table=pending.reads.is_unlimited,
-            winner_timestamp=winner_info.timestamp if winner_info else None,
-            winner_engine=winner_info.engine_info if winner_info else None,
-        )
-        self._attempts.append(stats)
-        emit(stats, self._conf)
-
-
-def _gone(version: int) -> str:
-    """What the fence found, in words, before a first try at `version`."""
-    if version == 0:
-        return (
-            "this transaction found no table, and by now others have made it, and log cleanup has "
-            "removed its first versions."
-        )
-    return (
-        f"the version {version - 1} that this transaction read is no longer in the log: others "
-        "have committed since and log cleanup removed it, or the table was dropped and made again."
-    )
+        self._records.record(attempt, outcome, self._pending, committed)

@@ -1,4 +1,4 @@
-"""One structured record for each attempt to commit.
+"""One structured record for each attempt to commit, and one where a commit gives up.
 
 Records go to the logger `lakelog.commit` at INFO as one line of JSON, to the file that
 `spark.lakelog.commitEvents.path` names, and, where OpenTelemetry is installed, to the current
@@ -53,6 +53,8 @@ class CommitOutcome(enum.StrEnum):
     """The storage did not say; the same version is tried again or the commit is given up."""
     FAILED = "failed"
     """The storage refused; nothing was committed."""
+    GIVEN_UP = "given-up"
+    """No attempt, but the end of them: time or attempts ran out, and nothing was committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,12 @@ def _host() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitStats:
-    """One attempt to write one version."""
+    """One attempt to write one version.
+
+    Fields that Delta's `CommitStats` has too go by its names, in snake_case. What would cost a
+    read of the table's state (`numFilesTotal`, `sizeInBytesTotal`, histograms) is left to the
+    version's checksum.
+    """
 
     table: str
     version: int
@@ -135,6 +142,24 @@ class CommitStats:
     winner_timestamp: int | None = None
     winner_engine: str | None = None
     """`engineInfo` of the winner, who may be no writer of ours and leave no records."""
+    txn_duration_ms: float | None = None
+    """Of an attempt that committed: since the transaction began."""
+    commit_duration_ms: float | None = None
+    """Since the first attempt; of one that committed, and where a commit gave up."""
+    num_add: int | None = None
+    """This and what follows: of an attempt that committed."""
+    num_remove: int | None = None
+    num_cdc_files: int | None = None
+    num_set_transaction: int | None = None
+    num_domain_metadatas: int | None = None
+    bytes_new: int | None = None
+    """Of added files that change data."""
+    cdc_bytes_new: int | None = None
+    num_absolute_paths_in_add: int | None = None
+    num_distinct_partitions_in_add: int | None = None
+    num_partition_columns_in_table: int | None = None
+    new_metadata: bool | None = None
+    new_protocol: bool | None = None
 
     def to_json(self) -> str:
         """One line of JSON; fields that are `None` are left out."""

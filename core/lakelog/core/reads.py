@@ -45,6 +45,11 @@ class ReadSet:
         """Whether some read had no condition: an append anywhere in the table concerns it."""
         return self.whole_table or None in self.predicates
 
+    @property
+    def num_files(self) -> int:
+        """How many files were read; one that was read twice counts twice."""
+        return sum(table.num_rows for table in self._tables)
+
     def add_predicate(self, predicate: Expression | None) -> None:
         """Record that every row that matches was read, whether there was one or not."""
         if predicate not in self.predicates:

@@ -368,7 +368,7 @@ class OptimisticTransaction:
         began = log.clock.monotonic()
         with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):
             loop.lock_wait = log.clock.monotonic() - began
-            version = loop.run()
+            version = loop.do_commit_retry_iteratively()
         self._committed = True
         committed = CommittedTransaction(
             delta_log=log,

@@ -91,7 +91,7 @@ class Writer:
         )
 
     def run(self) -> int:
-        return self.loop.run()
+        return self.loop.do_commit_retry_iteratively()
 
     @property
     def outcomes(self) -> list[str]:
@@ -335,7 +335,10 @@ def test_a_writer_that_always_loses_stops_after_its_attempts(table: str) -> None
     writer = Writer(store, table, 0, conf=conf)
     with pytest.raises(MaxCommitAttemptsExceededError, match="3 attempts") as caught:
         writer.run()
-    assert caught.value.attempts == 3
+    error = caught.value
+    assert (error.attempts, error.version, error.num_actions) == (3, 3, 2)
+    assert (error.start_version, error.fail_version) == (1, 4)
+    assert "from version 1 to version 4; 2 actions; " in str(error)
     assert writer.txn_id not in txn_ids(store, table)
 
 

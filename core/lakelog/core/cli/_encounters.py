@@ -18,6 +18,7 @@ __all__ = ["UNNAMED", "Encounter", "Encounters", "JobSums", "Pair", "Transaction
 
 UNNAMED: Final = "unnamed"
 """Stands for all jobs whose events do not name them, by operation."""
+_FATES: Final = {CommitOutcome.CONFLICT: "lost", CommitOutcome.GIVEN_UP: "given_up"}
 _CONDITION: Final = re.compile(r"\[(DELTA_[A-Z_]+)\]")
 
 
@@ -52,14 +53,14 @@ class Transaction:
 
     @property
     def fate(self) -> str:
-        """`committed`, `lost` to a conflict, `failed`, `unknown`, or `unfinished`."""
+        """`committed`, `lost` to a conflict, `given_up`, `failed`, `unknown`, `unfinished`."""
         if self.committed_version is not None:
             return "committed"
         last = self.events[-1].outcome
         if last is CommitOutcome.REBASED:
-            # No attempt followed: it gave up, or was ended, or is at it right now.
+            # No attempt followed: it was ended, or is at it right now.
             return "unfinished"
-        return {CommitOutcome.CONFLICT: "lost"}.get(last, last.value)
+        return _FATES.get(last, last.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,7 @@ def _transactions(events: Iterable[CommitStats]) -> dict[tuple[str, str], Transa
     for event in events:
         found.setdefault((event.table, event.txn_id), Transaction([])).events.append(event)
     for each in found.values():
-        each.events.sort(key=lambda event: event.attempt)
+        each.events.sort(key=lambda e: (e.attempt, e.outcome is CommitOutcome.GIVEN_UP))
     return found
 
 
@@ -184,7 +185,7 @@ def _add(sums: JobSums, transaction: Transaction) -> None:
     sums.operations[transaction.operation] += 1
     sums.fates[transaction.fate] += 1
     for event in transaction.events:
-        sums.attempts += 1
+        sums.attempts += event.outcome is not CommitOutcome.GIVEN_UP
         sums.backoff_ms += event.backoff_ms
         sums.lock_wait_ms += event.lock_wait_ms
         sums.check_ms += event.check_ms

@@ -12,7 +12,7 @@ import io
 import sys
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
@@ -44,6 +44,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "partition_columns": (list,),
 }
 """What is worked with; the rest is only passed on."""
+_Key: TypeAlias = tuple[str, str, int, bool]
 _OUTCOMES: Final = {outcome.value: outcome for outcome in CommitOutcome}
 
 
@@ -75,7 +76,7 @@ def read_events(
         FileNotFoundError: a place that holds no file.
         OSError: a file can't be read.
     """
-    found, seen = Reading(), set[tuple[str, str, int]]()
+    found, seen = Reading(), set[_Key]()
     for place in places:
         opened = _files(place, conf)
         if not opened:
@@ -91,7 +92,7 @@ def read_events(
     return found
 
 
-def _take(found: Reading, seen: set[tuple[str, str, int]], lines: Iterable[bytes]) -> None:
+def _take(found: Reading, seen: set[_Key], lines: Iterable[bytes]) -> None:
     for line in lines:
         if not line.strip():
             continue
@@ -104,7 +105,9 @@ def _take(found: Reading, seen: set[tuple[str, str, int]], lines: Iterable[bytes
             else:
                 found.torn += 1
             continue
-        key = (event.table, event.txn_id, event.attempt)
+        # The end of a commit that gave up bears the number of its last attempt.
+        ended = event.outcome is CommitOutcome.GIVEN_UP
+        key = (event.table, event.txn_id, event.attempt, ended)
         if key in seen:
             found.duplicates += 1
         else:

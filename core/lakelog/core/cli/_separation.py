@@ -58,6 +58,7 @@ def separations(found: Encounters) -> list[Advice]:
             said.append(Advice(pair.table, (pair.loser, pair.winner), by, len(pair.lost), reason))
         elif pair.rebased >= _MANY_RACES:
             said.append(_for_races(pair))
+    said += [_for_given_up(job) for job in found.jobs if job.fates["given_up"]]
     return said + [_for_unfinished(job) for job in found.jobs if job.fates["unfinished"]]
 
 
@@ -132,6 +133,18 @@ def _for_races(pair: Pair) -> Advice:
     )
 
 
+def _for_given_up(job: JobSums) -> Advice:
+    count = job.fates["given_up"]
+    return Advice(
+        job.table,
+        (job.job, job.job),
+        "time",
+        count,
+        f"{count} of its commits lost races until time or attempts ran out: let fewer writers "
+        "commit at once, or raise spark.lakelog.commit.timeBudget",
+    )
+
+
 def _for_unfinished(job: JobSums) -> Advice:
     count = job.fates["unfinished"]
     return Advice(
@@ -139,8 +152,8 @@ def _for_unfinished(job: JobSums) -> Advice:
         (job.job, job.job),
         "time",
         count,
-        f"{count} of its commits lost races until it gave up, or was ended: let fewer writers "
-        "commit at once, or raise spark.lakelog.commit.timeBudget",
+        f"{count} of its commits lost a race, and no further attempt is known: the job was ended, "
+        "or is at it right now",
     )
 
 

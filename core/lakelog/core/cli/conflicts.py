@@ -86,7 +86,9 @@ def command(
         print_json(document)
     else:
         _print(document)
-    if document["lost_commits"] or any(job["unfinished"] for job in document["jobs"]):
+    if document["lost_commits"] or any(
+        job["given_up"] or job["unfinished"] for job in document["jobs"]
+    ):
         sys.exit(EXIT_FINDING)
 
 
@@ -181,7 +183,7 @@ def _job(job: JobSums) -> dict[str, Any]:
         "operations": dict(job.operations),
         **{
             fate: job.fates[fate]
-            for fate in ("committed", "lost", "unfinished", "unknown", "failed")
+            for fate in ("committed", "lost", "given_up", "unfinished", "unknown", "failed")
         },
         "attempts": job.attempts,
         "retries": job.retries,
@@ -264,13 +266,24 @@ def _passed_over(counts: dict[str, int]) -> str:
 def _print_jobs(jobs: Iterable[dict[str, Any]], many: bool) -> None:
     heading("Jobs")
     _table(
-        ("Job", "Committed", "Lost", "Unfinished", "Failed", "Retries", "Rebased over", "Waited s"),
+        (
+            "Job",
+            "Committed",
+            "Lost",
+            "Gave up",
+            "Unfinished",
+            "Failed",
+            "Retries",
+            "Rebased over",
+            "Waited s",
+        ),
         [
             (
                 each["table"],
                 each["job"],
                 f"{each['committed']:,}",
                 f"{each['lost']:,}",
+                f"{each['given_up']:,}",
                 f"{each['unfinished']:,}",
                 f"{each['failed'] + each['unknown']:,}",
                 f"{each['retries']:,}",

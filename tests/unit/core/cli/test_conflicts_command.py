@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core import DeltaLog, Operation
-from lakelog.core.errors import ConcurrentAppendException
+from lakelog.core.errors import ConcurrentAppendException, MaxCommitAttemptsExceededError
 from support.tables import add_file, new_table, schema_json
 from support.terminal import lakelog, lakelog_json
 
@@ -22,6 +22,8 @@ class Jobs:
     def __init__(self, folder: Path) -> None:
         self.events = folder / "events"
         self.events.mkdir()
+        self.more: dict[str, str] = {}
+        """Further conf of the jobs."""
         self.table = str(folder / "lake" / "flights")
         schema = schema_json(id="long", day="long")
         new_table(self.table, schema=schema, partition_by=["day"])
@@ -32,6 +34,7 @@ class Jobs:
             "spark.lakelog.commitEvents.path": str(self.events / f"{job}.jsonl"),
             "spark.app.name": job,
             "spark.app.id": f"app-{job}",
+            **self.more,
         }
         return DeltaLog.for_table(self.table, {} if job == "stranger" else conf)
 
@@ -114,7 +117,7 @@ def test_the_text_tells_the_same(jobs: Jobs) -> None:
         line.endswith("cleaner (UPDATE) loader (WRITE) 2 added files where it had read day=1")
         for line in said
     )
-    assert any(line.startswith("cleaner 1 2 0 0 1 2 ") for line in said)
+    assert any(line.startswith("cleaner 1 2 0 0 0 1 2 ") for line in said)
     assert any(line.startswith("cleaner and loader, by partition: both work in") for line in said)
 
 
@@ -126,14 +129,27 @@ def test_without_a_lost_commit_nothing_has_to_be_mended(tmp_path: Path) -> None:
     assert outcome.lines[-1] == "No jobs need to be separated"
 
 
-def test_a_commit_that_gave_up_is_a_finding(tmp_path: Path) -> None:
+def test_a_commit_that_has_no_end_is_a_finding(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path)
     assert jobs.update("cleaner", "7", ("loader", "2"))
     path = jobs.events / "cleaner.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[0])
     found = lakelog_json("conflicts", str(jobs.events), code=1)
     assert [each["unfinished"] for each in found["jobs"] if each["job"] == "cleaner"] == [1]
-    assert "gave up" in found["separate"][0]["reason"]
+    assert "no further attempt is known" in found["separate"][0]["reason"]
+
+
+def test_a_commit_that_gave_up_is_a_finding(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path)
+    jobs.more["spark.databricks.delta.maxCommitAttempts"] = "0"
+    with pytest.raises(MaxCommitAttemptsExceededError):
+        jobs.update("cleaner", "7", ("loader", "2"))
+    found = lakelog_json("conflicts", str(jobs.events), code=1)
+    [cleaner] = [each for each in found["jobs"] if each["job"] == "cleaner"]
+    assert (cleaner["given_up"], cleaner["unfinished"], cleaner["attempts"]) == (1, 0, 1)
+    assert "ran out" in found["separate"][0]["reason"]
+    text = lakelog("conflicts", str(jobs.events)).lines
+    assert any(" ".join(line.split()).startswith("cleaner 0 0 1 0 0 0 1 ") for line in text)
 
 
 def test_a_limit_shortens_the_list_and_not_the_sums(jobs: Jobs) -> None:

@@ -102,6 +102,7 @@ def test_one_txn_id_on_two_tables_is_two_commits() -> None:
         ([rebased("a-1", 1), committed("a-1", 2, attempt=2)], "committed"),
         ([committed("a-1", 2, attempt=2), rebased("a-1", 1)], "committed"),
         ([rebased("a-1", 1)], "unfinished"),
+        ([event("a-1", CommitOutcome.GIVEN_UP, 2), rebased("a-1", 1)], "given_up"),
         ([rebased("a-1", 1), lost("a-1", 2, None, attempt=2)], "lost"),
         ([event("a-1", CommitOutcome.UNKNOWN, 1)], "unknown"),
         ([event("a-1", CommitOutcome.FAILED, 1)], "failed"),
@@ -242,9 +243,21 @@ def test_many_races_without_a_lost_commit_are_worth_a_word(races: int, said: int
 
 
 def test_a_commit_that_never_won_is_told() -> None:
-    [advice] = separations(encounters_of([rebased("a-1", 1), rebased("a-1", 2, attempt=2)]))
+    races = [rebased("a-1", 1), rebased("a-1", 2, attempt=2)]
+    [advice] = separations(encounters_of(races))
+    assert (advice.by, advice.lost) == ("time", 1)
+    assert "no further attempt is known" in advice.reason
+    end = event("a-1", CommitOutcome.GIVEN_UP, 3, attempt=2)
+    [advice] = separations(encounters_of([*races, end]))
     assert (advice.by, advice.lost) == ("time", 1)
     assert "spark.lakelog.commit.timeBudget" in advice.reason
+
+
+def test_the_end_of_a_commit_that_gave_up_is_no_attempt_and_no_race() -> None:
+    races = [rebased("a-1", 1), rebased("a-1", 2, attempt=2)]
+    end = event("a-1", CommitOutcome.GIVEN_UP, 3, attempt=2, winner_version=2)
+    [job] = encounters_of([*races, end]).jobs
+    assert (job.attempts, job.retries, job.rebased_over) == (2, 1, 2)
 
 
 def test_every_condition_that_can_come_has_words() -> None:

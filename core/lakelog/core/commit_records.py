@@ -1,0 +1,213 @@
+"""The records that a commit leaves: one for each attempt, and one where it gives up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.commit_sizes import sizes_of
+from lakelog.core.errors import MaxCommitAttemptsExceededError
+from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
+
+if TYPE_CHECKING:
+    from lakelog.core.backoff import RetryLimits
+    from lakelog.core.clock import Clock
+    from lakelog.core.commit_attempt import Attempt, CommitLines
+    from lakelog.core.commit_lock import LockChoice
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.conflicts import PendingCommit
+    from lakelog.core.winners import WinningCommit
+
+__all__ = ["CommitRecords"]
+
+
+class CommitRecords:
+    """Makes the records of one commit and hands them to everybody who listens."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        conf: DeltaConf,
+        lock: LockChoice,
+        lines: CommitLines,
+        attempts: list[CommitStats],
+        read_at_ms: int,
+    ) -> None:
+        """Take what all records of the commit have in common.
+
+        Args:
+            clock: when an attempt ended, and how long all of them took.
+            conf: the user's; names the job and where records go.
+            lock: the lock that the caller holds.
+            lines: what is written.
+            attempts: gets one record an attempt.
+            read_at_ms: when the transaction began, epoch ms.
+        """
+        self._clock = clock
+        self._conf = conf
+        self._lock = lock
+        self._lines = lines
+        self._attempts = attempts
+        self._read_at_ms = read_at_ms
+        self._began = clock.monotonic()
+        self.lock_wait = 0.0
+        """Seconds that the caller waited for the lock."""
+
+    @property
+    def attempts(self) -> int:
+        """How many have ended."""
+        return len(self._attempts)
+
+    def record(
+        self,
+        attempt: Attempt,
+        outcome: CommitOutcome,
+        pending: PendingCommit,
+        committed: int | None = None,
+    ) -> None:
+        """Record how an attempt ended.
+
+        Args:
+            attempt: what it did.
+            outcome: how it ended.
+            pending: the commit.
+            committed: the version that holds the commit.
+        """
+        wrote = outcome is CommitOutcome.COMMITTED and committed == attempt.version
+        details = {} if committed is None else self._committed(pending)
+        stats = CommitStats(
+            **self._common(pending),
+            **_winner(attempt.first),
+            **details,
+            version=attempt.version,
+            attempt=self.attempts + 1,
+            outcome=outcome,
+            committed_version=committed,
+            winners=attempt.winners,
+            requests=attempt.requests,
+            bytes_written=self._lines.bytes if wrote else 0,
+            write_ms=attempt.write_seconds * 1000,
+            check_ms=attempt.check_seconds * 1000,
+            lock_wait_ms=0.0 if self._attempts else self.lock_wait * 1000,
+            backoff_ms=attempt.backoff * 1000,
+            error=attempt.error,
+            conflict=attempt.condition,
+            conflict_partition=attempt.conflict_partition,
+        )
+        self._attempts.append(stats)
+        emit(stats, self._conf)
+
+    def give_up(
+        self,
+        pending: PendingCommit,
+        limits: RetryLimits,
+        version: int,
+        last: WinningCommit | None,
+        *,
+        out_of_time: bool,
+    ) -> MaxCommitAttemptsExceededError:
+        """Record that no further attempt will follow; give the error that says so.
+
+        Args:
+            pending: the commit.
+            limits: what ran out.
+            version: what the next attempt would have tried.
+            last: the last winner.
+            out_of_time: whether it was the time, and not the number of attempts.
+        """
+        error = _too_many(
+            pending,
+            limits,
+            version,
+            last,
+            tries=self.attempts,
+            actions=len(self._lines.actions) + 1,
+            milliseconds=self._milliseconds(),
+            out_of_time=out_of_time,
+        )
+        closing = CommitStats(
+            **self._common(pending),
+            **_winner(last),
+            version=version,
+            attempt=self.attempts,
+            outcome=CommitOutcome.GIVEN_UP,
+            commit_duration_ms=self._milliseconds(),
+            error=str(error),
+        )
+        emit(closing, self._conf)
+        return error
+
+    def _milliseconds(self) -> float:
+        return (self._clock.monotonic() - self._began) * 1000
+
+    def _common(self, pending: PendingCommit) -> dict[str, Any]:
+        info, writer = self._lines.commit_info, Writer.of(self._conf)
+        return {
+            "table": pending.table,
+            "operation": info.operation or "",
+            "txn_id": info.txn_id or "",
+            "read_version": pending.read_version,
+            "lock": self._lock.kind,
+            "lock_reason": self._lock.reason,
+            "actions": len(self._lines.actions),
+            "timestamp": self._clock.now_ms(),
+            "job": writer.job,
+            "app_id": writer.app_id,
+            "host": writer.host,
+            "pid": writer.pid,
+            "isolation": pending.isolation.value,
+            "partition_columns": tuple(pending.partition_schema.names),
+            "reads_whole_table": pending.reads.is_unlimited,
+        }
+
+    def _committed(self, pending: PendingCommit) -> dict[str, Any]:
+        return {
+            **sizes_of(self._lines.actions),
+            "new_metadata": pending.changes_metadata,
+            "new_protocol": pending.changes_protocol,
+            "num_partition_columns_in_table": len(pending.metadata.partition_columns),
+            "txn_duration_ms": float(max(0, self._clock.now_ms() - self._read_at_ms)),
+            "commit_duration_ms": self._milliseconds(),
+        }
+
+
+def _winner(winner: WinningCommit | None) -> dict[str, Any]:
+    if winner is None:
+        return {}
+    info = winner.commit_info
+    return {
+        "winner_version": winner.version,
+        "winner_operation": winner.operation,
+        "winner_txn_id": winner.txn_id,
+        "winner_timestamp": info.timestamp if info else None,
+        "winner_engine": info.engine_info if info else None,
+    }
+
+
+def _too_many(
+    pending: PendingCommit,
+    limits: RetryLimits,
+    version: int,
+    last: WinningCommit | None,
+    *,
+    tries: int,
+    actions: int,
+    milliseconds: float,
+    out_of_time: bool,
+) -> MaxCommitAttemptsExceededError:
+    first = pending.read_version + 1
+    what = f"within {limits.seconds:g} s" if out_of_time else f"in {tries} attempts"
+    by = f" The last winner is version {last.version} ({last.operation})." if last else ""
+    return MaxCommitAttemptsExceededError(
+        f"[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] {pending.table}: the commit did not win "
+        f"a version {what} ({tries} attempts, from version {first} to version {version}; "
+        f"{actions} actions; {milliseconds:.0f} ms).{by} Nothing was committed. Let fewer "
+        "writers commit at once or in larger batches, or raise spark.lakelog.commit.timeBudget "
+        "or spark.databricks.delta.maxCommitAttempts.",
+        table=pending.table,
+        attempts=tries,
+        version=last.version if last else None,
+        start_version=first,
+        fail_version=version,
+        num_actions=actions,
+        time_spent_ms=int(milliseconds),
+    )
