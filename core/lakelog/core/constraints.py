@@ -9,14 +9,13 @@ import orjson
 from lakelog.core.column_paths import dotted, split_path, sql_path, walk
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.properties import TableProperties
-from lakelog.core.schema import ArrayType, DataType, MapType, StructType
+from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
 
 __all__ = [
     "Constraint",
-    "has_required_elements",
     "not_null_sql",
     "required_columns",
     "table_constraints",
@@ -67,25 +66,6 @@ def table_constraints(metadata: Metadata) -> list[Constraint]:
             rules.append(Constraint(dotted(path), _expression(dotted(path), text), "invariant"))
     checks = TableProperties(metadata.configuration).constraints
     return rules + [Constraint(name, sql) for name, sql in checks.items()]
-
-
-def has_required_elements(data_type: DataType) -> bool:
-    """Whether something inside an array or a map is NOT NULL, which only a cast can check."""
-    match data_type:
-        case StructType():
-            return any(has_required_elements(field.data_type) for field in data_type)
-        case ArrayType(element, contains_null):
-            return not contains_null or _has_required(element)
-        case MapType(_, value, value_contains_null):
-            return not value_contains_null or _has_required(value)
-        case _:
-            return False
-
-
-def _has_required(data_type: DataType) -> bool:
-    if isinstance(data_type, StructType) and any(not field.nullable for field in data_type):
-        return True
-    return has_required_elements(data_type)
 
 
 def _expression(column: str, text: object) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.properties import TableProperties, validate_properties
+from lakelog.core.new_metadata import storable, verify_new_metadata
+from lakelog.core.properties import validate_properties
 from lakelog.core.protocol import (
     protocol_for_new_table,
     strip_protocol_properties,
     upgraded_for,
 )
-from lakelog.core.schema import StructType
-from lakelog.core.schema_rules import check_schema
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
@@ -35,9 +33,10 @@ def new_table_metadata(
     Raises:
         DeltaAnalysisError: a bad schema, partitioning or property.
     """
-    _check(metadata)
     created = now_ms if metadata.created_time is None else metadata.created_time
-    protocol, final = protocol_for_new_table(replace(metadata, created_time=created), conf)
+    wanted = storable(None, replace(metadata, created_time=created), conf)
+    protocol, final = protocol_for_new_table(wanted, conf)
+    verify_new_metadata(None, final, conf)
     return final, protocol
 
 
@@ -51,18 +50,11 @@ def changed_metadata(
     Raises:
         DeltaAnalysisError: a bad schema, partitioning or property.
     """
-    _check(new)
     kept = {k: v for k, v in new.configuration.items() if old.configuration.get(k) == v}
     given = {k: v for k, v in new.configuration.items() if k not in kept}
-    changed = replace(new, configuration={**kept, **validate_properties(given, conf)})
+    wanted = storable(old, new, conf)
+    changed = replace(wanted, configuration={**kept, **validate_properties(given, conf)})
     upgraded = upgraded_for(protocol, changed)
-    return strip_protocol_properties(changed), upgraded
-
-
-def _check(metadata: Metadata) -> None:
-    try:
-        schema = StructType.from_json(metadata.schema_string)
-    except ValueError as exc:
-        raise DeltaAnalysisError(f"the schema can't be read: {exc}") from exc
-    feed = TableProperties(metadata.configuration).get("delta.enableChangeDataFeed")
-    check_schema(schema, metadata.partition_columns, change_data_feed=feed)
+    final = strip_protocol_properties(changed)
+    verify_new_metadata(old, final, conf)
+    return final, upgraded

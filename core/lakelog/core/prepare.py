@@ -16,6 +16,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from lakelog.core.cdc_checks import check_mapping_with_cdc
 from lakelog.core.errors import (
     AppendOnlyError,
     DeltaAnalysisError,
@@ -95,6 +96,7 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     check_writable(protocol, metadata, request.table)
     if request.old_protocol is not None and protocol != request.old_protocol:
         check_transition(request.old_protocol, protocol)
+    check_mapping_with_cdc(request.old_metadata, metadata, others, request.operation.name)
     _check_partitioning(request, metadata)
     properties = TableProperties(metadata.configuration)
     check_files(others, metadata, protocol, request.conf, request.table)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
-    "CDC_COLUMNS",
     "as_nullable",
     "check_schema",
     "partition_schema",
@@ -29,8 +28,6 @@ __all__ = [
     "without_void",
 ]
 
-CDC_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-"""The columns that the change data feed adds to a table's own."""
 _ILLEGAL = frozenset(" ,;{}()\n\t=")
 """Characters that Parquet's own schema text gives a meaning to."""
 _VOID = PrimitiveType("void")
@@ -42,7 +39,6 @@ def check_schema(
     partition_columns: Sequence[str] = (),
     *,
     column_mapping: bool = False,
-    change_data_feed: bool = False,
 ) -> None:
     """Refuse a schema that Delta can't store.
 
@@ -50,7 +46,6 @@ def check_schema(
         schema: the table's.
         partition_columns: names, spelled as in the schema (`resolve_columns`).
         column_mapping: with it files do not hold the names, so that any character may stand.
-        change_data_feed: with it three more names are taken.
 
     Raises:
         DeltaAnalysisError: the first rule broken, with every column that breaks it.
@@ -60,14 +55,6 @@ def check_schema(
         _check_characters(schema)
     _check_types(schema)
     _check_partitioning(schema, partition_columns)
-    taken = {name for name in schema.names if name.lower() in CDC_COLUMNS}
-    if change_data_feed and taken:
-        raise _refused(
-            "RESERVED_CDC_COLUMNS_ON_WRITE",
-            "The change data feed needs the column name",
-            [(name,) for name in schema.names if name in taken],
-            "Rename the column, or switch delta.enableChangeDataFeed off.",
-        )
 
 
 def resolve_columns(schema: StructType, names: Iterable[str], what: str = "column") -> list[str]:
@@ -169,7 +156,7 @@ def _check_characters(schema: StructType) -> None:
             "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
             r"Column names may hold none of the characters ' ,;{}()\n\t=':",
             bad,
-            "Rename them, or use a client with column mapping (delta.columnMapping.mode=name).",
+            "Rename them, or set the table property delta.columnMapping.mode=name.",
         )
 
 

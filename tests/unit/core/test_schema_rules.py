@@ -9,7 +9,6 @@ import pytest
 from lakelog.core.actions import Metadata
 from lakelog.core.constraints import (
     Constraint,
-    has_required_elements,
     required_columns,
     table_constraints,
 )
@@ -122,14 +121,6 @@ def test_one_column_at_least_is_no_partition_column() -> None:
         check_schema(struct(field("a"), field("b")), ["b", "a"])
 
 
-def test_the_change_data_feed_reserves_its_names_only_while_it_is_on() -> None:
-    schema = struct(field("a"), field("_Change_Type"))
-    check_schema(schema)
-    with pytest.raises(DeltaAnalysisError, match="RESERVED_CDC_COLUMNS") as caught:
-        check_schema(schema, change_data_feed=True)
-    assert caught.value.columns == ["_Change_Type"]
-
-
 def test_names_are_resolved_to_the_schema_s_spelling() -> None:
     schema = struct(field("Year"), field("month"))
     assert resolve_columns(schema, ["YEAR", "Month"]) == ["Year", "month"]
@@ -150,7 +141,6 @@ STRICT = struct(
 def test_a_dataframe_s_nullability_is_not_the_table_s() -> None:
     loose = as_nullable(STRICT)
     assert required_columns(loose) == []
-    assert not has_required_elements(loose)
     assert str(loose) == str(STRICT)
     assert loose.fields[1].data_type == struct(field("b"), field("c d", comment="x"))
 
@@ -196,21 +186,3 @@ def test_a_table_without_rules_has_none() -> None:
 def test_an_invariant_that_can_t_be_read_is_refused_by_column(text: object) -> None:
     with pytest.raises(CorruptLogError, match="Column x has an invariant that can't be read"):
         table_constraints(metadata(struct(field("x", delta__invariants=text))))
-
-
-@pytest.mark.parametrize(
-    ("data_type", "found"),
-    [
-        (LONG, False),
-        (ArrayType(LONG), False),
-        (ArrayType(LONG, contains_null=False), True),
-        (ArrayType(struct(field("a", nullable=False))), True),
-        (MapType(LONG, LONG), False),
-        (MapType(LONG, LONG, value_contains_null=False), True),
-        (struct(field("a", nullable=False)), False),
-        (struct(field("a", ArrayType(ArrayType(LONG, False)))), True),
-    ],
-    ids=str,
-)
-def test_rules_that_only_a_cast_can_check_are_known(data_type: DataType, found: bool) -> None:
-    assert has_required_elements(data_type) is found

@@ -1,0 +1,144 @@
+"""What metadata must be before a table gets it (delta: `verifyNewMetadata`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.cdc_checks import perform_cdc_metadata_check
+from lakelog.core.column_paths import dotted
+from lakelog.core.dependent_columns import check_dependent_columns
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.nested_not_null import enforceable
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import check_schema
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import Metadata
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["schema_of", "storable", "verify_new_metadata"]
+
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+def schema_of(metadata: Metadata) -> StructType:
+    """The schema of metadata that somebody gave us.
+
+    Raises:
+        DeltaAnalysisError: its text is no schema.
+    """
+    try:
+        return StructType.from_json(metadata.schema_string)
+    except ValueError as exc:
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_DATA_TYPES] the schema can't be read: {exc}"
+        ) from exc
+
+
+def storable(old: Metadata | None, new: Metadata, conf: DeltaConf) -> Metadata:
+    """The metadata with the schema in the form in which a table keeps it.
+
+    A schema that stays as it is stays untouched: another client may have its reasons.
+
+    Args:
+        old: as it is; `None` for a new table.
+        new: as somebody wants it.
+        conf: may allow NOT NULL marks that can't be held to be left out.
+
+    Raises:
+        DeltaAnalysisError: NOT NULL within an array or a map, or a text that is no schema.
+    """
+    schema = schema_of(new)
+    if old is not None and old.schema_string == new.schema_string:
+        return new
+    kept = enforceable(schema, conf)
+    return new if kept == schema else replace(new, schema_string=kept.to_json())
+
+
+def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) -> None:
+    """Refuse metadata that a table can't have.
+
+    In this order: names that differ in nothing but case, nested ones too; characters that only
+    column mapping allows; types; partition columns; the names of the change data feed; columns
+    that a CHECK constraint or a generated column refers to; columns with statistics; properties
+    that exclude each other.
+
+    Args:
+        old: as it is; `None` for a new table, or for one that is replaced as a whole.
+        new: as it shall be, `delta.feature.*` and the like taken out.
+        conf: `tablePropertyConstraintsCheck.enabled=false` leaves the last check out.
+
+    Raises:
+        DeltaAnalysisError: the first rule that is broken, with the columns or the properties.
+    """
+    schema, properties = schema_of(new), TableProperties(new.configuration)
+    check_schema(
+        schema,
+        new.partition_columns,
+        column_mapping=properties.column_mapping_mode != "none",
+    )
+    perform_cdc_metadata_check(old, new)
+    before = (schema_of(old), TableProperties(old.configuration)) if old is not None else None
+    check_dependent_columns(before, (schema, properties))
+    if old is None or old.configuration.get(_STATS_COLUMNS) != new.configuration.get(
+        _STATS_COLUMNS
+    ):
+        _check_stats_columns(schema, new.partition_columns, properties)
+    if conf.get_bool("tablePropertyConstraintsCheck.enabled", True):
+        _check_together(properties)
+
+
+def _check_stats_columns(
+    schema: StructType, partition_columns: list[str], properties: TableProperties
+) -> None:
+    paths = properties.stats_columns or []
+    lowered = [tuple(part.lower() for part in path) for path in paths]
+    twice = sorted(dotted(path) for path, count in Counter(lowered).items() if count > 1)
+    if twice:
+        raise DeltaAnalysisError(
+            f"[DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS] {_STATS_COLUMNS} names {', '.join(twice)} "
+            "more than once. Name each column once.",
+            columns=twice,
+        )
+    partitions = {name.lower() for name in partition_columns}
+    for path, lower in zip(paths, lowered, strict=True):
+        name = dotted(path)
+        if not _has(schema, path):
+            known = ", ".join(schema.names)
+            raise DeltaAnalysisError(
+                f"[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA] {_STATS_COLUMNS} names the column {name}, "
+                f"which the table does not have. It has {known}.",
+                column=name,
+            )
+        if len(path) == 1 and lower[0] in partitions:
+            raise DeltaAnalysisError(
+                f"[DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN] {_STATS_COLUMNS} "
+                f"names the partition column {name}. Files are found by its value: leave it out.",
+                column=name,
+            )
+
+
+def _has(schema: StructType, path: tuple[str, ...]) -> bool:
+    kind: object = schema
+    for name in path:
+        field = kind.get(name) if isinstance(kind, StructType) else None
+        if field is None:
+            return False
+        kind = field.data_type
+    return True
+
+
+def _check_together(properties: TableProperties) -> None:
+    """Properties that are right one by one, and not together."""
+    manifests = "delta.compatibility.symlinkFormatManifest.enabled"
+    if properties.get(manifests) and properties.get("delta.enableDeletionVectors"):
+        raise DeltaAnalysisError(
+            "[DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED."
+            "PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION] "
+            f"{manifests} and delta.enableDeletionVectors can't both be true: those who read by "
+            "a manifest know nothing of deletion vectors. Switch one of them off.",
+            properties=[manifests, "delta.enableDeletionVectors"],
+        )
