@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitLoop"]
 
+_KEPT_WINNERS = 32
+
 
 class CommitLoop:
     """One commit on its way into the log. Used once."""
@@ -98,6 +100,12 @@ class CommitLoop:
         self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
         self._messages = CommitMessages(clock, pending, commit_info.txn_id)
         self._last_winner: WinningCommit | None = None
+        self._winners: list[WinningCommit] = []
+
+    @property
+    def winners(self) -> list[WinningCommit]:
+        """All that were checked, in their order; none where they are too many to be kept."""
+        return self._winners if len(self._winners) <= _KEPT_WINNERS else []
 
     @property
     def pending(self) -> PendingCommit:
@@ -232,6 +240,8 @@ class CommitLoop:
         attempt.winners += 1
         attempt.first = attempt.first or winner
         self._last_winner = winner
+        if len(self._winners) <= _KEPT_WINNERS:
+            self._winners.append(winner)
         number = self._records.attempts + 1
         try:
             self._pending = check_conflicts(self._pending, winner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.commit_file import read_commit
@@ -20,7 +20,7 @@ from lakelog.logstores import Scope
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaLog"]
 
 _logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # After so many new commits found one by one, a listing is cheaper than further probes.
 _PROBES = 8
@@ -121,6 +122,12 @@ class DeltaLog:
                 self._snapshot = self._wrap(self._load())
                 self._seen_at = began
             return self._snapshot
+
+    @property
+    def known_version(self) -> int | None:
+        """The newest version that is known here; None before anything was read. Reads nothing."""
+        with self._lock:
+            return None if self._snapshot is None else self._snapshot.version
 
     def update(self) -> Snapshot:
         """Read what was committed since, and nothing else; give the newest snapshot.
@@ -318,6 +325,27 @@ class DeltaLog:
         except TableNotFoundError:
             snapshot = None
         return OptimisticTransaction(self, snapshot)
+
+    def with_new_transaction(self, work: Callable[[OptimisticTransaction], T]) -> T:
+        """Run something with a new transaction, which is the thread's active one meanwhile.
+
+        Args:
+            work: reads, changes and commits the transaction; without a commit nothing happens.
+
+        Returns:
+            What `work` returned.
+
+        Raises:
+            DeltaAnalysisError: a transaction is active in this thread already.
+        """
+        from lakelog.core.active_transaction import clear_active, set_active
+
+        txn = self.start_transaction()
+        set_active(txn)
+        try:
+            return work(txn)
+        finally:
+            clear_active()
 
     @property
     def is_commit_lock_enabled(self) -> bool:

@@ -10,6 +10,9 @@
     |   +-- ProtocolChangedException
     |   +-- ConcurrentTransactionException
     +-- MaxCommitAttemptsExceededError         separate the jobs, or raise the budget
+    +-- PostCommitError                        the commit is in the table: do not repeat it
+    |   +-- PostCommitHookFailedError
+    |   +-- InvalidCommittedVersionError         the storage does not show what it took
     +-- DeltaAnalysisError                     fix the call                     (ValueError)
     |   +-- SchemaMismatchError                fix the data, or let the schema evolve
     |   +-- InvalidPredicateError
@@ -56,10 +59,13 @@ __all__ = [
     "DeltaAnalysisError",
     "DeltaConcurrentModificationException",
     "DeltaError",
+    "InvalidCommittedVersionError",
     "InvalidPredicateError",
     "LogGapError",
     "MaxCommitAttemptsExceededError",
     "MetadataChangedException",
+    "PostCommitError",
+    "PostCommitHookFailedError",
     "ProtocolChangedException",
     "SchemaMismatchError",
     "TableExistsError",
@@ -161,6 +167,31 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException):
 
 class MaxCommitAttemptsExceededError(DeltaError):
     """The commit lost too many races, or ran out of its time budget. Nothing was committed."""
+
+
+class PostCommitError(DeltaError):
+    """The commit is in the table; what was to follow it failed. Do not run the job again.
+
+    Fields: `table`, `version` (the committed one).
+    """
+
+
+class PostCommitHookFailedError(PostCommitError):
+    """A hook that runs after commits failed, and it or the conf asks to be told.
+
+    Fields: as the base, and `hook` (its name); `__cause__` is what it raised.
+    """
+
+    condition = "DELTA_POST_COMMIT_HOOK_FAILED"
+
+
+class InvalidCommittedVersionError(PostCommitError):
+    """The storage took a commit and does not show it.
+
+    Fields: as the base, and `current_version` (-1 where it shows no table).
+    """
+
+    condition = "DELTA_INVALID_COMMITTED_VERSION"
 
 
 class DeltaAnalysisError(DeltaError, ValueError):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lakelog.core import active_transaction
 from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
 from lakelog.core.backoff import RetryLimits
 from lakelog.core.checksum_writer import checksum_hook
@@ -16,9 +17,10 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.file_table import FILE_SCHEMA, to_add_files
-from lakelog.core.hooks import CommittedTransaction, checkpoint_hook, hand_over, run_hooks
+from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
+from lakelog.core.post_commit import post_commit
 from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
 from lakelog.core.properties import TableProperties
 from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
@@ -34,9 +36,10 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.events import CommitStats
     from lakelog.core.expressions import Filter
-    from lakelog.core.hooks import PostCommitHook
+    from lakelog.core.hooks import AnyHook
     from lakelog.core.operations import Operation
     from lakelog.core.snapshot import Snapshot
+    from lakelog.core.winners import WinningCommit
 
 __all__ = ["OptimisticTransaction"]
 
@@ -70,7 +73,8 @@ class OptimisticTransaction:
         self._new_protocol: Protocol | None = None
         self._has_written = False
         self._committed = False
-        self._hooks: list[PostCommitHook] = [hand_over, checkpoint_hook, checksum_hook]
+        self._after: CommittedTransaction | None = None
+        self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
         self.txn_id = str(uuid.uuid4())
         self.attempts: list[CommitStats] = []
         """One record for each attempt that `commit` made."""
@@ -243,10 +247,40 @@ class OptimisticTransaction:
         if TableProperties(self._snapshot.metadata.configuration).append_only:
             raise append_only_error(self._log.table)
 
-    def register_post_commit_hook(self, hook: PostCommitHook) -> None:
-        """Add what runs after the commit, in order of registration; the same one only once."""
+    def register_post_commit_hook(self, hook: AnyHook) -> None:
+        """Add what runs after the commit, in order of registration; the same one only once.
+
+        Args:
+            hook: a `PostCommitHook`, or a function of a `CommittedTransaction`. Its failure is
+                logged, and otherwise its own to handle (`PostCommitHook.handle_error`).
+        """
         if hook not in self._hooks:
             self._hooks.append(hook)
+
+    def run_post_commit_hooks(self) -> None:
+        """Run the hooks. `commit` has done it; again, where one of them failed for a while.
+
+        Raises:
+            DeltaAnalysisError: there is no commit that they could follow.
+            PostCommitError: a hook failed that wants to be heard.
+        """
+        if self._after is None:
+            raise DeltaAnalysisError(
+                "Can't call post commit hooks before committing", table=self._log.table
+            )
+        self._post_commit(self._after)
+
+    def _post_commit(
+        self, committed: CommittedTransaction, winners: Sequence[WinningCommit] = ()
+    ) -> None:
+        # Hooks may need transactions of their own, on this table or others.
+        with active_transaction.not_active():
+            post_commit(committed, self._hooks, winners)
+
+    @staticmethod
+    def active() -> OptimisticTransaction | None:
+        """The transaction of this thread that `DeltaLog.with_new_transaction` runs."""
+        return active_transaction.active()
 
     # Committing ----------------------------------------------------------------------------
 
@@ -258,7 +292,8 @@ class OptimisticTransaction:
             operation: what history shows.
 
         Returns:
-            The version that holds the commit. Hooks that fail do not make it fail.
+            The version that holds the commit. Hooks that fail do not make it fail, unless they
+            or the conf ask for it.
 
         Raises:
             DeltaConcurrentModificationException: another writer was faster with something that
@@ -269,6 +304,7 @@ class OptimisticTransaction:
             DeltaAnalysisError: the actions are not a valid commit. Nothing was tried.
             UnsafeLogStoreError: the store excludes nobody. Nothing was tried.
             OSError: the storage refused. Nothing was committed.
+            PostCommitError: the commit is in the table; a hook that wants to be heard failed.
         """
         return self._run(self._prepare(actions, operation))
 
@@ -370,7 +406,7 @@ class OptimisticTransaction:
             loop.lock_wait = log.clock.monotonic() - began
             version = loop.do_commit_retry_iteratively()
         self._committed = True
-        committed = CommittedTransaction(
+        self._after = CommittedTransaction(
             delta_log=log,
             version=version,
             read_version=self.read_version,
@@ -378,8 +414,9 @@ class OptimisticTransaction:
             commit_info=prepared.commit_info,
             metadata=loop.pending.metadata,
             protocol=loop.pending.protocol,
+            read_snapshot=self._snapshot,
         )
-        run_hooks(self._hooks, committed)
+        self._post_commit(self._after, loop.winners)
         return version
 
 

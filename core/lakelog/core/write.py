@@ -16,6 +16,7 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     DeltaAnalysisError,
+    PostCommitError,
     ProtocolChangedException,
     TableExistsError,
 )
@@ -320,8 +321,8 @@ def _commit(
         if job.progress is not None:
             actions.insert(0, job.progress)
         return txn.commit(actions, _operation(job, adds, removed))
-    except CommitOutcomeUnknownError:
-        raise  # the commit may be there, and it names these files
+    except (CommitOutcomeUnknownError, PostCommitError):
+        raise  # the commit is, or may be, there, and it names these files
     except Exception:
         writer.abort()
         raise
