@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["Commit", "parse_commit", "read_commit"]
+__all__ = ["Commit", "file_rows", "parse_commit", "read_commit"]
 
 Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
 
 # Below this many lines, setting up Arrow's reader costs more than it saves.
 _MANY_LINES = 1000
+_MANY_ROWS = 100
 
 _ADD = '{"add":{'
 _REMOVE = '{"remove":{'
@@ -60,28 +61,40 @@ class Commit:
 
     def added(self) -> pa.Table:
         """The added files, as rows of `FILE_SCHEMA`; converted once."""
-        self.adds = self._table("add", self.adds)
+        self.adds = file_rows("add", self.adds, self.path, self.version)
         return self.adds
 
     def removed(self) -> pa.Table:
         """The removed files, as rows of `TOMBSTONE_SCHEMA`; converted once."""
-        self.removes = self._table("remove", self.removes)
+        self.removes = file_rows("remove", self.removes, self.path, self.version)
         return self.removes
 
-    def _table(self, kind: str, rows: Rows) -> pa.Table:
-        if isinstance(rows, pa.Table):
-            return rows
-        if rows and "pandas" not in sys.modules:
-            # Converting Python objects makes Arrow import pandas, which takes longer than
-            # opening most tables; its JSON reader does not.
-            lines = b"\n".join(orjson.dumps({kind: row}) for row in rows)
-            table = read_file_actions(kind, lines, len(rows))
-            if table is not None:
-                return table
-        try:
-            return files_from_json(rows) if kind == "add" else tombstones_from_json(rows)
-        except (pa.ArrowException, AttributeError, TypeError) as exc:
-            raise _corrupt(self.path, self.version, f"a file action is malformed ({exc})") from exc
+
+def file_rows(kind: str, rows: Rows, path: str, version: int) -> pa.Table:
+    """The rows of file actions.
+
+    Args:
+        kind: `add` or `remove`.
+        rows: JSON values, or the rows already.
+        path: of the commit, for the error.
+        version: of the commit, likewise.
+
+    Raises:
+        CorruptCommitError: a field has a value that its type can't hold.
+    """
+    if isinstance(rows, pa.Table):
+        return rows
+    if rows and (len(rows) >= _MANY_ROWS or "pandas" not in sys.modules):
+        # Converting Python objects makes Arrow import pandas, which takes longer than
+        # opening most tables; its JSON reader does not.
+        lines = b"\n".join(orjson.dumps({kind: row}) for row in rows)
+        table = read_file_actions(kind, lines, len(rows))
+        if table is not None:
+            return table
+    try:
+        return files_from_json(rows) if kind == "add" else tombstones_from_json(rows)
+    except (pa.ArrowException, AttributeError, TypeError) as exc:
+        raise _corrupt(path, version, f"a file action is malformed ({exc})") from exc
 
 
 def read_commit(store: LogStore, table: str, version: int, path: str | None = None) -> Commit:

@@ -15,24 +15,23 @@ vector.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelog.core.compute import pc
-from lakelog.core.file_keys import file_keys, rows_without
+from lakelog.core.commit_rows import reconciled
+from lakelog.core.file_keys import rows_without
 from lakelog.core.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lakelog.core.commit_file import Commit
+    from lakelog.core.file_selection import FileSelection
 
 __all__ = ["FileState"]
 
 
-# From here on a hash aggregation of Arrow beats a dict, and is worth the import of its engine.
-_MANY_KEYS = 100_000
 # Every update adds a chunk, and every scan pays for each.
 _MANY_CHUNKS = 256
 
@@ -50,6 +49,7 @@ class FileState:
         *,
         live: Callable[[], pa.Table] = _NO_FILES,
         tombstones: Callable[[], pa.Table] = _NO_TOMBSTONES,
+        select: Callable[[FileSelection], pa.Table] | None = None,
     ) -> None:
         """Make a base.
 
@@ -57,8 +57,10 @@ class FileState:
             table: the table's URI.
             live: reads the base's files, once, when asked for.
             tombstones: reads the base's tombstones, likewise.
+            select: reads some of the base's files without reading all of them here, where
+                somebody can.
         """
-        self._live = _Chain(table, is_live=True, read=live)
+        self._live = _Chain(table, is_live=True, read=live, select=select)
         self._tombstones = _Chain(table, is_live=False, read=tombstones)
 
     def after(self, commits: Sequence[Commit]) -> FileState:
@@ -74,6 +76,10 @@ class FileState:
     def live(self) -> pa.Table:
         """The live files: rows of `FILE_SCHEMA`."""
         return self._live.get()
+
+    def selected(self, selection: FileSelection) -> pa.Table | None:
+        """Some of the live files; `None` where they are best chosen from `live`."""
+        return self._live.selected(selection)
 
     @property
     def is_at_hand(self) -> bool:
@@ -95,12 +101,14 @@ class _Chain:
         *,
         is_live: bool,
         read: Callable[[], pa.Table] | None = None,
+        select: Callable[[FileSelection], pa.Table] | None = None,
         parent: _Chain | None = None,
         commits: tuple[Commit, ...] = (),
     ) -> None:
         self._table = table
         self._is_live = is_live
         self._read = read
+        self._select = select
         self._parent = parent
         self._commits = commits
         self._rows: pa.Table | None = None
@@ -127,6 +135,17 @@ class _Chain:
                 self._commits = ()
             return self._rows
 
+    def selected(self, selection: FileSelection) -> pa.Table | None:
+        with self._lock:
+            if self._rows is not None:
+                return None
+            base, commits = (self, []) if self._read is not None else self._nearest()
+        if base._rows is not None or base._select is None:
+            return None
+        # What the selection leaves out of the base, it would leave out afterwards, too.
+        rows = _apply(self._table, base._select(selection), commits, is_live=True)
+        return selection.of(rows) if commits else rows
+
     def _compute(self) -> pa.Table:
         if self._read is not None:
             return self._read()
@@ -151,44 +170,10 @@ class _Chain:
 
 
 def _apply(table: str, base: pa.Table, commits: Sequence[Commit], *, is_live: bool) -> pa.Table:
-    # Within a commit removes come first: a file with a new deletion vector is a remove and an
-    # add of one path, and a commit that names one key twice means the file to stay.
-    blocks = [
-        (rows, is_add)
-        for commit in commits
-        for rows, is_add in ((commit.removed(), False), (commit.added(), True))
-        if rows.num_rows
-    ]
-    if not blocks:
+    tail = reconciled(table, commits)
+    if tail is None:
         return base
-    chunks = [chunk for rows, _ in blocks for chunk in file_keys(table, rows).chunks]
-    keys = pa.chunked_array(chunks, pa.string())
-    kept = _last_of_each(keys)
-    parts, start = [rows_without(table, base, keys)], 0
-    for rows, is_add in blocks:
-        if is_add == is_live:
-            mask = None if kept is None else kept.slice(start, rows.num_rows)
-            parts.append(rows if mask is None else rows.filter(mask))
-        start += rows.num_rows
-    return _joined(parts)
-
-
-def _last_of_each(keys: pa.ChunkedArray) -> pa.Array | None:
-    """Mark the last row of every key; `None` where no key comes twice."""
-    count = len(keys)
-    if count < _MANY_KEYS:
-        last: Any = dict(zip(keys.to_pylist(), range(count), strict=True)).values()
-    else:
-        if pc.count_distinct(keys).as_py() == count:
-            return None
-        rows = pa.table({"key": keys, "row": pa.array(range(count), pa.int64())})
-        last = rows.group_by("key").aggregate([("row", "max")])["row_max"].to_pylist()
-    if len(last) == count:
-        return None
-    marks = bytearray(count)
-    for row in last:
-        marks[row] = 1
-    return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(marks)]).cast(pa.bool_())
+    return _joined([rows_without(table, base, tail.keys), tail.added if is_live else tail.removed])
 
 
 def _joined(parts: Sequence[pa.Table]) -> pa.Table:

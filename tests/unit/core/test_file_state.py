@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.core import file_state
+from lakelog.core import commit_rows, file_state
 from lakelog.core.commit_file import Commit
 from lakelog.core.file_keys import file_keys, rows_without
 from lakelog.core.file_state import FileState
@@ -98,7 +98,7 @@ def names(table):
 def test_replay_agrees_with_a_dict_wherever_it_pauses(many, actions, cuts):
     made, live, dead = build(actions)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_state, "_MANY_KEYS", many)
+        patch.setattr(commit_rows, "_MANY_KEYS", many)
         state, done = FileState("/t"), 0
         for cut, ask_live, ask_dead in sorted(cuts):
             state = state.after(made[done : max(cut, done)])
