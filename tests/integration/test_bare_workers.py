@@ -66,6 +66,9 @@ assert delta.read(spark).where("p = 1").load(path).count() == 333
 spark.conf.set("spark.lakelog.read.path", "arrow")
 assert delta.read(spark).where("p = 1").load(path).count() == 333
 spark.conf.unset("spark.lakelog.read.path")
+spark.conf.set("spark.lakelog.replay", "spark")
+assert delta.read(spark).where("p = 1 AND id < 9").load(path).count() == 3
+spark.conf.unset("spark.lakelog.replay")
 
 delta.register(spark)
 rows.write.format("lakelog").mode("append").save(path)

@@ -28,12 +28,15 @@ _MARK = {
 }
 
 
-def read_columns(file: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def read_columns(
+    file: Any, columns: list[str], share: tuple[int, int] = (0, 1)
+) -> Iterator[pa.RecordBatch]:
     """Stream these columns of a `ParquetFile`, as far as they are there.
 
     Args:
         file: open.
         columns: `kind` for a whole action, `kind.field` for one of its fields.
+        share: which of how many equal shares of the row groups.
 
     Raises:
         pyarrow.ArrowException: the file is damaged. Damage may also show as `OSError`, or as
@@ -46,9 +49,11 @@ def read_columns(file: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
         there.remove("add.stats_parsed")
     if not there:
         return
+    number, shares = share
+    all_groups = file.metadata.num_row_groups
     groups = [
         index
-        for index in range(file.metadata.num_row_groups)
+        for index in range(number * all_groups // shares, (number + 1) * all_groups // shares)
         if _may_hold(file.metadata.row_group(index), {path.partition(".")[0] for path in there})
     ]
     rows = 0

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.checkpoint_columns import cast, plain, read_columns
+from lakelog.core.checkpoint_columns import plain
+from lakelog.core.checkpoint_parts import Part, PartReader, corrupt_checkpoint
 from lakelog.core.checkpoint_top import ACTIONS, SmallActions, TopLevel
-from lakelog.core.errors import CorruptCheckpointError, CorruptCommitError
-from lakelog.core.file_table import FILE_SCHEMA, JSON_NAMES, TOMBSTONE_SCHEMA
+from lakelog.core.errors import CorruptCommitError
+from lakelog.core.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from lakelog.core.paths import sidecar_path
-from lakelog.core.struct_stats import stats_from_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lakelog.core.errors import CorruptCheckpointError
     from lakelog.core.log_segment import CheckpointFiles, LogSegment
     from lakelog.logstores._contract import LogStore
 
@@ -69,14 +70,20 @@ class CheckpointReader:
                 says.
         """
         table = self._rows("add", FILE_SCHEMA)
+        self.check_count(table.num_rows)
+        return table
+
+    def check_count(self, files: int) -> None:
+        """Compare how many live files were found with what is promised.
+
+        Raises:
+            CorruptCheckpointError: they differ.
+        """
         promised = {"its own metadata": self.top_level().num_files}
         promised["_last_checkpoint"] = None if self._hint is None else self._hint.num_of_add_files
         for source, expected in promised.items():
-            if expected is not None and expected != table.num_rows:
-                raise self.corrupt(
-                    f"it has {table.num_rows} files and {source} promises {expected}"
-                )
-        return table
+            if expected is not None and expected != files:
+                raise self.corrupt(f"it has {files} files and {source} promises {expected}")
 
     def tombstones(self) -> pa.Table:
         """The removed files that the checkpoint still lists, as rows of `TOMBSTONE_SCHEMA`.
@@ -88,14 +95,8 @@ class CheckpointReader:
 
     def corrupt(self, why: str) -> CorruptCheckpointError:
         """The error that says what is wrong with the checkpoint."""
-        path = self.checkpoint.files[0].path
-        return CorruptCheckpointError(
-            f"the checkpoint {path} (version {self.checkpoint.version}) can't be used: {why}. "
-            "Move it away: an older checkpoint, or the commits alone, give the same table as "
-            "long as they are there.",
-            table=self._table,
-            path=path,
-            version=self.checkpoint.version,
+        return corrupt_checkpoint(
+            self._table, self.checkpoint.version, self.checkpoint.files[0].path, why
         )
 
     def top_level(self) -> TopLevel:
@@ -135,7 +136,7 @@ class CheckpointReader:
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for part in self.checkpoint.files:
-            for batch in self._batches(part.path, list(ACTIONS)):
+            for batch in self.part_reader().columns(self._part(part.path), list(ACTIONS)):
                 for kind in batch.schema.names:
                     column = batch.column(kind)
                     if column.null_count < len(column):
@@ -144,75 +145,44 @@ class CheckpointReader:
 
     def _rows(self, kind: str, schema: pa.Schema) -> pa.Table:
         top = self.top_level()
-        parts: list[tuple[str, int | None]] = []
         tables = []
         if top.inline is not None:
             try:
                 tables.append(top.inline.added() if kind == "add" else top.inline.removed())
             except CorruptCommitError as exc:
                 raise self.corrupt(str(exc)) from exc
-        else:
-            parts += [(each.path, None) for each in self.checkpoint.files]
-        parts += [(sidecar_path(self._table, s.path), s.size_in_bytes) for s in top.sidecars]
+        reader, parts = self.part_reader(), self.parts()
+
+        def rows(part: Part) -> pa.Table:
+            return pa.Table.from_batches(reader.rows(part, kind, schema), schema=schema)
+
         if len(parts) < 2:
-            tables += [self._part(path, size, kind, schema) for path, size in parts]
+            tables += map(rows, parts)
         else:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(min(_THREADS, len(parts)), "lakelog-checkpoint") as pool:
-                tables += pool.map(lambda part: self._part(part[0], part[1], kind, schema), parts)
-        table = pa.concat_tables([each.select(schema.names) for each in tables])
-        if table.column("path").null_count:
-            raise self.corrupt(f"one of its {kind} actions has no path")
-        return table
+                tables += pool.map(rows, parts)
+        return pa.concat_tables([each.select(schema.names) for each in tables])
 
-    def _part(self, path: str, size: int | None, kind: str, schema: pa.Schema) -> pa.Table:
-        """The rows of one Parquet file."""
-        wanted = [f"{kind}.{JSON_NAMES[name]}" for name in schema.names]
-        if kind == "add":
-            wanted.append("add.stats_parsed")
-        batches = []
-        for batch in self._batches(path, wanted, size):
-            if kind not in batch.schema.names:
-                continue
-            column = batch.column(kind)
-            rows = column.drop_null() if column.null_count else column
-            if len(rows):
-                batches.append(self._conform(rows, schema))
-        return pa.Table.from_batches(batches, schema=schema)
+    def parts(self) -> list[Part]:
+        """The Parquet files that hold its file actions, in its order.
 
-    def _conform(self, rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
-        children = dict(zip((each.name for each in rows.type), rows.flatten(), strict=True))
-        columns = []
-        try:
-            for each in schema:
-                name = JSON_NAMES[each.name]
-                found = children.get(name)
-                if found is not None:
-                    columns.append(cast(found, each.type))
-                elif name == "stats" and "stats_parsed" in children:
-                    columns.append(stats_from_struct(children["stats_parsed"]))
-                else:
-                    columns.append(pa.nulls(len(rows), each.type))
-        except pa.ArrowException as exc:
-            raise self.corrupt(f"a column has an unexpected type ({exc})") from exc
-        return pa.record_batch(columns, schema=schema)
+        Raises:
+            CorruptCheckpointError: as `small_actions`.
+        """
+        top = self.top_level()
+        here = [] if top.inline is not None else [each.path for each in self.checkpoint.files]
+        sidecars = (
+            self._part(sidecar_path(self._table, each.path), each.size_in_bytes)
+            for each in top.sidecars
+        )
+        return [*map(self._part, here), *sidecars]
 
-    def _batches(
-        self, path: str, columns: list[str], size: int | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream these columns of one file, as far as they are there."""
-        import pyarrow.parquet as pq
+    def part_reader(self) -> PartReader:
+        """What reads `parts`, here or elsewhere."""
+        first = self.checkpoint.files[0].path
+        return PartReader(self._store.filesystem, self._table, self.checkpoint.version, first)
 
-        try:
-            source = self._store.filesystem.open_input_file(self._store.filesystem_path(path))
-            # Without checksums a flipped bit in a page can look like another path.
-            with source, pq.ParquetFile(source, page_checksum_verification=True) as file:
-                if size is not None and source.size() != size:
-                    raise self.corrupt(
-                        f"its sidecar {path} has {source.size()} bytes instead of {size}"
-                    )
-                yield from read_columns(file, columns)
-        # A truncated page shows as ArrowInvalid, as OSError, or as a text that is no UTF-8.
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
-            raise self.corrupt(f"reading {path} failed ({exc})") from exc
+    def _part(self, path: str, size: int | None = None) -> Part:
+        return Part(path, self._store.filesystem_path(path), size)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lakelog.core.checksums import VersionChecksum
     from lakelog.core.commit_file import Commit
     from lakelog.core.history import HistoryEntry
+    from lakelog.core.replayer import Replayer
     from lakelog.core.transaction import OptimisticTransaction
     from lakelog.logstores._contract import LogStore
 
@@ -51,12 +52,20 @@ class DeltaLog:
     other, as if in two processes.
     """
 
-    def __init__(self, table: str, store: LogStore, conf: DeltaConf, clock: Clock) -> None:
+    def __init__(
+        self,
+        table: str,
+        store: LogStore,
+        conf: DeltaConf,
+        clock: Clock,
+        replayer: Replayer | None = None,
+    ) -> None:
         """Put the parts together; `for_table` is the usual way."""
         self._table = table
         self._store = store
         self._conf = conf
         self._clock = clock
+        self._replayer = replayer
         self._snapshot: Snapshot | None = None
         self.last_checksum: tuple[int, VersionChecksum] | None = None
         """Of the newest version that was committed here, if it was computed; for the core."""
@@ -70,6 +79,7 @@ class DeltaLog:
         uri: str | os.PathLike[str],
         conf: Mapping[str, str] | None = None,
         clock: Clock | None = None,
+        replayer: Replayer | None = None,
     ) -> DeltaLog:
         """Open the log of a table; nothing is read yet.
 
@@ -77,6 +87,7 @@ class DeltaLog:
             uri: where the table is, or shall be.
             conf: the user's whole Spark conf; it chooses the store.
             clock: the machine's if `None`.
+            replayer: who replays logs that are too large for this process; nobody if `None`.
 
         Raises:
             LogStoreConfError: the conf does not lead to a store.
@@ -85,7 +96,8 @@ class DeltaLog:
 
         table = normalize_table_uri(uri)
         settings = DeltaConf.of(conf)
-        return cls(table, log_store_for(table, settings), settings, clock or SystemClock())
+        store = log_store_for(table, settings)
+        return cls(table, store, settings, clock or SystemClock(), replayer)
 
     @property
     def table(self) -> str:
@@ -159,7 +171,9 @@ class DeltaLog:
 
     def _load(self, version: int | None = None) -> State:
         use = self._conf.get_bool("deltaLog.minorCompaction.useForReads", True)
-        return load_state(self._store, self._table, version, use_compacted=use)
+        return load_state(
+            self._store, self._table, version, use_compacted=use, replayer=self._replayer
+        )
 
     def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
         """Whether the known version is still in the log, so that what follows it is ours."""

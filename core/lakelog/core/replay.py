@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.checkpoint_reader import CheckpointReader, SmallActions
 from lakelog.core.commit_file import Commit, read_commit
+from lakelog.core.commit_skim import skim_commit
 from lakelog.core.compaction import read_compacted
 from lakelog.core.errors import (
     CorruptCheckpointError,
@@ -26,6 +27,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.file_state import FileState
 from lakelog.core.log_segment import CheckpointFiles, LogSegment, find_segment
+from lakelog.core.replayer import ReplayJob, deferred_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+    from lakelog.core.replayer import Replayer
     from lakelog.logstores._contract import LogStore
 
 __all__ = ["State", "advance", "load_state", "read_commits"]
@@ -69,6 +72,7 @@ def load_state(
     *,
     rejected: Sequence[CheckpointFiles] = (),
     use_compacted: bool = True,
+    replayer: Replayer | None = None,
 ) -> State:
     """Load a version.
 
@@ -78,6 +82,7 @@ def load_state(
         version: which one; the newest if `None`.
         rejected: checkpoints that turned out to be unreadable.
         use_compacted: whether to read log compaction files instead of the commits they hold.
+        replayer: who replays the file actions, where it takes them.
 
     Raises:
         TableNotFoundError: no log, or nothing in it.
@@ -95,7 +100,7 @@ def load_state(
                 raise
             raise first from None
         try:
-            return _load(store, segment, rejects, use_compacted=use_compacted)
+            return _load(store, segment, rejects, use_compacted=use_compacted, replayer=replayer)
         except CorruptCheckpointError as exc:
             first = first or exc
             assert segment.checkpoint is not None  # else nothing could be corrupt in this way
@@ -110,15 +115,18 @@ def _load(
     rejected: Sequence[CheckpointFiles],
     *,
     use_compacted: bool,
+    replayer: Replayer | None,
 ) -> State:
-    small, files = SmallActions(), FileState(segment.table)
+    small, reader = SmallActions(), None
     if segment.checkpoint is not None:
         reader = CheckpointReader(store, segment)
         small = reader.small_actions()
-        files = _checkpoint_files(store, segment, reader, rejected)
-    if not use_compacted:
+    elsewhere = _elsewhere(ReplayJob(store, segment, reader), rejected, replayer)
+    # A compaction file saves requests here; elsewhere the commits themselves are read.
+    if elsewhere is not None or not use_compacted:
         segment = replace(segment, compacted=())
-    commits = read_compacted(store, segment, partial(read_commits, store, segment.table))
+    read = partial(read_commits, store, segment.table, skim=elsewhere is not None)
+    commits = read_compacted(store, segment, read)
     for commit in commits:
         _fold(small, commit)
     if small.protocol is None or small.metadata is None:
@@ -130,6 +138,12 @@ def _load(
             path=segment.last_file.path,
             version=segment.version,
         )
+    files = elsewhere
+    if files is None:
+        base = FileState(segment.table)
+        if reader is not None:
+            base = _checkpoint_files(store, segment, reader, rejected)
+        files = base.after(commits)
     return State(
         version=segment.version,
         timestamp=segment.timestamp,
@@ -138,9 +152,26 @@ def _load(
         transactions=small.transactions,
         domains={k: d for k, d in small.domains.items() if not d.removed},
         info=commits[-1].info if commits else None,
-        files=files.after(commits),
+        files=files,
         segment=segment,
     )
+
+
+def _elsewhere(
+    job: ReplayJob, rejected: Sequence[CheckpointFiles], replayer: Replayer | None
+) -> FileState | None:
+    if replayer is None or not replayer.takes(job):
+        return None
+
+    def without_checkpoint() -> State:
+        store, segment = job.store, job.segment
+        assert segment.checkpoint is not None  # else nothing could be wrong with it
+        rejects = [*rejected, segment.checkpoint]
+        return load_state(
+            store, segment.table, segment.version, rejected=rejects, replayer=replayer
+        )
+
+    return deferred_files(job, replayer, without_checkpoint)
 
 
 def _checkpoint_files(
@@ -175,13 +206,16 @@ def _checkpoint_files(
     )
 
 
-def read_commits(store: LogStore, table: str, paths: Mapping[int, str]) -> list[Commit]:
+def read_commits(
+    store: LogStore, table: str, paths: Mapping[int, str], *, skim: bool = False
+) -> list[Commit]:
     """Read commits, several at a time; they come back ascending by version.
 
     Args:
         store: the store of the log.
         table: the table's URI.
         paths: version -> path.
+        skim: leave out the file actions.
 
     Raises:
         CorruptCommitError: one is torn, empty or no JSON.
@@ -190,6 +224,8 @@ def read_commits(store: LogStore, table: str, paths: Mapping[int, str]) -> list[
 
     def read(version: int) -> Commit:
         try:
+            if skim:
+                return skim_commit(store.read_bytes(paths[version]), version, paths[version])
             return read_commit(store, table, version, paths[version])
         except FileNotFoundError as exc:
             raise LogGapError(

@@ -251,14 +251,15 @@ class Snapshot:
         if filter is None:
             return self.file_table
         from lakelog.core.expressions import normalize_filter
-        from lakelog.core.pruning import keep_files
+        from lakelog.core.file_selection import FileSelection
 
         schema = self.read_schema
         expression = normalize_filter(filter, schema)
-        table = self.file_table
         if expression is None:
-            return table
-        return table.filter(keep_files(table, expression, schema, self.partition_columns))
+            return self.file_table
+        selection = FileSelection(expression, schema, tuple(self.partition_columns))
+        found = self._state.files.selected(selection)
+        return selection.of(self.file_table) if found is None else found
 
     def to_arrow(
         self,

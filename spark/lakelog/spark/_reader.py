@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Self
 
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._files_read import files_df
 from lakelog.spark._options import chosen_columns
 from lakelog.spark._paths import quoted
+from lakelog.spark._replay import replayer_for
 from lakelog.spark._scan import readable_schema
 from lakelog.spark._session import session_conf, with_storage
 from lakelog.spark._time_travel import no_timestamp, snapshot_of
@@ -193,8 +195,9 @@ class DeltaReader:
         return paths[0]
 
     def _snapshot(self, path: str) -> Snapshot:
-        conf = with_storage(session_conf(self._spark), self._options)
-        return snapshot_of(path, self._options, conf, self._millis)
+        conf = DeltaConf.of(with_storage(session_conf(self._spark), self._options))
+        replayer = replayer_for(self._spark, conf)
+        return snapshot_of(path, self._options, conf, self._millis, replayer)
 
     def _millis(self, text: str) -> int:
         """The instant that a text is in the session's time zone, by Spark's own rules."""

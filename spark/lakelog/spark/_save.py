@@ -20,6 +20,7 @@ from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
 from lakelog.spark._options import WriteOptions
 from lakelog.spark._overwrite import Replaced, replaced_before, replaced_by
+from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf, with_storage
 from lakelog.spark._table_schema import apply_schema
 from lakelog.spark._types import to_delta_schema, without_void
@@ -57,7 +58,8 @@ def save_frame(
     """
     conf = DeltaConf.of(with_storage(session_conf(frame.sparkSession), options))
     wanted = WriteOptions.of(mode, partition_by, options, conf)
-    return _Save(frame, DeltaLog.for_table(path, conf), wanted).run()
+    log = DeltaLog.for_table(path, conf, replayer=replayer_for(frame.sparkSession, conf))
+    return _Save(frame, log, wanted).run()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._reader import snapshot_df
+from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf
 
 if TYPE_CHECKING:
@@ -115,9 +117,9 @@ class DeltaTable:
             TableNotFoundError: no table there.
             UnsupportedFeatureError: the table has a feature that this version can't read.
         """
-        conf = session_conf(sparkSession)
-        conf |= {f"spark.hadoop.{key}": value for key, value in (hadoopConf or {}).items()}
-        log = DeltaLog.for_table(path, conf)
+        own = {f"spark.hadoop.{key}": value for key, value in (hadoopConf or {}).items()}
+        conf = DeltaConf.of({**session_conf(sparkSession), **own})
+        log = DeltaLog.for_table(path, conf, replayer=replayer_for(sparkSession, conf))
         log.update()
         return cls(sparkSession, log)
 

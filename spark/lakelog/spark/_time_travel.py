@@ -14,6 +14,7 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lakelog.core.replayer import Replayer
     from lakelog.core.snapshot import Snapshot
 
 __all__ = ["millis_in_zone", "no_timestamp", "snapshot_of"]
@@ -31,6 +32,7 @@ def snapshot_of(
     options: Mapping[str, str],
     conf: Mapping[str, str],
     millis: Callable[[str], int],
+    replayer: Replayer | None = None,
 ) -> Snapshot:
     """The state of a table that a read asks for.
 
@@ -40,6 +42,7 @@ def snapshot_of(
         options: names in lower case; `versionasof` and `timestampasof` count.
         conf: the session's conf; it leads to the store.
         millis: turns the text of a time into epoch milliseconds, by the session's zone.
+        replayer: who replays logs that are too large for this process.
 
     Raises:
         TableNotFoundError: no table there.
@@ -59,7 +62,7 @@ def snapshot_of(
         raise DeltaAnalysisError(
             "versionAsOf and timestampAsOf both say which state to read: give one of them"
         )
-    log, suffix = _opened(path, conf)
+    log, suffix = _opened(path, conf, replayer)
     if suffix is not None:
         if version is not None or time is not None:
             raise DeltaAnalysisError(
@@ -108,9 +111,11 @@ def no_timestamp(text: str) -> DeltaAnalysisError:
     )
 
 
-def _opened(path: str, conf: Mapping[str, str]) -> tuple[DeltaLog, State | None]:
+def _opened(
+    path: str, conf: Mapping[str, str], replayer: Replayer | None
+) -> tuple[DeltaLog, State | None]:
     """The log at a path, and the state that its suffix names, if it has one."""
-    log = DeltaLog.for_table(path, conf)
+    log = DeltaLog.for_table(path, conf, replayer=replayer)
     by_version, by_time = _VERSION_SUFFIX.fullmatch(path), _TIME_SUFFIX.fullmatch(path)
     match = by_version or by_time
     # `t@v1` may be the very name of a table.
@@ -118,9 +123,10 @@ def _opened(path: str, conf: Mapping[str, str]) -> tuple[DeltaLog, State | None]
         return log, None
     text = match[2]
     if by_version:
-        return DeltaLog.for_table(match[1], conf), (text, None)
+        return DeltaLog.for_table(match[1], conf, replayer=replayer), (text, None)
     day, clock = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}"
-    return DeltaLog.for_table(match[1], conf), (None, f"{day} {clock}.{text[14:]}")
+    older = DeltaLog.for_table(match[1], conf, replayer=replayer)
+    return older, (None, f"{day} {clock}.{text[14:]}")
 
 
 def _whole(text: str) -> int:

@@ -112,6 +112,8 @@ KNOWN: Final = (
             "fsspec.wholeFiles",
             "gcs.minWriteInterval",
             "read.path",
+            "replay",
+            "replay.minBytes",
             "s3dynamodb.access.key",
             "s3dynamodb.createTable",
             "s3dynamodb.endpoint",
