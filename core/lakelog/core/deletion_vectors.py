@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-__all__ = ["DeletionVector", "vector_path", "z85_decoded"]
+__all__ = ["FILE_VERSION", "DeletionVector", "vector_path", "z85_decoded", "z85_encoded"]
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGITS = {character: value for value, character in enumerate(_ALPHABET)}
 _UUID_CHARACTERS = 20
-_VERSION = 1
+FILE_VERSION = 1
+"""The first byte of a file of vectors."""
 
 
 def z85_decoded(text: str) -> bytes:
@@ -49,6 +50,16 @@ def z85_decoded(text: str) -> bytes:
             raise ValueError(f"{text[start : start + 5]!r} is too much for 4 bytes")
         out += value.to_bytes(4, "big")
     return bytes(out)
+
+
+def z85_encoded(data: bytes) -> str:
+    """Five characters of Z85 for every four bytes; zeros stand in for bytes that lack at the end."""
+    padded = data.ljust(-(-len(data) // 4) * 4, b"\0")
+    text = []
+    for start in range(0, len(padded), 4):
+        value = int.from_bytes(padded[start : start + 4], "big")
+        text += [_ALPHABET[value // 85**power % 85] for power in (4, 3, 2, 1, 0)]
+    return "".join(text)
 
 
 def vector_path(descriptor: Mapping[str, Any], table: str) -> str | None:
@@ -160,8 +171,8 @@ class DeletionVector:
         with filesystem.open_input_file(self.place) as file:
             data: bytes = file.read_at(self.offset - start + self.size + 8, start)
         if start == 0 and self.offset:
-            if data[:1] and data[0] != _VERSION:
-                raise ValueError(f"its file is of version {data[0]}, and only {_VERSION} is known")
+            if data[:1] and data[0] != FILE_VERSION:
+                raise ValueError(f"its file is of version {data[0]}, and only {FILE_VERSION} is known")
             data = data[1:]
         if len(data) < self.size + 8:
             raise ValueError(f"its file ends within it, after {start + len(data)} bytes")

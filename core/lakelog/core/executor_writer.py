@@ -42,6 +42,7 @@ __all__ = [
     "RESULT_SCHEMA",
     "PartitionedWriter",
     "WritePlan",
+    "fsync_file",
     "results_batch",
     "write_batches",
     "write_in_arrow",
@@ -348,7 +349,7 @@ class PartitionedWriter:
         size = each.sink.tell()
         each.sink.close()
         if self._plan.fsync and self._filesystem.type_name == "local":
-            _fsync(self._plan.root, each.path)
+            fsync_file(self._plan.root, each.path)
         footer = pa.BufferOutputStream()
         each.collected[0].write_metadata_file(footer)
         values = dict(zip(self._plan.partition_columns, each.values, strict=True))
@@ -359,8 +360,8 @@ class PartitionedWriter:
         each.rows = 0
 
 
-def _fsync(root: str, path: str) -> None:
-    """Flush a file, and the entries of it and of its folders."""
+def fsync_file(root: str, path: str) -> None:
+    """Flush a file of the local disk, and the entries of it and of its folders."""
     parts = path.split("/")
     for count in range(len(parts), -1, -1):
         handle = os.open("/".join([root, *parts[:count]]), os.O_RDONLY)

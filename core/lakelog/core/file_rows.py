@@ -8,6 +8,7 @@ and knows no store, so that an engine can send it to wherever the files are read
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,10 +36,19 @@ if TYPE_CHECKING:
     from lakelog.core.column_mapping import Match
     from lakelog.core.expressions import Expression
 
-__all__ = ["RowReader", "in_order", "without_columns"]
+__all__ = ["Piece", "RowReader", "in_order", "without_columns"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A row group, with all its rows, whatever a deletion vector says of them."""
+
+    count: int
+    rows: pa.Table | None
+    """`None` where `RowReader.prune` is true for none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,43 @@ class RowReader:
             FileNotFoundError: no such file.
             DataFileError: columns go by field ids, and the file has none.
         """
+        with self._opened(filesystem, path) as parquet:
+            names = self._sources(parquet.schema_arrow, path)
+            groups = self._groups(parquet.metadata, partition_values, share)
+            kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
+            return self._read(parquet, names, groups, partition, kept)
+
+    def pieces(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        partition: Mapping[str, Any],
+        partition_values: Mapping[str, str | None],
+    ) -> Iterator[Piece]:
+        """All rows of a file, by row groups, so that each row's position is known.
+
+        Args:
+            filesystem: has the file.
+            path: as the file system spells it.
+            partition: partition column -> Arrow scalar of its type.
+            partition_values: the same as the log has it.
+
+        Raises:
+            FileNotFoundError: no such file.
+            DataFileError: columns go by field ids, and the file has none.
+        """
+        with self._opened(filesystem, path) as parquet:
+            names = self._sources(parquet.schema_arrow, path)
+            wanted = set(self._groups(parquet.metadata, partition_values, (0, 1)))
+            for group in range(parquet.metadata.num_row_groups):
+                count = parquet.metadata.row_group(group).num_rows
+                rows = self._read(parquet, names, [group], partition) if group in wanted else None
+                yield Piece(count, rows)
+
+    @contextmanager
+    def _opened(self, filesystem: FileSystem, path: str) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        stored = StructType(tuple(f for f in self.read if f.name not in self.partition_columns))
         # Many small reads cost nothing on a disk; elsewhere each of them is a request.
         joined = filesystem.type_name != "local"
         source = filesystem.open_input_file(path)
@@ -88,15 +132,23 @@ class RowReader:
             source,
             pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=joined) as parquet,
         ):
-            names = self._sources(parquet.schema_arrow, stored, path)
-            groups = self._groups(parquet.metadata, partition_values, share)
-            kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
-            count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
-            data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+            yield parquet
+
+    def _read(
+        self,
+        parquet: Any,
+        names: Sequence[str],
+        groups: Sequence[int],
+        partition: Mapping[str, Any],
+        kept: pa.BooleanArray | None = None,
+    ) -> pa.Table:
+        """The rows of some row groups, or of them those that are kept."""
+        count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
+        data = parquet.read_row_groups(groups, columns=names, use_threads=False)
         rows = None
         if names:
-            data = as_utc(data, stored, self._match)
-            rows = cast_table(data, stored, purpose="read", match=self._match)
+            data = as_utc(data, self._stored, self._match)
+            rows = cast_table(data, self._stored, purpose="read", match=self._match)
         if kept is not None:
             count = kept.true_count
             rows = None if rows is None else rows.filter(kept)
@@ -113,11 +165,17 @@ class RowReader:
         return pa.Table.from_arrays(columns, schema=to_arrow_schema(self.read))
 
     @property
+    def _stored(self) -> StructType:
+        """The columns of `read` that stand in files."""
+        return StructType(tuple(f for f in self.read if f.name not in self.partition_columns))
+
+    @property
     def _match(self) -> Match:
         return {"none": by_name, "name": by_physical_name, "id": by_field_id}[self.mapping]
 
-    def _sources(self, file: pa.Schema, stored: StructType, path: str) -> list[str]:
-        """The names of the file's columns to read: one for each of `stored` that the file has."""
+    def _sources(self, file: pa.Schema, path: str) -> list[str]:
+        """The names of the file's columns to read: one for each of `_stored` that it has."""
+        stored = self._stored
         if self.mapping == "id" and len(file) and all(field_id(each) is None for each in file):
             raise DataFileError(
                 f"{path} has no field ids, and the table finds its columns by them "

@@ -135,6 +135,16 @@ class TableProperties:
         return bool(self.get("delta.enableInCommitTimestamps"))
 
     @property
+    def deletion_vectors(self) -> bool:
+        """Whether rows may be deleted by deletion vectors, if the protocol has them too."""
+        return bool(self.get("delta.enableDeletionVectors"))
+
+    @property
+    def change_data_feed(self) -> bool:
+        """Whether commits say which rows they changed."""
+        return bool(self.get("delta.enableChangeDataFeed"))
+
+    @property
     def column_mapping_mode(self) -> str:
         """`none`, `name` or `id`."""
         return str(self.get("delta.columnMapping.mode"))

@@ -14,19 +14,27 @@ from array import array
 
 import pyarrow as pa
 
-__all__ = ["rows_marked"]
+__all__ = [
+    "ARRAY_UP_TO",
+    "BITMAP_BYTES",
+    "OFFSETS_FROM",
+    "PLAIN_COOKIE",
+    "PORTABLE",
+    "RUN_COOKIE",
+    "rows_marked",
+]
 
-_PORTABLE = 1681511377
+PORTABLE = 1681511377
 """Number of 32-bit bitmaps, then for each its high 32 bits and itself."""
 _NATIVE = 1681511376
 """Number of 32-bit bitmaps, then for each, in order from high bits 0, its length and itself."""
 
-_PLAIN_COOKIE = 12346
-_RUN_COOKIE = 12347
-_OFFSETS_FROM = 4
+PLAIN_COOKIE = 12346
+RUN_COOKIE = 12347
+OFFSETS_FROM = 4
 """With runs, so many containers have a table of their offsets."""
-_ARRAY_UP_TO = 4096
-_BITMAP_BYTES = 8192
+ARRAY_UP_TO = 4096
+BITMAP_BYTES = 8192
 
 
 def rows_marked(data: bytes, rows: int) -> tuple[pa.BooleanArray, int]:
@@ -42,7 +50,7 @@ def rows_marked(data: bytes, rows: int) -> tuple[pa.BooleanArray, int]:
     marks = _Marks(rows)
     reader = _Reader(data)
     magic = reader.number("<i")
-    if magic == _PORTABLE:
+    if magic == PORTABLE:
         for _ in range(_count(reader.number("<q"))):
             _mark_bitmap(reader, marks, _count(reader.number("<i")) << 32)
     elif magic == _NATIVE:
@@ -52,7 +60,7 @@ def rows_marked(data: bytes, rows: int) -> tuple[pa.BooleanArray, int]:
             if reader.position != end:
                 raise ValueError("a bitmap is not as long as it says")
     else:
-        raise ValueError(f"it begins with {magic}, which is neither {_PORTABLE} nor {_NATIVE}")
+        raise ValueError(f"it begins with {magic}, which is neither {PORTABLE} nor {_NATIVE}")
     if reader.position != len(data):
         raise ValueError(f"{len(data) - reader.position} bytes too many")
     return marks.to_arrow(), marks.count()
@@ -61,11 +69,11 @@ def rows_marked(data: bytes, rows: int) -> tuple[pa.BooleanArray, int]:
 def _mark_bitmap(reader: _Reader, marks: _Marks, base: int) -> None:
     """Take over a 32-bit bitmap, in Roaring's own format."""
     cookie = reader.number("<I")
-    if cookie & 0xFFFF == _RUN_COOKIE:
+    if cookie & 0xFFFF == RUN_COOKIE:
         size = (cookie >> 16) + 1
         flags = int.from_bytes(reader.bytes((size + 7) // 8), "little")
-        has_offsets = size >= _OFFSETS_FROM
-    elif cookie == _PLAIN_COOKIE:
+        has_offsets = size >= OFFSETS_FROM
+    elif cookie == PLAIN_COOKIE:
         size, flags, has_offsets = reader.number("<I"), 0, True
     else:
         raise ValueError(f"{cookie} is no cookie of a Roaring bitmap")
@@ -82,10 +90,10 @@ def _mark_bitmap(reader: _Reader, marks: _Marks, base: int) -> None:
             runs = reader.shorts(2 * reader.number("<H"))
             for first, more in zip(runs[::2], runs[1::2], strict=True):
                 marks.add_run(start + first, start + first + more + 1)
-        elif count <= _ARRAY_UP_TO:
+        elif count <= ARRAY_UP_TO:
             marks.add_values(start, reader.shorts(count))
         else:
-            marks.add_bits(start, reader.bytes(_BITMAP_BYTES))
+            marks.add_bits(start, reader.bytes(BITMAP_BYTES))
 
 
 class _Marks:

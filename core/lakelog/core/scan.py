@@ -7,78 +7,24 @@ batches. `file_rows` says what becomes of one file.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelog.core.arrow_types import to_arrow_schema
-from lakelog.core.deletion_vectors import DeletionVector, vector_path
-from lakelog.core.errors import CorruptLogError, DataFileMissingError, DeltaAnalysisError
-from lakelog.core.file_rows import RowReader, in_order, without_columns
-from lakelog.core.paths import data_path
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.file_rows import in_order, without_columns
 from lakelog.core.schema import StructField, StructType
+from lakelog.core.table_files import TableFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from lakelog.core.expressions import Expression, Filter
     from lakelog.core.snapshot import Snapshot
-    from lakelog.logstores._contract import LogStore
+    from lakelog.core.table_files import DataFile
 
-__all__ = ["DataStores", "Scan"]
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    """Where the storage has it."""
-    partition: dict[str, Any]
-    """Partition column -> scalar."""
-    partition_values: dict[str, str | None]
-    """The same as the log has it."""
-    vector: DeletionVector | None = None
-
-
-class DataStores:
-    """Which store has a data file: the table's, unless the log names another by a full URI."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Make no store yet."""
-        self._snapshot = snapshot
-        self._others: dict[str, LogStore] = {}
-
-    def of(self, path: str) -> LogStore:
-        """The store of a storage path."""
-        root, snapshot = _root(path), self._snapshot
-        if root == _root(snapshot.table):
-            return snapshot.store
-        if root not in self._others:
-            from lakelog.logstores import log_store_for
-
-            self._others[root] = log_store_for(path, snapshot.conf)
-        return self._others[root]
-
-    def vector(self, descriptor: Mapping[str, Any], data_file: str) -> DeletionVector:
-        """The deletion vector of a data file, not read yet.
-
-        Raises:
-            CorruptLogError: the log does not say where it is.
-        """
-        table, version = self._snapshot.table, self._snapshot.version
-        try:
-            path = vector_path(descriptor, table)
-            place = "" if path is None else self.of(path).filesystem_path(path)
-            return DeletionVector.of(descriptor, place, table, version, data_file)
-        except ValueError as exc:
-            raise CorruptLogError(
-                f"the deletion vector of {data_file} in version {version} of {table} can't be "
-                f"found: {exc}",
-                table=table,
-                path=data_file,
-                version=version,
-            ) from exc
+__all__ = ["Scan"]
 
 
 class Scan:
@@ -97,7 +43,6 @@ class Scan:
             InvalidPredicateError: the filter can't be parsed or names an unknown column.
         """
         self._snapshot = snapshot
-        self._partitioned = bool(snapshot.partition_columns)
         self._schema = snapshot.read_schema
         self._expression: Expression | None = None
         needed: set[str] = set()
@@ -112,14 +57,7 @@ class Scan:
         shown = {each.name for each in self._output}
         hidden = [f for f in self._schema if f.name.lower() in needed and f.name not in shown]
         self._read = StructType((*self._output, *hidden))
-        self._reader = RowReader(
-            self._schema,
-            tuple(snapshot.partition_columns),
-            self._read,
-            self._expression,
-            snapshot.properties.column_mapping_mode,
-        )
-        self._stores = DataStores(snapshot)
+        self._files = TableFiles(snapshot, self._read, self._expression)
 
     @property
     def schema(self) -> pa.Schema:
@@ -149,7 +87,8 @@ class Scan:
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
         self._check_filter()
-        yield from in_order(self._table, self._files(), min(2 * (os.cpu_count() or 1), 32))
+        files = self._files.find(self._snapshot.file_table_for(self._expression))
+        yield from in_order(self._table, files, min(2 * (os.cpu_count() or 1), 32))
 
     def _check_filter(self) -> None:
         """Refuse what can't be evaluated before any file is opened, or none is left to open."""
@@ -159,68 +98,13 @@ class Scan:
             nothing = to_arrow_schema(self._read).empty_table()
             evaluate_mask(self._expression, nothing, self._schema)
 
-    def _files(self) -> list[_File]:
-        from lakelog.core.partitions import typed_partition_table
-
-        rows = self._snapshot.file_table_for(self._expression)
-        paths = [data_path(self._snapshot.table, path) for path in rows["path"].to_pylist()]
-        files = [_File(path, {}, {}) for path in paths]
-        if self._partitioned:
-            values = typed_partition_table(rows, self._snapshot.partition_schema)
-            texts = rows["partition_values"].to_pylist()
-            files = [
-                _File(path, {name: values[name][i] for name in values.column_names}, dict(text))
-                for i, (path, text) in enumerate(zip(paths, texts, strict=True))
-            ]
-        vectors = rows["deletion_vector"]
-        if vectors.null_count == rows.num_rows:
-            return files
-        return [
-            file if found is None else replace(file, vector=self._stores.vector(found, file.path))
-            for file, found in zip(files, vectors.to_pylist(), strict=True)
-        ]
-
-    def _table(self, file: _File) -> pa.Table:
-        try:
-            table = self._rows(file)
-        except DataFileMissingError:
-            raise
-        except FileNotFoundError as exc:
-            version = self._snapshot.version
-            raise DataFileMissingError(
-                f"the data file {file.path} is missing: version {version} of "
-                f"{self._snapshot.table} lists it. Vacuum may have deleted it, if the version is "
-                "older than the retention, or somebody did by hand. Read a newer version, or "
-                "restore the file.",
-                table=self._snapshot.table,
-                path=file.path,
-                version=version,
-            ) from exc
-        except Exception as exc:
-            exc.add_note(f"while reading {file.path}, a file of {self._snapshot!r}")
-            raise
+    def _table(self, file: DataFile) -> pa.Table:
+        table = self._files.rows(file)
         if self._expression is not None:
             from lakelog.core.evaluate import evaluate_mask
 
             table = table.filter(evaluate_mask(self._expression, table, self._schema))
         return table.select([each.name for each in self._output])
-
-    def _rows(self, file: _File) -> pa.Table:
-        """The rows of a file that may match, with the columns of `_read`."""
-        store = self._stores.of(file.path)
-        path, deleted = store.filesystem_path(file.path), None
-        if file.vector is not None:
-            # A clone's vectors may lie in another storage than its files.
-            where = store if file.vector.path is None else self._stores.of(file.vector.path)
-            deleted = partial(file.vector.deleted, where.filesystem)
-        return self._reader.rows(
-            store.filesystem, path, file.partition, file.partition_values, deleted=deleted
-        )
-
-
-def _root(uri: str) -> str:
-    """Scheme and authority; empty for a local path."""
-    return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""
 
 
 def _chosen(snapshot: Snapshot, schema: StructType, columns: Sequence[str] | None) -> StructType:

@@ -25,7 +25,7 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
 from lakelog.core.paths import data_path
-from lakelog.core.scan import DataStores
+from lakelog.core.table_files import DataStores
 from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
 

@@ -108,6 +108,7 @@ KNOWN: Final = (
             "commit.timeBudget",
             "commitEvents.job",
             "commitEvents.path",
+            "deletionVectors.maxInlineBytes",
             "fsspec.exclusiveCreate",
             "fsspec.wholeFiles",
             "gcs.minWriteInterval",

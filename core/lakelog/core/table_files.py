@@ -1,0 +1,197 @@
+"""The data files of a snapshot: where each lies, and its rows by `file_rows`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.deletion_vectors import DeletionVector, vector_path
+from lakelog.core.errors import CorruptLogError, DataFileMissingError
+from lakelog.core.file_rows import RowReader
+from lakelog.core.paths import data_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lakelog.core.expressions import Expression
+    from lakelog.core.file_rows import Piece
+    from lakelog.core.schema import StructType
+    from lakelog.core.snapshot import Snapshot
+    from lakelog.logstores._contract import LogStore
+
+__all__ = ["DataFile", "DataStores", "TableFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of the log, found but not read."""
+
+    path: str
+    """Where the storage has it."""
+    partition: Mapping[str, Any]
+    """Partition column -> scalar."""
+    partition_values: Mapping[str, str | None]
+    """The same as the log has it."""
+    vector: DeletionVector | None = None
+
+
+class DataStores:
+    """Which store has a data file: the table's, unless the log names another by a full URI."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Make no store yet."""
+        self._snapshot = snapshot
+        self._others: dict[str, LogStore] = {}
+
+    def of(self, path: str) -> LogStore:
+        """The store of a storage path."""
+        root, snapshot = _root(path), self._snapshot
+        if root == _root(snapshot.table):
+            return snapshot.store
+        if root not in self._others:
+            from lakelog.logstores import log_store_for
+
+            self._others[root] = log_store_for(path, snapshot.conf)
+        return self._others[root]
+
+    def vector(self, descriptor: Mapping[str, Any], data_file: str) -> DeletionVector:
+        """The deletion vector of a data file, not read yet.
+
+        Raises:
+            CorruptLogError: the log does not say where it is.
+        """
+        table, version = self._snapshot.table, self._snapshot.version
+        try:
+            path = vector_path(descriptor, table)
+            place = "" if path is None else self.of(path).filesystem_path(path)
+            return DeletionVector.of(descriptor, place, table, version, data_file)
+        except ValueError as exc:
+            raise CorruptLogError(
+                f"the deletion vector of {data_file} in version {version} of {table} can't be "
+                f"found: {exc}",
+                table=table,
+                path=data_file,
+                version=version,
+            ) from exc
+
+
+class TableFiles:
+    """Finds and reads files of one version of a table."""
+
+    def __init__(
+        self, snapshot: Snapshot, read: StructType, prune: Expression | None = None
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            snapshot: the version.
+            read: the columns that come out; some of `Snapshot.read_schema`.
+            prune: row groups without a row for which it is true are left out.
+        """
+        self._snapshot = snapshot
+        self._stores = DataStores(snapshot)
+        self._reader = RowReader(
+            snapshot.read_schema,
+            tuple(snapshot.partition_columns),
+            read,
+            prune,
+            snapshot.properties.column_mapping_mode,
+        )
+
+    def find(self, files: pa.Table) -> list[DataFile]:
+        """The files of some rows of `FILE_SCHEMA`, in their order.
+
+        Raises:
+            CorruptLogError: the log does not say where a deletion vector is.
+        """
+        from lakelog.core.partitions import typed_partition_table
+
+        snapshot = self._snapshot
+        paths = [data_path(snapshot.table, path) for path in files["path"].to_pylist()]
+        found = [DataFile(path, {}, {}) for path in paths]
+        if snapshot.partition_columns:
+            values = typed_partition_table(files, snapshot.partition_schema)
+            texts = files["partition_values"].to_pylist()
+            found = [
+                DataFile(path, {name: values[name][i] for name in values.column_names}, dict(text))
+                for i, (path, text) in enumerate(zip(paths, texts, strict=True))
+            ]
+        vectors = files["deletion_vector"]
+        if vectors.null_count == files.num_rows:
+            return found
+        return [
+            file if vector is None else replace(file, vector=self._stores.vector(vector, file.path))
+            for file, vector in zip(found, vectors.to_pylist(), strict=True)
+        ]
+
+    def rows(self, file: DataFile) -> pa.Table:
+        """The rows of a file that may match `prune`, without those of its deletion vector.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+            DataFileError: a damaged deletion vector, or columns that can't be told apart.
+        """
+        store = self._stores.of(file.path)
+        with self._explained(file):
+            return self._reader.rows(
+                store.filesystem,
+                store.filesystem_path(file.path),
+                file.partition,
+                file.partition_values,
+                deleted=self.deleted(file),
+            )
+
+    def pieces(self, file: DataFile) -> Iterator[Piece]:
+        """All rows of a file, deleted ones included, by row groups; see `RowReader.pieces`.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+            DataFileError: columns that can't be told apart.
+        """
+        store = self._stores.of(file.path)
+        with self._explained(file):
+            yield from self._reader.pieces(
+                store.filesystem,
+                store.filesystem_path(file.path),
+                file.partition,
+                file.partition_values,
+            )
+
+    def deleted(self, file: DataFile) -> Callable[[int], pa.BooleanArray] | None:
+        """Which rows the deletion vector has, given the number of the file's rows."""
+        vector = file.vector
+        if vector is None:
+            return None
+        # A clone's vectors may lie in another storage than its files.
+        where = self._stores.of(file.path if vector.path is None else vector.path)
+        return partial(vector.deleted, where.filesystem)
+
+    @contextmanager
+    def _explained(self, file: DataFile) -> Iterator[None]:
+        snapshot = self._snapshot
+        try:
+            yield
+        except DataFileMissingError:
+            raise
+        except FileNotFoundError as exc:
+            raise DataFileMissingError(
+                f"the data file {file.path} is missing: version {snapshot.version} of "
+                f"{snapshot.table} lists it. Vacuum may have deleted it, if the version is "
+                "older than the retention, or somebody did by hand. Read a newer version, or "
+                "restore the file.",
+                table=snapshot.table,
+                path=file.path,
+                version=snapshot.version,
+            ) from exc
+        except Exception as exc:
+            exc.add_note(f"while reading {file.path}, a file of {snapshot!r}")
+            raise
+
+
+def _root(uri: str) -> str:
+    """Scheme and authority; empty for a local path."""
+    return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""
