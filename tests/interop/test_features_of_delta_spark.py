@@ -301,7 +301,7 @@ def test_a_damaged_vector_of_delta_spark_is_no_reason_to_bring_rows_back(made, t
 
 @pytest.mark.parametrize(
     ("name", "feature"),
-    [("vectors", "deletionVectors"), ("names", "columnMapping"), ("wider", "typeWidening")],
+    [("names", "columnMapping"), ("wider", "typeWidening")],
 )
 def test_nothing_is_written_to_such_a_table(delta_spark, made, name, feature):
     there = made(name)

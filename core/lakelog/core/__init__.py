@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lakelog.core.history import HistoryEntry
     from lakelog.core.isolation import IsolationLevel
     from lakelog.core.operations import Operation
+    from lakelog.core.row_changes import RowsChanged
+    from lakelog.core.row_operations import delete_rows, update_rows
     from lakelog.core.schema import (
         ArrayType,
         DecimalType,
@@ -56,6 +58,8 @@ _HOMES = {
         "history": "HistoryEntry",
         "isolation": "IsolationLevel",
         "operations": "Operation",
+        "row_changes": "RowsChanged",
+        "row_operations": "delete_rows update_rows",
         "schema": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
         "snapshot": "Snapshot",
         "transaction": "OptimisticTransaction",
@@ -86,11 +90,14 @@ __all__ = [
     "PrimitiveType",
     "Protocol",
     "RemoveFile",
+    "RowsChanged",
     "SetTransaction",
     "Snapshot",
     "StructField",
     "StructType",
     "SystemClock",
+    "delete_rows",
+    "update_rows",
     "write_arrow",
 ]
 

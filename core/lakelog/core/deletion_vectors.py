@@ -53,7 +53,7 @@ def z85_decoded(text: str) -> bytes:
 
 
 def z85_encoded(data: bytes) -> str:
-    """Five characters of Z85 for every four bytes; zeros stand in for bytes that lack at the end."""
+    """Five characters of Z85 for every four bytes; at the end, zeros stand in for missing ones."""
     padded = data.ljust(-(-len(data) // 4) * 4, b"\0")
     text = []
     for start in range(0, len(padded), 4):
@@ -172,7 +172,9 @@ class DeletionVector:
             data: bytes = file.read_at(self.offset - start + self.size + 8, start)
         if start == 0 and self.offset:
             if data[:1] and data[0] != FILE_VERSION:
-                raise ValueError(f"its file is of version {data[0]}, and only {FILE_VERSION} is known")
+                raise ValueError(
+                    f"its file is of version {data[0]}, and only {FILE_VERSION} is known"
+                )
             data = data[1:]
         if len(data) < self.size + 8:
             raise ValueError(f"its file ends within it, after {start + len(data)} bytes")

@@ -105,6 +105,8 @@ class WritePlan:
     """Arrow bytes, before encoding."""
     buffer_bytes: int = 256 << 20
     max_open_files: int = 64
+    folder: str = ""
+    """Where under `root` the files lie; what they are reported as begins with it."""
     fsync: bool = True
     """Whether local files are on disk before they are reported: a durable commit needs that."""
 
@@ -300,7 +302,7 @@ class PartitionedWriter:
         name = f"part-{self._part:05d}-{self._id}.c{self._count:03d}{codec}.parquet"
         self._count += 1
         folder = partition_folder(plan.partition_columns, each.values)
-        each.path = f"{folder}/{name}" if folder else name
+        each.path = "/".join(filter(None, (plan.folder, folder, name)))
         self._made.append(full := f"{plan.root}/{each.path}")
         self._make_folder(full.rpartition("/")[0])
         each.sink = self._filesystem.open_output_stream(full)

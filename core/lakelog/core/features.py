@@ -71,8 +71,7 @@ _ALL: Final = (
     Feature("rowTracking", None, _NO, "delta.enableRowTracking=true", requires=("domainMetadata",)),
     Feature("clustering", None, _NO, requires=("domainMetadata",)),
     Feature("inCommitTimestamp", None, _INACTIVE, "delta.enableInCommitTimestamps=true"),
-    # Vectors stay when the property is switched off: only the protocol tells that there are none.
-    Feature("deletionVectors", _YES, _NO, "delta.enableDeletionVectors=true"),
+    Feature("deletionVectors", _YES, _YES, "delta.enableDeletionVectors=true"),
     Feature("timestampNtz", _YES, _YES, "timestamp_ntz columns", auto=False),
     Feature("v2Checkpoint", _YES, _YES, "delta.checkpointPolicy=v2"),
     # It binds VACUUM alone, which checks the writer protocol.

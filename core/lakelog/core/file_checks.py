@@ -5,18 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import orjson
-
 from lakelog.core.actions import AddFile, RemoveFile
-from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
-from lakelog.core.protocol import supported_features
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
+from lakelog.core.vector_checks import check_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from lakelog.core.actions import Action, Metadata, Protocol
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.operations import Operation
 
 __all__ = ["check_files"]
 
@@ -25,7 +24,13 @@ _MAX_WARNINGS = 2
 
 
 def check_files(
-    actions: Sequence[Action], metadata: Metadata, protocol: Protocol, conf: DeltaConf, table: str
+    actions: Sequence[Action],
+    metadata: Metadata,
+    protocol: Protocol,
+    conf: DeltaConf,
+    table: str,
+    *,
+    operation: Operation,
 ) -> None:
     """Run every check on file actions.
 
@@ -43,7 +48,8 @@ def check_files(
     if conf.get_bool("commitValidation.enabled", True):
         _check_partition_keys(adds, metadata, table)
     _check_contents(adds, metadata, conf, table)
-    _check_deletion_vectors(adds, protocol, table)
+    if conf.get_bool("deletionVectors.skipCommitCheck", True):  # which, whatever it says, is on
+        check_vectors(adds, metadata, protocol, table, operation)
 
 
 def _check_duplicates(actions: Iterable[Action], table: str) -> None:
@@ -134,32 +140,3 @@ def _doubtful(adds: Sequence[AddFile], metadata: Metadata) -> Iterator[tuple[Add
 def _required_partition_columns(metadata: Metadata) -> list[str]:
     schema = StructType.from_json(metadata.schema_string)
     return [f.name for f in schema if not f.nullable and f.name in metadata.partition_columns]
-
-
-def _check_deletion_vectors(adds: Iterable[AddFile], protocol: Protocol, table: str) -> None:
-    for add in adds:
-        if add.deletion_vector is None:
-            continue
-        if "deletionVectors" not in supported_features(protocol):
-            raise UnsupportedFeatureError(
-                f"[DELTA_ADDING_DELETION_VECTORS_DISALLOWED] {table}: the file {add.path} has a "
-                "deletion vector, but the table's protocol lacks the feature deletionVectors",
-                table=table,
-                features=["deletionVectors"],
-                access="write",
-            )
-        if add.num_records is None:
-            raise DeltaAnalysisError(
-                f"[DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS] {table}: the file {add.path} has a "
-                "deletion vector, but its statistics do not say how many rows it holds",
-                table=table,
-                path=add.path,
-            )
-        if orjson.loads(add.stats or "{}").get("tightBounds") is not False:
-            raise DeltaAnalysisError(
-                "[DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED] "
-                f"{table}: the file {add.path} has a deletion vector, so its statistics must say "
-                "tightBounds=false",
-                table=table,
-                path=add.path,
-            )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from lakelog.core.row_metrics import live_rows
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -26,6 +28,17 @@ _CHANGES_DATA = frozenset(
         "TRUNCATE",
         "UPDATE",
         "WRITE",
+    }
+)
+_MOVES_FILES = frozenset(
+    {
+        "CLONE",
+        "COMPUTE STATS",
+        "Manual Update",
+        "OPTIMIZE CHECKPOINT",
+        "RESTORE",
+        "ROW TRACKING BACKFILL",
+        "ROW TRACKING UNBACKFILL",
     }
 )
 _REPARTITIONS = frozenset({"CLONE", "Manual Update", "RENAME COLUMN"})
@@ -129,6 +142,11 @@ class Operation:
             return True
         return self.name == "WRITE" and bool(self.parameters.get("canOverwriteSchema"))
 
+    @property
+    def takes_files_as_they_are(self) -> bool:
+        """Whether the operation may add files with deletion vectors that others have made."""
+        return self.name in _MOVES_FILES
+
     def json_parameters(self) -> dict[str, Any]:
         """`commitInfo.operationParameters`."""
         return {key: value for key, value in self.parameters.items() if value is not None}
@@ -165,7 +183,8 @@ def write_metrics(
         return metrics
     metrics["numRemovedFiles"] = len(removed)
     metrics["numRemovedBytes"] = sum(file.size for file in removed)
-    deleted = _rows(removed) if whole_files_by_predicate else None
+    counts = [live_rows(file) for file in removed] if whole_files_by_predicate else [None]
+    deleted = None if None in counts else sum(count or 0 for count in counts)
     if deleted is not None:
         metrics |= {"numAddedChangeFiles": 0, "numDeletedRows": deleted, "numCopiedRows": 0}
     return metrics

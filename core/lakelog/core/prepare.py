@@ -99,7 +99,9 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     check_mapping_with_cdc(request.old_metadata, metadata, others, request.operation.name)
     _check_partitioning(request, metadata)
     properties = TableProperties(metadata.configuration)
-    check_files(others, metadata, protocol, request.conf, request.table)
+    check_files(
+        others, metadata, protocol, request.conf, request.table, operation=request.operation
+    )
     _check_append_only(request, others)
     _check_domains(others, protocol, request.table)
     level = resolve_isolation(

@@ -25,8 +25,8 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
 from lakelog.core.paths import data_path
-from lakelog.core.table_files import DataStores
 from lakelog.core.schema import StructType
+from lakelog.core.table_files import DataStores
 from lakelog.spark._marked import marked
 
 if TYPE_CHECKING:

@@ -125,9 +125,7 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     assert text.endswith(f"free the table from it there: {way_out(name)}.")
 
 
-@pytest.mark.parametrize(
-    "name", ["columnMapping", "deletionVectors", "typeWidening", "typeWidening-preview"]
-)
+@pytest.mark.parametrize("name", ["columnMapping", "typeWidening", "typeWidening-preview"])
 def test_a_feature_that_we_read_and_do_not_write_is_refused_to_writers_alone(name: str) -> None:
     on = with_configuration({"delta.columnMapping.mode": "name"})
     protocol = listed(name, reader_names=(name,))

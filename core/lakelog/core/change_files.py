@@ -1,0 +1,78 @@
+"""Files of change data: the rows that a commit changed, beside those that it left in the table.
+
+PROTOCOL.md, "Change Data Files". A commit has them where its added and removed files do not show
+by themselves what changed: where rows were copied from one file to another, or updated. Readers
+then take them alone, so that they hold every change of the commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelog.core.actions import AddCDCFile
+from lakelog.core.data_files import write_plan
+from lakelog.core.executor_writer import PartitionedWriter
+from lakelog.core.paths import encode_path
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from lakelog.core.executor_writer import WritePlan
+    from lakelog.logstores import LogStore
+
+__all__ = ["CHANGE_FOLDER", "CHANGE_TYPE", "ChangeFileWriter", "change_actions", "change_plan"]
+
+CHANGE_FOLDER = "_change_data"
+CHANGE_TYPE = "_change_type"
+"""The column that says what happened to a row: `insert`, `delete`, `update_preimage` or
+`update_postimage`."""
+
+
+def change_plan(
+    store: LogStore,
+    table: str,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    **options: Any,
+) -> WritePlan:
+    """How files of change data are written; see `data_files.write_plan`."""
+    with_type = StructType((*schema, StructField(CHANGE_TYPE, PrimitiveType("string"))))
+    return write_plan(store, table, with_type, partition_columns, folder=CHANGE_FOLDER, **options)
+
+
+def change_actions(results: Iterable[Sequence[Any]]) -> list[AddCDCFile]:
+    """The actions of what `executor_writer` reported for a `change_plan`."""
+    import orjson
+
+    return [
+        AddCDCFile(path=encode_path(path), partition_values=orjson.loads(values), size=size)
+        for path, size, _, values, *_ in results
+    ]
+
+
+class ChangeFileWriter:
+    """Writes changed rows; the actions come when it is closed."""
+
+    def __init__(
+        self, store: LogStore, table: str, schema: StructType, partition_columns: Sequence[str]
+    ) -> None:
+        """Open nothing yet; the arguments are those of `change_plan`."""
+        self._writer = PartitionedWriter(change_plan(store, table, schema, partition_columns))
+
+    def write(self, rows: pa.Table, change: str) -> None:
+        """Take rows with the table's columns, to all of which the same happened."""
+        kinds = pa.repeat(pa.scalar(change), rows.num_rows)
+        for batch in rows.append_column(CHANGE_TYPE, kinds).to_batches():
+            self._writer.write(batch)
+
+    def close(self) -> list[AddCDCFile]:
+        """End the files."""
+        return change_actions(self._writer.close())
+
+    def abort(self) -> None:
+        """Delete what was written. Never call it after a commit that may have landed."""
+        self._writer.abort()

@@ -1,0 +1,211 @@
+"""DELETE and UPDATE of rows, without an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.actions import SetTransaction
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import CommitOutcomeUnknownError, CorruptLogError, DeltaAnalysisError
+from lakelog.core.expressions import is_partition_only, normalize_filter, to_sql
+from lakelog.core.file_table import to_add_files
+from lakelog.core.operations import Operation, json_text
+from lakelog.core.protocol import check_writable
+from lakelog.core.row_changes import RowChanges, RowsChanged
+from lakelog.core.touched_files import touched_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action
+    from lakelog.core.expressions import Expression, Filter
+    from lakelog.core.snapshot import Snapshot
+    from lakelog.core.transaction import OptimisticTransaction
+
+__all__ = ["delete_rows", "update_rows"]
+
+
+def delete_rows(
+    uri: str | os.PathLike[str],
+    where: Filter | None = None,
+    *,
+    conf: Mapping[str, str] | None = None,
+    user_metadata: str | None = None,
+    app_id: str | None = None,
+    app_version: int | None = None,
+) -> RowsChanged:
+    """Delete the rows for which a condition is true, in one commit.
+
+    Rows for which it is null stay. A condition on partition columns alone takes out whole files
+    without reading one. Else a touched file gets a deletion vector where the table has
+    `delta.enableDeletionVectors`, and otherwise its other rows go to a new file.
+
+    Args:
+        uri: the table.
+        where: SQL text, an `Expression` or pyarrow's tuples; `None` deletes all rows.
+        conf: the user's whole Spark conf; it chooses the store.
+        user_metadata: a note for the table's history.
+        app_id: with `app_version`: delete only if this application has not recorded this version
+            or a later one yet, so that a job can be run again.
+        app_version: see `app_id`.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        AppendOnlyError: `delta.appendOnly` is set.
+        InvalidPredicateError: the condition can't be parsed, names an unknown column, or has a
+            part that only Spark can evaluate.
+        DataFileMissingError: the log lists a file that the storage does not have.
+        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+        CommitOutcomeUnknownError: the storage never said; the files are kept.
+        UnsupportedFeatureError: the table has a feature that this version can't write.
+    """
+    job = _Job("DELETE", where, user_metadata, _progress(app_id, app_version))
+    return _run(DeltaLog.for_table(uri, conf), job)
+
+
+def update_rows(
+    uri: str | os.PathLike[str],
+    set: Mapping[str, Any],  # noqa: A002  # SQL's word
+    where: Filter | None = None,
+    *,
+    conf: Mapping[str, str] | None = None,
+    user_metadata: str | None = None,
+    app_id: str | None = None,
+    app_version: int | None = None,
+) -> RowsChanged:
+    """Give columns new values in the rows for which a condition is true, in one commit.
+
+        update_rows("/lake/flights", {"late": pc.field("delay") > 15}, "date = '2024-01-01'")
+
+    Rows for which the condition is null stay as they are. New rows keep the table's rules, as
+    those of `write_arrow` do.
+
+    Args:
+        uri: the table.
+        set: column -> its new value: a Python or Arrow value, or a `pyarrow.compute.Expression`
+            over the columns of the old row.
+        where: SQL text, an `Expression` or pyarrow's tuples; `None` updates all rows.
+        conf: as for `delete_rows`, and so the rest.
+        user_metadata: a note for the table's history.
+        app_id: see `delete_rows`.
+        app_version: see `delete_rows`.
+
+    Raises:
+        ConstraintViolationError: new rows break a rule of the table. Nothing was committed.
+        DeltaAnalysisError: a column that the table does not have, or a value that does not fit.
+        DeltaError: the others of `delete_rows`.
+    """
+    job = _Job("UPDATE", where, user_metadata, _progress(app_id, app_version), set)
+    return _run(DeltaLog.for_table(uri, conf), job)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the caller asked for."""
+
+    name: str
+    where: Filter | None
+    user_metadata: str | None
+    progress: tuple[str, int] | None
+    values: Mapping[str, Any] | None = None
+    """The new values of an UPDATE."""
+
+
+def _progress(app_id: str | None, app_version: int | None) -> tuple[str, int] | None:
+    if app_id is None and app_version is None:
+        return None
+    if app_id is None or app_version is None:
+        raise DeltaAnalysisError("app_id and app_version go together: give both, or neither")
+    return app_id, app_version
+
+
+def _run(log: DeltaLog, job: _Job) -> RowsChanged:
+    txn = log.start_transaction()
+    snapshot = txn.snapshot or log.snapshot  # which raises, and says what is there instead
+    check_writable(snapshot.protocol, snapshot.metadata, log.table)
+    if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
+        return RowsChanged(None)
+    txn.assert_removable()
+    condition = normalize_filter(job.where, snapshot.schema)
+    changes = RowChanges(txn, log.clock.now_ms(), _update(job, snapshot))
+    try:
+        return _commit(txn, job, condition, changes)
+    except CommitOutcomeUnknownError:
+        raise  # the commit may be there, and it names these files
+    except BaseException:
+        changes.abort()
+        raise
+
+
+def _update(job: _Job, snapshot: Snapshot) -> Callable[[pa.Table], pa.Table] | None:
+    if job.values is None:
+        return None
+    from lakelog.core.assignments import assigned, resolve_assignments
+
+    values = resolve_assignments(job.values, snapshot)
+    return partial(assigned, values=values, snapshot=snapshot)
+
+
+def _commit(
+    txn: OptimisticTransaction, job: _Job, condition: Expression | None, changes: RowChanges
+) -> RowsChanged:
+    snapshot, clock, metrics = txn.snapshot, txn.delta_log.clock, changes.metrics
+    assert snapshot is not None
+    began = clock.monotonic()
+    files = txn.filter_file_table(condition)
+    by_partition = condition is None or is_partition_only(condition, snapshot.partition_columns)
+    if by_partition:
+        _check_partition_values(snapshot, files)
+    if by_partition and job.values is None:
+        changes.take_whole(to_add_files(files))
+    else:
+        touched = list(touched_files(snapshot, files, None if by_partition else condition))
+        metrics.scan_ms = round(1000 * (clock.monotonic() - began))
+        changes.apply(touched)
+        metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
+    actions = [*_transaction(txn, job), *changes.actions()]
+    txn.mark_written()
+    metrics.execution_ms = round(1000 * (clock.monotonic() - began))
+    found = metrics.of("numDeletedRows" if job.values is None else "numUpdatedRows")
+    parameters = {"predicate": json_text(_shown(job.where, condition))}
+    operation = Operation(job.name, parameters, found, job.user_metadata)
+    return RowsChanged(txn.commit_if_needed(actions, operation), found)
+
+
+def _transaction(txn: OptimisticTransaction, job: _Job) -> list[Action]:
+    if job.progress is None:
+        return []
+    app_id, version = job.progress
+    now = txn.delta_log.clock.now_ms()
+    return [SetTransaction(app_id=app_id, version=version, last_updated=now)]
+
+
+def _shown(where: Filter | None, condition: Expression | None) -> list[str]:
+    if condition is None:
+        return []
+    return [where if isinstance(where, str) else to_sql(condition)]
+
+
+def _check_partition_values(snapshot: Snapshot, files: pa.Table) -> None:
+    """Refuse to take files out by partition values that can't be read: pruning keeps those."""
+    from lakelog.core.partitions import typed_partition_columns
+
+    _, unreadable = typed_partition_columns(files, snapshot.partition_schema)
+    for name, marks in zip(unreadable.column_names, unreadable.columns, strict=True):
+        at = marks.index(True).as_py()
+        if at >= 0:
+            path = files["path"][at].as_py()
+            raise CorruptLogError(
+                f"[DELTA_PARTITION_COLUMN_CAST_FAILED] in version {snapshot.version} of "
+                f"{snapshot.table} the file {path} has a value of the partition column {name} that "
+                "is none of its type, so whether it matches can't be told. Rewrite the file's "
+                "rows with a value that is.",
+                table=snapshot.table,
+                path=path,
+                version=snapshot.version,
+            )
