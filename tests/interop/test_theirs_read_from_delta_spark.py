@@ -162,8 +162,6 @@ def create(delta_spark, path, columns="id LONG", **properties):
 
 REFUSED_TO_WRITE: dict[str, Any] = {
     "changeDataFeed": {"enableChangeDataFeed": "true"},
-    "rowTracking": {"enableRowTracking": "true"},
-    "inCommitTimestamp": {"enableInCommitTimestamps": "true"},
     "generatedColumns": "id LONG, twice LONG GENERATED ALWAYS AS (id * 2)",
     "identityColumns": "id LONG, number LONG GENERATED ALWAYS AS IDENTITY",
     "clustering": "CLUSTER BY (id)",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lakelog.core.operations import Operation
     from lakelog.core.row_changes import RowsChanged
     from lakelog.core.row_operations import delete_rows, update_rows
+    from lakelog.core.row_tracking_backfill import enable_row_tracking
     from lakelog.core.schema import (
         ArrayType,
         DecimalType,
@@ -60,6 +61,7 @@ _HOMES = {
         "operations": "Operation",
         "row_changes": "RowsChanged",
         "row_operations": "delete_rows update_rows",
+        "row_tracking_backfill": "enable_row_tracking",
         "schema": "ArrayType DecimalType MapType PrimitiveType StructField StructType",
         "snapshot": "Snapshot",
         "transaction": "OptimisticTransaction",
@@ -97,6 +99,7 @@ __all__ = [
     "StructType",
     "SystemClock",
     "delete_rows",
+    "enable_row_tracking",
     "update_rows",
     "write_arrow",
 ]

@@ -23,19 +23,38 @@ _ADVICE = {
     errno.EROFS: "Mount the file system writable and run the job again.",
 }
 
+_KEPT_LINES = 10_000
 
-@dataclass(slots=True)
+
 class CommitLines:
-    """The lines of the commit, made anew for each try and measured on the way."""
+    """The lines of the commit, measured on the way.
 
-    commit_info: CommitInfo
-    actions: Sequence[Action]
-    bytes: int = 0
+    They are kept from one try to the next, so that only an action that changed since is encoded
+    again; those of a commit of a great many are made anew, for they would fill the memory.
+    """
+
+    def __init__(self, commit_info: CommitInfo, actions: Sequence[Action]) -> None:
+        """Encode nothing yet."""
+        self.bytes = 0
+        self._kept: dict[int, tuple[Action, str]] = {}
+        self.change(commit_info, actions)
+
+    def change(self, commit_info: CommitInfo, actions: Sequence[Action]) -> None:
+        """Say something else from the next try on."""
+        self.commit_info = commit_info
+        self.actions = actions
+        # By identity, which is nobody else's as long as the action is held.
+        said = {id(action) for action in (commit_info, *actions)}
+        self._kept = {key: held for key, held in self._kept.items() if key in said}
 
     def __iter__(self) -> Iterator[str]:
         self.bytes = 0
+        keep = len(self.actions) < _KEPT_LINES
         for action in (self.commit_info, *self.actions):
-            line = action.to_json()
+            known = self._kept.get(id(action))
+            line = action.to_json() if known is None else known[1]
+            if keep and known is None:
+                self._kept[id(action)] = action, line
             self.bytes += len(line) + 1
             yield line
 

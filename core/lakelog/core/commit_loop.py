@@ -33,16 +33,16 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
+from lakelog.core.log_segment import list_log
 from lakelog.core.paths import log_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lakelog.core.actions import Action, CommitInfo
+    from lakelog.core.actions import CommitInfo
     from lakelog.core.clock import Clock
     from lakelog.core.commit_lock import LockChoice
     from lakelog.core.conf import DeltaConf
     from lakelog.core.conflicts import PendingCommit
+    from lakelog.core.draft import Draft
     from lakelog.core.events import CommitStats
     from lakelog.core.winners import WinningCommit
     from lakelog.logstores import LogStore
@@ -62,8 +62,7 @@ class CommitLoop:
         conf: DeltaConf,
         *,
         pending: PendingCommit,
-        commit_info: CommitInfo,
-        actions: Sequence[Action],
+        draft: Draft,
         lock: LockChoice,
         read_at_ms: int,
         attempts: list[CommitStats],
@@ -77,8 +76,7 @@ class CommitLoop:
             clock: for waits, the time budget and the fence.
             conf: the user's.
             pending: what is committed, for the conflict checks.
-            commit_info: the first line; carries the txnId.
-            actions: the lines after it.
+            draft: its lines, the first with the txnId.
             lock: the lock that the caller holds, for the records.
             read_at_ms: when the transaction's snapshot was known to be current, epoch ms.
             attempts: gets one record an attempt.
@@ -89,8 +87,8 @@ class CommitLoop:
         self._clock = clock
         self._limits = RetryLimits.of(conf)
         self._pending = pending
-        self._info = commit_info
-        self._lines = CommitLines(commit_info, actions)
+        self._draft = draft
+        self._lines = CommitLines(draft.commit_info, draft.actions)
         self._read_at_ms = read_at_ms
         self._read_info = read_info
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
@@ -98,7 +96,7 @@ class CommitLoop:
             store, clock, pending.table, self._lines, self._limits, self._backoff
         )
         self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
-        self._messages = CommitMessages(clock, pending, commit_info.txn_id)
+        self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
 
@@ -111,6 +109,11 @@ class CommitLoop:
     def pending(self) -> PendingCommit:
         """The commit, rebased onto the winners that were checked."""
         return self._pending
+
+    @property
+    def draft(self) -> Draft:
+        """What the commit says behind those winners."""
+        return self._draft
 
     @property
     def lock_wait(self) -> float:
@@ -206,7 +209,7 @@ class CommitLoop:
             exc.add_note(
                 f"The commit of version {attempt.version} of {self._pending.table} was "
                 f"interrupted; it landed if that version's commitInfo.txnId is "
-                f"{self._info.txn_id}."
+                f"{self._draft.commit_info.txn_id}."
             )
             raise
 
@@ -244,7 +247,7 @@ class CommitLoop:
             self._winners.append(winner)
         number = self._records.attempts + 1
         try:
-            self._pending = check_conflicts(self._pending, winner)
+            self._rebase(winner)
         except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
             attempt.first = winner
             self._messages.conflict(number, winner.version, exc)
@@ -253,6 +256,21 @@ class CommitLoop:
             attempt.first = winner
             raise
         self._messages.passed(number, winner.version)
+
+    def _rebase(self, winner: WinningCommit) -> None:
+        """Check a winner, and say from now on what is right behind it."""
+        after = check_conflicts(self._pending, winner)
+        self._draft = self._draft.rebased(
+            self._pending, after, winner, lambda: self._landed_at(winner.version)
+        )
+        self._lines.change(self._draft.commit_info, self._draft.actions)
+        self._pending = after
+
+    def _landed_at(self, version: int) -> int:
+        """When the storage got a version; now, where it is gone again."""
+        listing = list_log(self._store, self._pending.table, version, version)
+        found = listing.commits.get(version)
+        return self._clock.now_ms() if found is None else found.modification_time
 
     def _fence(self, attempt: Attempt) -> None:
         if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:

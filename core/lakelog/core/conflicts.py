@@ -27,6 +27,7 @@ from lakelog.core.isolation import ROW_TRACKING_DOMAIN, IsolationLevel
 from lakelog.core.metadata_changes import harmless_change
 from lakelog.core.protocol import check_readable, check_writable, supported_features
 from lakelog.core.reads import partition_key
+from lakelog.core.row_tracking import BACKFILL, UNBACKFILL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from lakelog.core.winners import WinningCommit
 
 __all__ = ["PendingCommit", "check_conflicts"]
+
+_NUMBERING = frozenset({BACKFILL, UNBACKFILL})
+"""Operations that add files once more, with row ids or without, and no rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,8 @@ class PendingCommit:
     """Path -> partition values, of the files that it removes."""
     domains: frozenset[str]
     """The domains whose metadata it sets."""
+    operation: str = ""
+    """What history will call it."""
 
 
 def check_conflicts(current: PendingCommit, winner: WinningCommit) -> PendingCommit:
@@ -117,6 +123,8 @@ def _check_metadata(current: PendingCommit, winner: WinningCommit) -> PendingCom
     metadata = winner.metadata
     if metadata is None:
         return current
+    if winner.only_counts_identities and not current.changes_metadata:
+        return current
     if not current.changes_metadata and harmless_change(
         current.metadata, metadata, supported_features(current.protocol)
     ):
@@ -163,7 +171,7 @@ def _check_transactions(current: PendingCommit, winner: WinningCommit) -> None:
 def _check_added_files(current: PendingCommit, winner: WinningCommit) -> None:
     if not winner.adds_files or current.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
         return
-    if current.is_blind_append:
+    if current.is_blind_append or {current.operation, winner.operation} & _NUMBERING:
         return
     if (
         current.isolation is IsolationLevel.WRITE_SERIALIZABLE
@@ -228,7 +236,8 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
 
 def _check_removed_and_read(current: PendingCommit, winner: WinningCommit) -> None:
     paths = winner.removed_paths
-    if not paths:
+    # A backfill simply leaves out what is gone.
+    if not paths or current.operation == BACKFILL:
         return
     found = current.reads.find_file(paths)
     if found is None and not current.reads.whole_table:

@@ -269,8 +269,13 @@ class DeltaLog:
             TableNotFoundError: there is no table.
         """
         from lakelog.core.history import read_history
+        from lakelog.core.in_commit_time import in_commit_since
 
-        return read_history(self._store, self._table, self.update().version, limit)
+        newest = self.update()
+        since = in_commit_since(newest.metadata)
+        # Where they are off, the times that older commits carry count for nothing.
+        first = newest.version + 1 if since is None else since[0]
+        return read_history(self._store, self._table, newest.version, limit, times_since=first)
 
     def checkpoint(self, version: int | None = None) -> None:
         """Write a checkpoint, so that opening the table needs no older commits.

@@ -65,12 +65,13 @@ _ALL: Final = (
     Feature("columnMapping", _YES, _INACTIVE, "delta.columnMapping.mode other than none", 5, 2),
     Feature("identityColumns", None, _INACTIVE, "columns GENERATED AS IDENTITY", 6),
     Feature("allowColumnDefaults", None, _INACTIVE, "columns with a DEFAULT", auto=False),
-    # A client that commits no domain of its own and removes none preserves them all.
     Feature("domainMetadata", None, _YES),
     # Ids are assigned from the day the feature is named, not only once it is enabled.
-    Feature("rowTracking", None, _NO, "delta.enableRowTracking=true", requires=("domainMetadata",)),
+    Feature(
+        "rowTracking", None, _YES, "delta.enableRowTracking=true", requires=("domainMetadata",)
+    ),
     Feature("clustering", None, _NO, requires=("domainMetadata",)),
-    Feature("inCommitTimestamp", None, _INACTIVE, "delta.enableInCommitTimestamps=true"),
+    Feature("inCommitTimestamp", None, _YES, "delta.enableInCommitTimestamps=true"),
     Feature("deletionVectors", _YES, _YES, "delta.enableDeletionVectors=true"),
     Feature("timestampNtz", _YES, _YES, "timestamp_ntz columns", auto=False),
     Feature("v2Checkpoint", _YES, _YES, "delta.checkpointPolicy=v2"),
@@ -115,7 +116,8 @@ _ALL: Final = (
         _INACTIVE,
         "delta.enableMaterializePartitionColumnsFeature=true",
     ),
-    Feature("checkpointProtection", None, _NO),
+    # It binds log cleanup alone.
+    Feature("checkpointProtection", None, _YES),
     Feature(
         "catalogManaged",
         _NO,

@@ -22,6 +22,7 @@ from lakelog.core.errors import (
     LogGapError,
     TimestampOutOfRangeError,
 )
+from lakelog.core.in_commit_time import in_commit_since, required_time
 from lakelog.core.log_segment import list_log
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryEntry", "commit_times", "parse_timestamp", "read_history", "version_at"]
 
-_ENABLED_SINCE = "delta.inCommitTimestampEnablementVersion"
-_ENABLED_AT = "delta.inCommitTimestampEnablementTimestamp"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREADS = 16
 
@@ -59,7 +58,12 @@ class HistoryEntry:
 
 
 def read_history(
-    store: LogStore, table: str, newest: int, limit: int | None = None
+    store: LogStore,
+    table: str,
+    newest: int,
+    limit: int | None = None,
+    *,
+    times_since: int | None = None,
 ) -> list[HistoryEntry]:
     """The versions up to one, newest first; see `DeltaLog.history`.
 
@@ -71,10 +75,12 @@ def read_history(
         table: the table's URI.
         newest: the version to begin with.
         limit: no more entries than this; `None` for all that are left in the log.
+        times_since: the first version that must carry its time, by the table's metadata; `None`
+            where that was not read, and each goes by the time that it carries, if any.
 
     Raises:
         FileNotFoundError: there is no log.
-        CorruptCommitError: a commitInfo is no JSON.
+        CorruptCommitError: a commitInfo is no JSON, or lacks the time that it should have.
     """
     first = 0 if limit is None else max(newest - limit, 0)
     listing = list_log(store, table, first, newest)
@@ -82,6 +88,12 @@ def read_history(
     versions = sorted(times, reverse=True)[:limit]
     paths = [listing.commits[version].path for version in versions]
     infos = _in_parallel(lambda path: read_commit_info(store, path), paths)
+    for version, path, info in zip(versions, paths, infos, strict=True):
+        carried = info.get("inCommitTimestamp")
+        if times_since is None and isinstance(carried, int):
+            times[version] = carried
+        elif times_since is not None and version >= times_since:
+            times[version] = required_time(info, table, path, version)
     return [_entry(v, times[v], info) for v, info in zip(versions, infos, strict=True)]
 
 
@@ -143,10 +155,11 @@ def version_at(snapshot: Snapshot, timestamp: int | str | datetime) -> int:
     times = commit_times(listing)
     versions = [version for version in sorted(times) if version >= earliest]
     time_of: Callable[[int], int] = times.__getitem__
-    since = _in_commit_since(snapshot)
+    since = in_commit_since(snapshot.metadata)
     if since is not None:
-        wants_inner = wanted >= since[1]
-        versions = [v for v in versions if (v >= since[0]) == wants_inner] or versions
+        # Where cleanup has left none from before, those after tell that the time is too early.
+        wants_inner = wanted >= since[1] or versions[0] >= since[0]
+        versions = [v for v in versions if (v >= since[0]) == wants_inner]
         if wants_inner:
             time_of = _InCommitTimes(snapshot, listing)
     index = bisect_right(versions, wanted, key=time_of)
@@ -183,25 +196,8 @@ class _InCommitTimes:
 
     def __call__(self, version: int) -> int:
         path = self._listing.commits[version].path
-        time = read_commit_info(self._snapshot.store, path).get("inCommitTimestamp")
-        if not isinstance(time, int):
-            raise CorruptCommitError(
-                f"{path} has no inCommitTimestamp, which {self._snapshot.table} requires",
-                table=self._snapshot.table,
-                path=path,
-                version=version,
-            )
-        return time
-
-
-def _in_commit_since(snapshot: Snapshot) -> tuple[int, int] | None:
-    """From which version and time on commits carry their time; `None` if they do not."""
-    if not snapshot.properties.in_commit_timestamps:
-        return None
-    configuration = snapshot.metadata.configuration
-    # A table that had them from the start has neither property.
-    since, at = configuration.get(_ENABLED_SINCE), configuration.get(_ENABLED_AT)
-    return (int(since), int(at)) if since and at else (0, -(2**63))
+        info = read_commit_info(self._snapshot.store, path)
+        return required_time(info, self._snapshot.table, path, version)
 
 
 _ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?.*")
@@ -249,7 +245,7 @@ def _entry(version: int, time: int, info: dict[str, Any]) -> HistoryEntry:
         known = CommitInfo()
     return HistoryEntry(
         version=version,
-        timestamp=time if known.in_commit_timestamp is None else known.in_commit_timestamp,
+        timestamp=time,
         operation=known.operation,
         parameters=known.operation_parameters or {},
         metrics=known.operation_metrics or {},

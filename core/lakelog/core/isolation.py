@@ -13,9 +13,16 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
 
-__all__ = ["IsolationLevel", "adds_only", "changes_rows", "resolve_isolation"]
+__all__ = [
+    "ROW_TRACKING_DOMAIN",
+    "IsolationLevel",
+    "adds_only",
+    "changes_rows",
+    "resolve_isolation",
+]
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+"""The domain whose metadata holds the high-water mark of row ids."""
 
 
 class IsolationLevel(enum.StrEnum):

@@ -5,8 +5,9 @@ above stays: so each version that is kept can be rebuilt from that checkpoint an
 it. The newest boundary is taken for which all of this holds:
 
 - all that lies below is older than `delta.logRetentionDuration`, counted in whole days (UTC);
+- the same by the times that the commits carry themselves, where the table has such;
 - the boundary's own time is not moved by an earlier commit (a commit that seems no later than the
-  one before it counts as later; without that one its time would change);
+  one before it counts as later; without that one its time would change), unless it carries it;
 - the commits from the boundary on are there without a gap;
 - its checkpoint was read, all of it, and is what the older history comes to: as long as that is
   there, it can tell. (Where it is more than 1000 commits long, or damaged, it is not asked.)
@@ -25,8 +26,10 @@ from lakelog.core.checkpoint_reader import CheckpointReader
 from lakelog.core.checkpoints import write_under_classic_name
 from lakelog.core.errors import CorruptCheckpointError, DeltaError
 from lakelog.core.file_keys import file_keys, rows_without
+from lakelog.core.history import read_commit_info
+from lakelog.core.in_commit_time import in_commit_since, required_time
 from lakelog.core.log_segment import Listing, LogSegment, find_segment, list_log, log_files
-from lakelog.core.paths import SIDECAR_FOLDER, LogFileKind, log_path
+from lakelog.core.paths import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
 from lakelog.core.replay import load_state
 
 if TYPE_CHECKING:
@@ -78,13 +81,22 @@ def clean_log(snapshot: Snapshot, clock: Clock) -> int:
     cutoff = clock.now_ms() - snapshot.properties.log_retention_ms
     cutoff -= cutoff % _DAY_MS
     store, table = snapshot.store, snapshot.table
-    old, candidates = _expired(store, table, cutoff, snapshot.version)
+    times = in_commit_since(snapshot.metadata)
+    old, candidates = _expired(
+        store, table, cutoff, snapshot.version, snapshot.version + 1 if times is None else times[0]
+    )
     candidates = [version for version in candidates if version >= _protected_below(snapshot)]
     if not candidates:
         return 0
     listing = list_log(store, table, min(candidates))
     boundary = next(
-        (v for v in reversed(candidates) if _can_be_kept(store, table, listing, v)), None
+        (
+            version
+            for version in reversed(candidates)
+            if _is_old_by_itself(snapshot, version - 1, cutoff)
+            and _can_be_kept(store, table, listing, version)
+        ),
+        None,
     )
     if boundary is None:
         return 0
@@ -110,10 +122,26 @@ def _protected_below(snapshot: Snapshot) -> int:
     return int(snapshot.properties.get(_PROTECTED))
 
 
-def _expired(store: LogStore, table: str, cutoff: int, newest: int) -> tuple[list[_Old], list[int]]:
+def _is_old_by_itself(snapshot: Snapshot, version: int, cutoff: int) -> bool:
+    """Whether a commit, and with it all before it, is old by the time that it carries."""
+    since = in_commit_since(snapshot.metadata)
+    if since is None or version < since[0]:
+        return True
+    path = commit_path(snapshot.table, version)
+    try:
+        info = read_commit_info(snapshot.store, path)
+    except FileNotFoundError:
+        return True  # the log begins with the boundary
+    return required_time(info, snapshot.table, path, version) <= cutoff
+
+
+def _expired(
+    store: LogStore, table: str, cutoff: int, newest: int, times_since: int
+) -> tuple[list[_Old], list[int]]:
     """The files from the start of the log on that have expired, and the boundaries among them.
 
-    Stops at the first that has not, so that a listing reads little more than what may go.
+    Stops at the first that has not, so that a listing reads little more than what may go. From the
+    version `times_since` on commits carry their times, which no cleanup can move.
     """
     old: list[_Old] = []
     candidates: list[int] = []
@@ -125,7 +153,8 @@ def _expired(store: LogStore, table: str, cutoff: int, newest: int) -> tuple[lis
         if name.kind is LogFileKind.COMMIT:
             moved = last is not None and status.modification_time <= last
             time = last + 1 if moved and last is not None else status.modification_time
-            if name.version in checkpoints and not moved and old:
+            stays = not moved or name.version >= times_since
+            if name.version in checkpoints and stays and old:
                 candidates.append(name.version)
             if time > cutoff:
                 break

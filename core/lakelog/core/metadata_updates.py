@@ -12,6 +12,7 @@ from lakelog.core.protocol import (
     strip_protocol_properties,
     upgraded_for,
 )
+from lakelog.core.row_tracking_names import with_row_tracking_names
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
@@ -37,7 +38,7 @@ def new_table_metadata(
     wanted = storable(None, replace(metadata, created_time=created), conf)
     protocol, final = protocol_for_new_table(wanted, conf)
     verify_new_metadata(None, final, conf)
-    return final, protocol
+    return with_row_tracking_names(None, final, protocol), protocol
 
 
 def changed_metadata(
@@ -57,4 +58,4 @@ def changed_metadata(
     upgraded = upgraded_for(protocol, changed)
     final = strip_protocol_properties(changed)
     verify_new_metadata(old, final, conf)
-    return final, upgraded
+    return with_row_tracking_names(old, final, upgraded or protocol), upgraded

@@ -61,6 +61,8 @@ class Operation:
     parameters: Mapping[str, Any] = field(default_factory=_empty)
     metrics: Mapping[str, int | str] = field(default_factory=_empty)
     user_metadata: str | None = None
+    tags: Mapping[str, str] = field(default_factory=_empty)
+    """`commitInfo.tags`: what other writers read out of the commit."""
 
     @classmethod
     def write(
@@ -74,6 +76,7 @@ class Operation:
         merge_schema: bool = False,
         metrics: Mapping[str, int | str] | None = None,
         user_metadata: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> Operation:
         """A batch write.
 
@@ -86,6 +89,7 @@ class Operation:
             merge_schema: whether the write may widen the schema.
             metrics: `numFiles`, `numOutputRows`, `numOutputBytes`, …
             user_metadata: the user's own note.
+            tags: `commitInfo.tags`.
         """
         return cls(
             name="WRITE",
@@ -100,6 +104,7 @@ class Operation:
             },
             metrics=metrics or {},
             user_metadata=user_metadata,
+            tags=tags or {},
         )
 
     @classmethod

@@ -24,6 +24,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.file_checks import check_files
 from lakelog.core.isolation import (
+    ROW_TRACKING_DOMAIN,
     IsolationLevel,
     adds_only,
     changes_rows,
@@ -209,6 +210,13 @@ def _check_domains(actions: Iterable[Action], protocol: Protocol, table: str) ->
     for action in actions:
         if not isinstance(action, DomainMetadata):
             continue
+        if action.domain == ROW_TRACKING_DOMAIN:
+            raise DeltaAnalysisError(
+                f"{table}: manually setting the Row ID high water mark is not allowed. Leave the "
+                f"domain {ROW_TRACKING_DOMAIN!r} out: the commit itself keeps it.",
+                table=table,
+                domain=action.domain,
+            )
         if action.domain in seen:
             raise DeltaAnalysisError(
                 f"[DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR] two domain metadata actions "
@@ -248,6 +256,7 @@ def _commit_info(
         data_change=changes_rows(actions),
         operation_metrics=metrics,
         user_metadata=note,
+        tags=dict(operation.tags) or None,
         engine_info=engine_info(),
         txn_id=request.txn_id,
     )

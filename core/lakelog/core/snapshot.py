@@ -9,6 +9,7 @@ from lakelog.core.checksums import check_state
 from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.errors import CorruptLogError, LogGapError
 from lakelog.core.file_table import to_add_files
+from lakelog.core.in_commit_time import required_time
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import commit_path
 from lakelog.core.properties import TableProperties
@@ -79,24 +80,40 @@ class Snapshot:
 
         Raises:
             LogGapError: the commit is gone.
+            CorruptCommitError: it should carry its time, and does not.
         """
-        info = self._state.info
-        if self.properties.in_commit_timestamps and info and info.in_commit_timestamp is not None:
-            return info.in_commit_timestamp
+        if self.properties.in_commit_timestamps:
+            return self._in_commit_timestamp()
         if self._state.timestamp is not None:
             return self._state.timestamp
         found = list_log(self._store, self._table, self.version, self.version).commits
         if self.version not in found:
-            path = commit_path(self._table, self.version)
-            raise LogGapError(
-                f"the commit {path} is gone, and with it the time of version {self.version} of "
-                f"{self._table}. Open the table again.",
-                table=self._table,
-                path=path,
-                version=self.version,
-                missing=[self.version],
-            )
+            raise self._commit_is_gone()
         return found[self.version].modification_time
+
+    def _in_commit_timestamp(self) -> int:
+        info, path = self._state.info, commit_path(self._table, self.version)
+        if info is not None and info.in_commit_timestamp is not None:
+            return info.in_commit_timestamp
+        # A checkpoint or a compacted log does not keep it.
+        from lakelog.core.history import read_commit_info
+
+        try:
+            said = read_commit_info(self._store, path)
+        except FileNotFoundError:
+            raise self._commit_is_gone() from None
+        return required_time(said, self._table, path, self.version)
+
+    def _commit_is_gone(self) -> LogGapError:
+        path = commit_path(self._table, self.version)
+        return LogGapError(
+            f"the commit {path} is gone, and with it the time of version {self.version} of "
+            f"{self._table}. Open the table again.",
+            table=self._table,
+            path=path,
+            version=self.version,
+            missing=[self.version],
+        )
 
     @property
     def metadata(self) -> Metadata:

@@ -15,6 +15,7 @@ from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts import PendingCommit
+from lakelog.core.draft import first_draft
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.file_table import FILE_SCHEMA, to_add_files
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
@@ -24,6 +25,7 @@ from lakelog.core.post_commit import post_commit
 from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
 from lakelog.core.properties import TableProperties
 from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
+from lakelog.core.row_tracking_names import check_may_enable
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
 
@@ -163,6 +165,10 @@ class OptimisticTransaction:
         self._reads.add_partitions(keys)
         return to_add_files(files_in_partitions(self._snapshot.file_table, keys, schema))
 
+    def track_files_read(self, files: pa.Table) -> None:
+        """Record live files, as rows of `FILE_SCHEMA`, as read, and no more than these."""
+        self._reads.add_files(files)
+
     def read_whole_table(self) -> None:
         """Record that everything was read: any concurrent append or delete conflicts."""
         self._reads.whole_table = True
@@ -192,6 +198,7 @@ class OptimisticTransaction:
         final, protocol = changed_metadata(
             self._snapshot.metadata, metadata, self._snapshot.protocol, self._conf
         )
+        check_may_enable(self._snapshot, final, self._log.table)
         self._new_metadata = final
         self._new_protocol = protocol
 
@@ -210,8 +217,9 @@ class OptimisticTransaction:
         if self._snapshot is None:
             self._new_protocol = protocol
             return
-        self._new_metadata = replace(final, id=self._snapshot.metadata.id)
-        _, self._new_protocol = changed_metadata(
+        final = replace(final, id=self._snapshot.metadata.id)
+        check_may_enable(self._snapshot, final, self._log.table)
+        self._new_metadata, self._new_protocol = changed_metadata(
             self._snapshot.metadata, final, self._snapshot.protocol, self._conf
         )
 
@@ -385,6 +393,7 @@ class OptimisticTransaction:
                 a.path: a.partition_values for a in prepared.actions if isinstance(a, RemoveFile)
             },
             domains=frozenset(a.domain for a in prepared.actions if isinstance(a, DomainMetadata)),
+            operation=prepared.commit_info.operation or "",
         )
 
     def _run(self, prepared: PreparedCommit) -> int:
@@ -394,8 +403,7 @@ class OptimisticTransaction:
             log.clock,
             self._conf,
             pending=self._pending(prepared),
-            commit_info=prepared.commit_info,
-            actions=prepared.actions,
+            draft=first_draft(prepared, self._snapshot, log.table),
             lock=self.lock_choice,
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,
@@ -410,9 +418,9 @@ class OptimisticTransaction:
             delta_log=log,
             version=version,
             read_version=self.read_version,
-            actions=prepared.actions,
-            commit_info=prepared.commit_info,
-            metadata=loop.pending.metadata,
+            actions=loop.draft.actions,
+            commit_info=loop.draft.commit_info,
+            metadata=loop.draft.metadata or loop.pending.metadata,
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
         )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WinningCommit", "read_winner"]
 
+_IDENTITY_TAG = "delta.identity.schemaUpdate"
+
 
 @dataclass(frozen=True)
 class WinningCommit:
@@ -77,6 +79,12 @@ class WinningCommit:
     def is_blind_append(self) -> bool:
         """What the writer said of itself; a writer that said nothing may have read the table."""
         return bool(self.commit_info and self.commit_info.is_blind_append)
+
+    @property
+    def only_counts_identities(self) -> bool:
+        """Whether its metadata differs only in how far identity columns have counted."""
+        tags = self.commit_info.tags if self.commit_info else None
+        return str((tags or {}).get(_IDENTITY_TAG)).lower() == "true"
 
     @property
     def operation(self) -> str:

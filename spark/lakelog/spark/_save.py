@@ -13,6 +13,7 @@ from lakelog.core.errors import DeltaError, TableExistsError
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
 from lakelog.core.protocol import check_writable
+from lakelog.core.row_tracking import NOT_PRESERVED, is_row_tracking_enabled
 from lakelog.core.schema import StructType
 from lakelog.spark._conform import projection
 from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
@@ -144,15 +145,18 @@ class _Save:
         actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
         actions += adds
         try:
-            return txn.commit_if_needed(actions, self._operation(adds, replaced))
+            return txn.commit_if_needed(actions, self._operation(txn, adds, replaced))
         except DeltaError:
             # Nothing was committed, so nobody knows of the files. Where the outcome is unknown
             # another type is raised, and the files must stay.
             self._discard(adds)
             raise
 
-    def _operation(self, adds: list[AddFile], replaced: Replaced) -> Operation:
+    def _operation(
+        self, txn: OptimisticTransaction, adds: list[AddFile], replaced: Replaced
+    ) -> Operation:
         options = self.options
+        moves_rows = replaced.kept_rows is not None
         return Operation.write(
             _MODE_NAMES[options.mode],
             options.partition_by or (),
@@ -163,11 +167,13 @@ class _Save:
             metrics=write_metrics(
                 adds,
                 replaced.files if options.mode == "overwrite" else None,
-                whole_files_by_predicate=(
-                    options.replace_where is not None and replaced.kept_rows is None
-                ),
+                whole_files_by_predicate=(options.replace_where is not None and not moves_rows),
             ),
             user_metadata=options.user_metadata,
+            # They get new ids in their new files.
+            tags=NOT_PRESERVED
+            if moves_rows and is_row_tracking_enabled(txn.protocol, txn.metadata)
+            else None,
         )
 
     def _discard(self, adds: list[AddFile]) -> None:

@@ -15,6 +15,7 @@ from lakelog.core.commit_lock import LockChoice, LockKind
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts import PendingCommit
+from lakelog.core.draft import Draft
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
@@ -74,16 +75,18 @@ class Writer:
                 removed_paths={},
                 domains=frozenset(),
             ),
-            commit_info=CommitInfo(operation="WRITE", txn_id=self.txn_id, is_blind_append=True),
-            actions=[
-                AddFile(
-                    path=self.txn_id,
-                    partition_values={},
-                    size=1,
-                    modification_time=1,
-                    data_change=True,
-                )
-            ],
+            draft=Draft(
+                commit_info=CommitInfo(operation="WRITE", txn_id=self.txn_id, is_blind_append=True),
+                actions=(
+                    AddFile(
+                        path=self.txn_id,
+                        partition_values={},
+                        size=1,
+                        modification_time=1,
+                        data_change=True,
+                    ),
+                ),
+            ),
             lock=LockChoice(LockKind.NONE, "test"),
             read_at_ms=self.clock.now_ms() if read_at_ms is None else read_at_ms,
             attempts=self.attempts,

@@ -92,8 +92,16 @@ def joined(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def won(*actions: Action, blind: bool | None = False, version: int = 5) -> WinningCommit:
-    info = CommitInfo(timestamp=0, operation="WRITE", is_blind_append=blind, txn_id="theirs")
+def won(
+    *actions: Action,
+    blind: bool | None = False,
+    version: int = 5,
+    operation: str = "WRITE",
+    tags: dict[str, str] | None = None,
+) -> WinningCommit:
+    info = CommitInfo(
+        timestamp=0, operation=operation, is_blind_append=blind, txn_id="theirs", tags=tags
+    )
     lines = [action.to_json() for action in (info, *actions)]
     return WinningCommit(parse_commit(joined(lines), version, f"/t/_delta_log/{version}.json"))
 
@@ -242,6 +250,35 @@ def test_one_domain_set_by_both_conflicts(ours: frozenset[str], expected: str) -
 def test_row_tracking_s_own_domain_never_conflicts() -> None:
     current = pending(domains=frozenset({"delta.rowTracking"}))
     assert outcome(current, won(domain("delta.rowTracking"))) == "-"
+
+
+BACKFILL, UNBACKFILL = "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"
+
+
+@pytest.mark.parametrize("name", [BACKFILL, UNBACKFILL])
+def test_files_that_get_row_ids_are_not_taken_for_new_ones(name: str) -> None:
+    again = won(here(data_change=False), operation=name)
+    assert outcome(pending(reads(None, whole=True)), again) == "-"
+    assert outcome(pending(reads(None), operation=name), won(here())) == "-"
+    assert outcome(pending(reads(None)), won(here(data_change=False))) == APPEND
+
+
+def test_a_backfill_leaves_out_files_that_are_gone() -> None:
+    gone = won(RemoveFile(path="a"))
+    read = reads(files=[here("a")])
+    assert outcome(pending(read, operation=BACKFILL), gone) == "-"
+    assert outcome(pending(read), gone) == "ConcurrentDeleteReadException"
+
+
+COUNTED = replace(METADATA, schema_string=schema_json(id="long", day="date", country="char"))
+
+
+def test_identity_columns_that_counted_on_conflict_only_with_a_change_of_the_metadata() -> None:
+    winner = won(COUNTED, tags={"delta.identity.schemaUpdate": "true"})
+    assert check_conflicts(pending(), winner).metadata == METADATA
+    assert outcome(pending(changes_metadata=True), winner) == "MetadataChangedException"
+    untrue = won(COUNTED, tags={"delta.identity.schemaUpdate": "false"})
+    assert outcome(pending(), untrue) == "MetadataChangedException"
 
 
 GROWN = replace(PROTOCOL, writer_features=["appendOnly", "domainMetadata", "invariants"])

@@ -206,8 +206,41 @@ def test_a_commit_that_lacks_its_in_commit_timestamp_is_damaged(tmp_path):
     log = in_commit(tmp_path, [T0, T0 + 10, T0 + 20])
     text = log.path(1).read_text().replace("inCommitTimestamp", "other")
     log.path(1).write_text(text)
-    with pytest.raises(CorruptCommitError, match="no inCommitTimestamp"):
+    with pytest.raises(CorruptCommitError, match="DELTA_MISSING_COMMIT_"):
         version_at(log, T0 + 10)
+    with pytest.raises(CorruptCommitError, match="DELTA_MISSING_COMMIT_"):
+        opened(log).history()
+
+
+def test_a_time_before_all_commits_that_are_left_is_too_early(tmp_path):
+    times = [T0 + i * 10 for i in range(6)]
+    log = in_commit(tmp_path, times, since=2)
+    opened(log).checkpoint(3)
+    for version in range(3):
+        log.path(version).unlink()
+    with pytest.raises(TimestampOutOfRangeError, match="before the first"):
+        version_at(log, times[1])
+    assert version_at(log, times[3] + 1) == 3
+
+
+def test_times_that_commits_carry_count_only_where_they_are_switched_on(tmp_path):
+    times = [T0 + i * 10 for i in range(3)]
+    log = in_commit(tmp_path, times)
+    off = {"delta.enableInCommitTimestamps": "false"}
+    log.commit({"commitInfo": {"timestamp": 1}}, metadata(configuration=off))
+    log.touch(3, T0 + 10**6 + 9)
+    moved = [T0 + 10**6 + each for each in (9, 2, 1, 0)]
+    assert [entry.timestamp for entry in opened(log).history()] == moved
+    assert opened(log).snapshot.timestamp == moved[0]
+
+
+def test_a_snapshot_from_a_checkpoint_takes_its_time_from_the_commit(tmp_path):
+    log = in_commit(tmp_path, [T0, T0 + 10])
+    opened(log).checkpoint(1)
+    assert opened(log).snapshot.timestamp == T0 + 10
+    log.path(1).write_text(log.path(1).read_text().replace('"commitInfo"', '"other"'))
+    with pytest.raises(CorruptCommitError, match="DELTA_MISSING_COMMIT_INFO"):
+        _ = opened(log).snapshot.timestamp
 
 
 def test_a_log_of_which_nothing_can_be_rebuilt_says_so(tmp_path):

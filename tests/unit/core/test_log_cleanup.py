@@ -326,3 +326,42 @@ def test_protected_history_goes_as_a_whole_or_stays(tmp_path, protected, first):
     age(log, [CUTOFF - DAY + i for i in range(5)] + [NOW])
     clean(log)
     assert versions(log)[0] == first
+
+
+def carrying(folder, times, since=0):
+    """A table whose commits carry times of their own, with a checkpoint of version 3."""
+    on = {"delta.enableInCommitTimestamps": "true"}
+    if since:
+        on |= {
+            "delta.inCommitTimestampEnablementVersion": str(since),
+            "delta.inCommitTimestampEnablementTimestamp": str(times[since]),
+        }
+    lists = {"writerFeatures": ["inCommitTimestamp"]}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, **lists}
+    log = RawLog(folder)
+    for version, time in enumerate(times):
+        first = [{"protocol": protocol}, metadata(configuration=on)] if version == 0 else []
+        inside = {"inCommitTimestamp": time} if version >= since else {"timestamp": time}
+        log.commit({"commitInfo": inside}, *first, add(f"f{version}"))
+    opened(log).checkpoint(3)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("newest", "since", "first"),
+    [(CUTOFF, 0, 3), (CUTOFF + 1, 0, 0), (CUTOFF + 1, 3, 3), (CUTOFF + 1, 2, 0)],
+)
+def test_a_commit_is_as_old_as_it_says(tmp_path, newest, since, first):
+    log = carrying(tmp_path / "t", [1, 2, newest, NOW - 1, NOW], since)
+    age(log, [CUTOFF - DAY + i for i in range(4)] + [NOW])
+    clean(log)
+    assert versions(log)[0] == first
+
+
+@pytest.mark.parametrize(("since", "first"), [(0, 3), (4, 0)])
+def test_a_time_that_a_commit_carries_is_moved_by_no_cleanup(tmp_path, since, first):
+    """A log that was copied at one go, say."""
+    log = carrying(tmp_path / "t", [1, 2, 3, 4, 5], since)
+    age(log, [CUTOFF - DAY] * 4 + [NOW])
+    clean(log)
+    assert versions(log)[0] == first

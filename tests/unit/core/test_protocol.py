@@ -190,7 +190,6 @@ OFF: list[tuple[str, Metadata]] = [
     ("identityColumns", metadata(column(delta__identity__start=1))),
     ("columnMapping", with_configuration({"delta.columnMapping.mode": "id"})),
     ("allowColumnDefaults", metadata(column(CURRENT_DEFAULT="0"))),
-    ("inCommitTimestamp", with_configuration({"delta.enableInCommitTimestamps": "true"})),
     ("icebergCompatV2", with_configuration({"delta.enableIcebergCompatV2": "true"})),
 ]
 
@@ -217,7 +216,7 @@ def test_a_legacy_version_hinders_writing_only_by_what_is_on() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["rowTracking", "clustering", "checkpointProtection", "someday", "coordinatedCommits-preview"],
+    ["clustering", "someday", "coordinatedCommits-preview"],
 )
 def test_a_writer_feature_with_standing_duties_is_refused_by_name(name: str) -> None:
     check_readable(listed(name), "/t", metadata())
