@@ -16,7 +16,7 @@ from lakelog.core.isolation import ROW_TRACKING_DOMAIN
 from lakelog.core.row_tracking import (
     BACKFILL,
     NO_MARK,
-    NOT_PRESERVED,
+    PRESERVED,
     assigns_row_ids,
     high_water_mark,
     is_row_tracking_enabled,
@@ -113,7 +113,7 @@ class Draft:
             before.protocol, before.metadata
         ):
             # Nobody knew, when the rows were written, that they had ids to keep.
-            info = replace(info, tags={**(info.tags or {}), **NOT_PRESERVED})
+            info = replace(info, tags={**(info.tags or {}), PRESERVED: "false"})
         return replace(
             draft,
             commit_info=info,

@@ -91,6 +91,8 @@ class RowChanges:
         self._changes = ChangeFileWriter(log.store, table, self._schema, columns)
         self._actions: list[Action] = []
         self.metrics = RowMetrics()
+        self.moves_rows = False
+        """Whether rows went to new files, where they get new ids; known after `actions`."""
 
     def take_whole(self, files: Iterable[AddFile]) -> None:
         """Remove files of which every row is deleted."""
@@ -168,6 +170,7 @@ class RowChanges:
         self._vectors.close()
         adds, changes = self._data.close(), self._changes.close()
         self.metrics.count_added(adds, changes)
+        self.moves_rows = bool(adds)
         return [*self._actions, *adds, *changes]
 
     def abort(self) -> None:

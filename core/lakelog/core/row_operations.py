@@ -14,6 +14,7 @@ from lakelog.core.file_table import to_add_files
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.protocol import check_writable
 from lakelog.core.row_changes import RowChanges, RowsChanged
+from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.touched_files import touched_files
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def _commit(
     metrics.execution_ms = round(1000 * (clock.monotonic() - began))
     found = metrics.of("numDeletedRows" if job.values is None else "numUpdatedRows")
     parameters = {"predicate": json_text(_shown(job.where, condition))}
-    operation = Operation(job.name, parameters, found, job.user_metadata)
+    tags = preservation_tags(snapshot.protocol, snapshot.metadata, preserved=not changes.moves_rows)
+    operation = Operation(job.name, parameters, found, job.user_metadata, tags)
     return RowsChanged(txn.commit_if_needed(actions, operation), found)
 
 

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BACKFILL",
-    "NOT_PRESERVED",
     "NO_MARK",
+    "PRESERVED",
     "UNBACKFILL",
     "assigns_row_ids",
     "high_water_mark",
     "is_row_tracking_enabled",
     "mark_action",
+    "preservation_tags",
     "reassigned_versions",
     "with_row_ids",
     "with_versions",
@@ -42,8 +43,8 @@ BACKFILL = "ROW TRACKING BACKFILL"
 """The operation that gives ids to files which were there before the feature."""
 UNBACKFILL = "ROW TRACKING UNBACKFILL"
 """The one that takes them away again."""
-NOT_PRESERVED = {"delta.rowTracking.preserved": "false"}
-"""The tags of a commit that moves rows and gives them new ids."""
+PRESERVED = "delta.rowTracking.preserved"
+"""The tag of a commit that says whether rows which it moved kept their ids."""
 NO_MARK = -1
 """The high-water mark of a table that has handed out no id yet."""
 
@@ -60,6 +61,19 @@ def is_row_tracking_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     if "rowTracking" not in supported_features(protocol):
         return False
     return bool(TableProperties(metadata.configuration).get("delta.enableRowTracking"))
+
+
+def preservation_tags(protocol: Protocol, metadata: Metadata, *, preserved: bool) -> dict[str, str]:
+    """The tags of a commit that changes rows and leaves others as they are.
+
+    Args:
+        protocol: the table's.
+        metadata: the table's.
+        preserved: whether every row that stays has the id that it had.
+    """
+    if not is_row_tracking_enabled(protocol, metadata):
+        return {}
+    return {PRESERVED: str(preserved).lower()}
 
 
 def high_water_mark(domains: Mapping[str, DomainMetadata], table: str) -> int:

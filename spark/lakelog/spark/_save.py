@@ -13,7 +13,7 @@ from lakelog.core.errors import DeltaError, TableExistsError
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
 from lakelog.core.protocol import check_writable
-from lakelog.core.row_tracking import NOT_PRESERVED, is_row_tracking_enabled
+from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
 from lakelog.spark._conform import projection
 from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
@@ -171,8 +171,8 @@ class _Save:
             ),
             user_metadata=options.user_metadata,
             # They get new ids in their new files.
-            tags=NOT_PRESERVED
-            if moves_rows and is_row_tracking_enabled(txn.protocol, txn.metadata)
+            tags=preservation_tags(txn.protocol, txn.metadata, preserved=False)
+            if moves_rows
             else None,
         )
 

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import AddFile, DeltaLog, DomainMetadata, Operation, write_arrow
+from lakelog.core import (
+    AddFile,
+    DeltaLog,
+    DomainMetadata,
+    Operation,
+    delete_rows,
+    update_rows,
+    write_arrow,
+)
 from lakelog.core.errors import (
     CorruptLogError,
     DeltaAnalysisError,
@@ -33,7 +41,7 @@ from support.samples import numbers
 from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SUPPORTED = {"delta.feature.rowTracking": "supported"}
 ENABLED = {"delta.enableRowTracking": "true"}
@@ -322,3 +330,38 @@ def test_ids_never_overlap_however_often_a_commit_is_rebased(
 
 def spans(actions: list[Any]) -> list[tuple[int, int]]:
     return [(a.base_row_id, a.base_row_id + a.num_records) for a in actions]
+
+
+# Rows that move ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vectors", "change", "kept"),
+    [
+        ("true", lambda uri: delete_rows(uri, "id = 1"), "true"),
+        ("false", lambda uri: delete_rows(uri, "id = 1"), "false"),
+        ("false", lambda uri: delete_rows(uri), "true"),
+        ("true", lambda uri: update_rows(uri, {"name": "x"}, "id = 1"), "false"),
+    ],
+)
+def test_a_change_of_rows_says_whether_the_others_kept_their_ids(
+    uri: str, vectors: str, change: Callable[[str], object], kept: str
+) -> None:
+    properties = {**ENABLED, "delta.enableDeletionVectors": vectors}
+    write_arrow(uri, numbers(0, 4), properties=properties)
+    change(uri)
+    assert lines(uri, 1, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": kept}
+
+
+def test_a_deletion_vector_leaves_the_ids_of_the_file(uri: str) -> None:
+    write_arrow(uri, numbers(0, 4), properties={**ENABLED, "delta.enableDeletionVectors": "true"})
+    before = ids(uri)
+    delete_rows(uri, "id = 1")
+    assert ids(uri) == before
+    assert mark(uri) == 3
+
+
+def test_without_row_tracking_nothing_is_said_of_ids(uri: str) -> None:
+    write_arrow(uri, numbers(0, 4), properties=SUPPORTED)
+    delete_rows(uri, "id = 1")
+    assert "tags" not in lines(uri, 1, "commitInfo")[0]
