@@ -12,12 +12,13 @@ from lakelog.core.dependent_columns import check_dependent_columns
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.nested_not_null import enforceable
 from lakelog.core.properties import TableProperties
-from lakelog.core.schema import StructType
+from lakelog.core.schema import ArrayType, MapType, StructType
 from lakelog.core.schema_rules import check_schema
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.schema import DataType
 
 __all__ = ["schema_of", "storable", "verify_new_metadata"]
 
@@ -106,7 +107,8 @@ def _check_stats_columns(
     partitions = {name.lower() for name in partition_columns}
     for path, lower in zip(paths, lowered, strict=True):
         name = dotted(path)
-        if not _has(schema, path):
+        found = _find(schema, path)
+        if found is None:
             known = ", ".join(schema.names)
             raise DeltaAnalysisError(
                 f"[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA] {_STATS_COLUMNS} names the column {name}, "
@@ -119,16 +121,22 @@ def _check_stats_columns(
                 f"names the partition column {name}. Files are found by its value: leave it out.",
                 column=name,
             )
+        if isinstance(found, ArrayType | MapType):
+            raise DeltaAnalysisError(
+                f"[DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE] {_STATS_COLUMNS} names the "
+                f"column {name} of type {found}, whose values have no bounds: leave it out.",
+                column=name,
+            )
 
 
-def _has(schema: StructType, path: tuple[str, ...]) -> bool:
-    kind: object = schema
+def _find(schema: StructType, path: tuple[str, ...]) -> DataType | None:
+    kind: DataType = schema
     for name in path:
         field = kind.get(name) if isinstance(kind, StructType) else None
         if field is None:
-            return False
+            return None
         kind = field.data_type
-    return True
+    return kind
 
 
 def _check_together(properties: TableProperties) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from lakelog.core.operation_kinds import KINDS, OperationKind
 from lakelog.core.row_metrics import live_rows
 
 if TYPE_CHECKING:
@@ -16,20 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Operation", "write_metrics"]
 
-_CHANGES_DATA = frozenset(
-    {
-        "CLONE",
-        "CONVERT",
-        "CREATE TABLE AS SELECT",
-        "DELETE",
-        "MERGE",
-        "RESTORE",
-        "STREAMING UPDATE",
-        "TRUNCATE",
-        "UPDATE",
-        "WRITE",
-    }
-)
+_UNKNOWN = OperationKind()
 _MOVES_FILES = frozenset(
     {
         "CLONE",
@@ -41,7 +29,6 @@ _MOVES_FILES = frozenset(
         "ROW TRACKING UNBACKFILL",
     }
 )
-_REPARTITIONS = frozenset({"CLONE", "Manual Update", "RENAME COLUMN"})
 
 
 def _empty() -> Mapping[str, Any]:
@@ -52,9 +39,10 @@ def _empty() -> Mapping[str, Any]:
 class Operation:
     """The provenance of a commit, as `DESCRIBE HISTORY` shows it.
 
-    `name` is one of Delta's operation names (`WRITE`, `DELETE`, …) or any other text. A parameter
-    is a JSON value; those that Delta writes as JSON *text* (a list of columns, a schema) go
-    through `json_text`, which the class methods here do. A parameter that is `None` is left out.
+    `name` is one of Delta's operation names (`WRITE`, `DELETE`, …; `lakelog.core.operation_kinds`)
+    or any other text. A parameter is a JSON value. Those that Delta writes as JSON *text* (a list
+    of columns, a schema) may be given as values or as that text. One that is `None` is left out.
+    Metrics are whole numbers; those that Delta's operation of the name does not have are left out.
     """
 
     name: str
@@ -136,16 +124,23 @@ class Operation:
         return cls(name="Manual Update", user_metadata=user_metadata)
 
     @property
+    def _kind(self) -> OperationKind:
+        return KINDS.get(self.name, _UNKNOWN)
+
+    @property
     def changes_data(self) -> bool:
         """Whether this kind of operation changes rows, whatever its actions say."""
-        return self.name in _CHANGES_DATA or "REPLACE TABLE" in self.name
+        return self._kind.changes_data
 
     @property
     def may_change_partitioning(self) -> bool:
         """Whether the operation may give an existing table other partition columns."""
-        if "REPLACE TABLE" in self.name or self.name in _REPARTITIONS:
-            return True
-        return self.name == "WRITE" and bool(self.parameters.get("canOverwriteSchema"))
+        overwrites = bool(self.parameters.get("canOverwriteSchema"))
+        if self.name == "WRITE":
+            return overwrites and self.parameters.get("mode") == "Overwrite"
+        if self.parameters.get("isV1SaveAsTableOverwrite"):
+            return overwrites
+        return self._kind.repartitions
 
     @property
     def takes_files_as_they_are(self) -> bool:
@@ -154,11 +149,21 @@ class Operation:
 
     def json_parameters(self) -> dict[str, Any]:
         """`commitInfo.operationParameters`."""
-        return {key: value for key, value in self.parameters.items() if value is not None}
+        kind = self._kind
+        found: dict[str, Any] = dict.fromkeys(kind.nulls)
+        found |= {key: value for key, value in self.parameters.items() if value is not None}
+        for key in kind.texts:
+            if key in found and not isinstance(found[key], str):
+                found[key] = json_text(found[key])
+        # A parameter that stands as null keeps the place where it was given.
+        return {key: found[key] for key in (*self.parameters, *kind.nulls) if key in found}
 
     def json_metrics(self) -> dict[str, str]:
         """`commitInfo.operationMetrics`: every value is text."""
-        return {key: str(value) for key, value in self.metrics.items()}
+        found = dict(self.metrics)
+        if known := KINDS.get(self.name):
+            found = {key: value for key, value in found.items() if key in known.metrics}
+        return {key: str(value) for key, value in found.items()}
 
 
 def json_text(value: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +15,8 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.cdc_checks import check_mapping_with_cdc
+from lakelog.core.commit_provenance import commit_info
+from lakelog.core.conf import full_key
 from lakelog.core.errors import (
     AppendOnlyError,
     DeltaAnalysisError,
@@ -27,11 +27,17 @@ from lakelog.core.isolation import (
     ROW_TRACKING_DOMAIN,
     IsolationLevel,
     adds_only,
-    changes_rows,
     resolve_isolation,
 )
 from lakelog.core.properties import TableProperties
-from lakelog.core.protocol import check_transition, check_writable, supported_features
+from lakelog.core.protocol import (
+    check_legal,
+    check_transition,
+    check_writable,
+    may_drop_features,
+    supported_features,
+)
+from lakelog.core.redirects import check_redirect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,9 +46,11 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.operations import Operation
 
-__all__ = ["CommitRequest", "PreparedCommit", "engine_info", "prepare_commit"]
+__all__ = ["CommitRequest", "PreparedCommit", "append_only_error", "prepare_commit"]
 
 logger = logging.getLogger("lakelog")
+_PARTITION_CHECK = "partitionColumnChangeCheck"
+"""Delta's own default is `log-only`: files of two partitionings in one table are safe nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +89,36 @@ class PreparedCommit:
 
 
 def prepare_commit(request: CommitRequest) -> PreparedCommit:
-    """Check a commit and bring it into its final form.
+    """Check a commit and bring it into its final form, in the order of Delta's `prepareCommit`.
+
+    That metadata and protocol change at most once, and what new metadata must be, was checked
+    when they were set.
 
     Raises:
         DeltaAnalysisError: the actions contradict each other, the table, or its properties.
         AppendOnlyError: it removes data from a table that only grows.
         UnsupportedFeatureError: the table needs what this client does not have.
     """
+    name = request.operation.name
+    check_redirect(request.old_metadata, name, request.conf, request.table)
     metadata, protocol = _effective(request)
     others = _distinct_transactions(
         action
         for action in request.actions
         if not isinstance(action, Metadata | Protocol | CommitInfo)
     )
+    if protocol is not request.old_protocol:
+        check_legal(protocol, request.table)
     check_writable(protocol, metadata, request.table)
-    if request.old_protocol is not None and protocol != request.old_protocol:
-        check_transition(request.old_protocol, protocol)
-    check_mapping_with_cdc(request.old_metadata, metadata, others, request.operation.name)
+    check_mapping_with_cdc(request.old_metadata, metadata, others, name)
     _check_partitioning(request, metadata)
+    if request.old_protocol is not None and not may_drop_features(name, request.conf):
+        check_transition(request.old_protocol, protocol)
     properties = TableProperties(metadata.configuration)
+    _check_append_only(request, others)
     check_files(
         others, metadata, protocol, request.conf, request.table, operation=request.operation
     )
-    _check_append_only(request, others)
     _check_domains(others, protocol, request.table)
     level = resolve_isolation(
         IsolationLevel.parse(properties.isolation_level),
@@ -112,7 +127,16 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     )
     blind = request.read_nothing and adds_only(others)
     return PreparedCommit(
-        commit_info=_commit_info(request, others, level, blind),
+        commit_info=commit_info(
+            request.operation,
+            others,
+            request.conf,
+            txn_id=request.txn_id,
+            now_ms=request.now_ms,
+            read_version=request.read_version,
+            isolation=level,
+            is_blind_append=blind,
+        ),
         actions=(*_heads(request), *others),
         metadata=metadata,
         protocol=protocol,
@@ -176,13 +200,23 @@ def _check_partitioning(request: CommitRequest, metadata: Metadata) -> None:
         return
     if request.operation.may_change_partitioning:
         return
-    raise DeltaAnalysisError(
+    mode = request.conf.get_str(_PARTITION_CHECK, "true").lower()
+    if mode not in ("true", "log-only", "false"):
+        raise DeltaAnalysisError(
+            f"the conf {full_key(_PARTITION_CHECK)} must be true, log-only or false, but it is "
+            f"{mode!r}",
+            value=mode,
+        )
+    text = (
         f"[DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE] {request.table}: the operation "
         f"{request.operation.name} can't change the partition columns from "
         f"{list(old.partition_columns)} to {list(metadata.partition_columns)}. Overwrite the "
-        "table with overwriteSchema=true.",
-        table=request.table,
+        "table with overwriteSchema=true."
     )
+    if mode == "true":
+        raise DeltaAnalysisError(text, table=request.table)
+    if mode == "log-only":
+        logger.warning("%s", text)
 
 
 def _check_append_only(request: CommitRequest, actions: Iterable[Action]) -> None:
@@ -234,38 +268,3 @@ def _check_domains(actions: Iterable[Action], protocol: Protocol, table: str) ->
                 features=["domainMetadata"],
                 access="write",
             )
-
-
-def _commit_info(
-    request: CommitRequest, actions: Sequence[Action], level: IsolationLevel, blind: bool
-) -> CommitInfo:
-    operation = request.operation
-    metrics = None
-    if operation.metrics and request.conf.get_bool("history.metricsEnabled", True):
-        metrics = operation.json_metrics()
-    note = operation.user_metadata
-    if note is None:
-        note = request.conf.get_str("commitInfo.userMetadata")
-    return CommitInfo(
-        timestamp=request.now_ms,
-        operation=operation.name,
-        operation_parameters=operation.json_parameters(),
-        read_version=request.read_version if request.read_version >= 0 else None,
-        isolation_level=level.value,
-        is_blind_append=blind,
-        data_change=changes_rows(actions),
-        operation_metrics=metrics,
-        user_metadata=note,
-        tags=dict(operation.tags) or None,
-        engine_info=engine_info(),
-        txn_id=request.txn_id,
-    )
-
-
-@functools.cache
-def engine_info() -> str:
-    """`lakelog/<version>`: what `commitInfo.engineInfo` says of us."""
-    try:
-        return f"lakelog/{importlib.metadata.version('lakelog')}"
-    except importlib.metadata.PackageNotFoundError:  # shipped to a cluster as a bare zip
-        return "lakelog/unknown"

@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from lakelog.core.actions import Metadata
+    from lakelog.core.conf import DeltaConf
 
 __all__ = [
+    "check_legal",
     "check_readable",
     "check_transition",
     "check_writable",
+    "may_drop_features",
     "protocol_for_new_table",
     "strip_protocol_properties",
     "supported_features",
@@ -149,16 +152,24 @@ def upgraded_for(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     return _lowest(needed)
 
 
+def check_legal(new: Protocol, table: str) -> None:
+    """Refuse to give a table a protocol whose numbers and lists do not go together.
+
+    Raises:
+        DeltaAnalysisError: such a protocol.
+    """
+    try:
+        _check_shape(new, f"the commit to {table}")
+    except CorruptLogError as exc:
+        raise DeltaAnalysisError(str(exc), table=table) from None
+
+
 def check_transition(old: Protocol, new: Protocol) -> None:
     """Refuse a protocol that would take features from a table.
 
     Raises:
-        DeltaAnalysisError: a feature of `old` is missing in `new`, or `new` is no legal protocol.
+        DeltaAnalysisError: a feature of `old` is missing in `new`.
     """
-    try:
-        _check_shape(new, "the commit")
-    except CorruptLogError as exc:
-        raise DeltaAnalysisError(str(exc)) from None
     lost = sorted(supported_features(old) - supported_features(new))
     if lost:
         raise DeltaAnalysisError(
@@ -166,6 +177,15 @@ def check_transition(old: Protocol, new: Protocol) -> None:
             f"{_shown(new)}: that would drop {', '.join(lost)}, which clients may rely on.",
             features=lost,
         )
+
+
+def may_drop_features(operation: str, conf: DeltaConf) -> bool:
+    """Whether an operation may commit a protocol with fewer features than the table has."""
+    if operation == "RESTORE":
+        return conf.get_bool("restore.protocolDowngradeAllowed", False)
+    if "REPLACE TABLE" in operation:
+        return conf.get_bool("replace.protocolDowngradeAllowed", False)
+    return operation == "DROP FEATURE"
 
 
 def strip_protocol_properties(metadata: Metadata) -> Metadata:

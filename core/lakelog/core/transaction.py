@@ -17,27 +17,23 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.file_table import FILE_SCHEMA, to_add_files
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
 from lakelog.core.post_commit import post_commit
 from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
 from lakelog.core.properties import TableProperties
-from lakelog.core.reads import ReadSet, files_in_partitions, partition_keys
 from lakelog.core.row_tracking_names import check_may_enable
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
+from lakelog.core.tracked_reads import TrackedReads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    import pyarrow as pa
-
-    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.actions import Action
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.events import CommitStats
-    from lakelog.core.expressions import Filter
     from lakelog.core.hooks import AnyHook
     from lakelog.core.operations import Operation
     from lakelog.core.snapshot import Snapshot
@@ -46,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["OptimisticTransaction"]
 
 
-class OptimisticTransaction:
+class OptimisticTransaction(TrackedReads):
     """One attempt to change a table, made against the snapshot that it was started with.
 
     It records what is read through it; at `commit` every commit that others made meanwhile is
@@ -66,11 +62,10 @@ class OptimisticTransaction:
             delta_log: the table.
             snapshot: its newest state; None where no table exists yet.
         """
+        super().__init__(snapshot)
         self._log = delta_log
-        self._snapshot = snapshot
         self._conf = DeltaConf.of(delta_log.conf)
         self._read_at_ms = delta_log.clock.now_ms()
-        self._reads = ReadSet()
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._has_written = False
@@ -85,16 +80,6 @@ class OptimisticTransaction:
     def delta_log(self) -> DeltaLog:
         """The table that it changes."""
         return self._log
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The state that it reads; None where the table does not exist yet."""
-        return self._snapshot
-
-    @property
-    def read_version(self) -> int:
-        """The version that it reads; -1 where the table does not exist yet."""
-        return -1 if self._snapshot is None else self._snapshot.version
 
     @cached_property
     def _blank(self) -> Metadata:
@@ -117,6 +102,20 @@ class OptimisticTransaction:
             return Protocol(min_reader_version=1, min_writer_version=2)
         return self._snapshot.protocol
 
+    @property
+    def new_metadata(self) -> Metadata | None:
+        """What the commit changes the metadata to; None where it does not."""
+        return self._new_metadata
+
+    @property
+    def new_protocol(self) -> Protocol | None:
+        """What the commit changes the protocol to; None where it does not.
+
+        New metadata brings it: the features that it makes use of, and those that it asks for by
+        `delta.feature.*`, `delta.minReaderVersion`, `delta.minWriterVersion`.
+        """
+        return self._new_protocol
+
     @cached_property
     def lock_choice(self) -> LockChoice:
         """The lock that `commit` takes, and why.
@@ -125,62 +124,6 @@ class OptimisticTransaction:
             UnsafeLogStoreError: the store excludes nobody.
         """
         return lock_for(self._log.store, self._log.table, self._conf)
-
-    # Reading -------------------------------------------------------------------------------
-
-    def filter_files(self, filter: Filter | None = None) -> list[AddFile]:  # noqa: A002  # Delta's name
-        """The live files that may hold rows matching a filter; recorded as read.
-
-        Args:
-            filter: SQL text, an `Expression`, pyarrow-style tuples, or None for all files.
-
-        Returns:
-            With `data_change=False`: a caller that commits them again says what they are.
-        """
-        return to_add_files(self.filter_file_table(filter))
-
-    def filter_file_table(self, filter: Filter | None = None) -> pa.Table:  # noqa: A002  # as above
-        """The same as `filter_files`, as rows of `FILE_SCHEMA`, for a great many files."""
-        if self._snapshot is None:
-            self._reads.add_predicate(None)
-            return FILE_SCHEMA.empty_table()
-        from lakelog.core.expressions import normalize_filter
-
-        predicate = normalize_filter(filter, self._snapshot.schema)
-        files = self._snapshot.file_table_for(predicate)
-        self._reads.add_predicate(predicate)
-        self._reads.add_files(files)
-        return files
-
-    def files_in_same_partitions(self, adds: Iterable[AddFile]) -> list[AddFile]:
-        """The live files of the partitions that new files lie in (dynamic overwrite).
-
-        Those partitions count as read, so that a concurrent append to one of them conflicts. The
-        files themselves do not: the caller removes them, which conflicts with other removes.
-        """
-        if self._snapshot is None:
-            return []
-        schema = self._snapshot.partition_schema
-        keys = partition_keys(adds, schema)
-        self._reads.add_partitions(keys)
-        return to_add_files(files_in_partitions(self._snapshot.file_table, keys, schema))
-
-    def track_files_read(self, files: pa.Table) -> None:
-        """Record live files, as rows of `FILE_SCHEMA`, as read, and no more than these."""
-        self._reads.add_files(files)
-
-    def read_whole_table(self) -> None:
-        """Record that everything was read: any concurrent append or delete conflicts."""
-        self._reads.whole_table = True
-        self._reads.add_predicate(None)
-
-    def txn_version(self, app_id: str) -> int:
-        """The version that an application recorded last, or -1; recorded as read.
-
-        A concurrent commit of the same application then conflicts.
-        """
-        self._reads.app_ids.add(app_id)
-        return -1 if self._snapshot is None else self._snapshot.transactions.get(app_id, -1)
 
     # Changing ------------------------------------------------------------------------------
 
@@ -361,16 +304,16 @@ class OptimisticTransaction:
         """Apply a Metadata among the actions; give the Protocol among them."""
         metadata = [action for action in actions if isinstance(action, Metadata)]
         protocols = [action for action in actions if isinstance(action, Protocol)]
-        if len(protocols) > 1:
-            raise DeltaAnalysisError(
-                "Cannot change the protocol more than once in a transaction.",
-                table=self._log.table,
-            )
         for each in metadata:
             # Data that is in the same list was written for it.
             written, self._has_written = self._has_written, False
             self.update_metadata(each)
             self._has_written = written
+        if len(protocols) + (self._new_protocol is not None) > 1:
+            raise DeltaAnalysisError(
+                "Cannot change the protocol more than once in a transaction.",
+                table=self._log.table,
+            )
         return protocols[0] if protocols else None
 
     def _pending(self, prepared: PreparedCommit) -> PendingCommit:

@@ -58,6 +58,10 @@ STATS = {"delta.dataSkippingStatsColumns": "a,S.x"}
             "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
         ),
         (
+            metadata(of(m=ArrayType(LONG)), delta__dataSkippingStatsColumns="m"),
+            "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+        ),
+        (
             metadata(TWO, ("b",), delta__dataSkippingStatsColumns="a,B"),
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
         ),

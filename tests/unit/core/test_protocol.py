@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from lakelog.core.actions import Metadata, Protocol
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.feature_advice import way_out
 from lakelog.core.features import FEATURES, Support, active_features, with_requirements
 from lakelog.core.protocol import (
+    check_legal,
     check_readable,
     check_transition,
     check_writable,
+    may_drop_features,
     protocol_for_new_table,
     strip_protocol_properties,
     supported_features,
@@ -412,8 +415,27 @@ def test_features_may_be_added_and_never_dropped() -> None:
     with pytest.raises(DeltaAnalysisError, match="would drop checkConstraints") as caught:
         check_transition(legacy(1, 3), legacy(1, 2))
     assert caught.value.features == ["checkConstraints"]
+
+
+@pytest.mark.parametrize("protocol", [legacy(1, 7), legacy(3, 6), legacy(0, 2)], ids=str)
+def test_a_table_gets_no_protocol_that_readers_would_refuse(protocol: Protocol) -> None:
+    check_legal(legacy(1, 2), "/t")
     with pytest.raises(DeltaAnalysisError, match="not legal"):
-        check_transition(legacy(1, 1), legacy(1, 7))
+        check_legal(protocol, "/t")
+
+
+def test_only_some_operations_may_drop_features() -> None:
+    allowed = DeltaConf(
+        {
+            "spark.databricks.delta.restore.protocolDowngradeAllowed": "true",
+            "spark.databricks.delta.replace.protocolDowngradeAllowed": "true",
+        }
+    )
+    assert may_drop_features("DROP FEATURE", DeltaConf())
+    for operation in ("RESTORE", "CREATE OR REPLACE TABLE"):
+        assert not may_drop_features(operation, DeltaConf())
+        assert may_drop_features(operation, allowed)
+    assert not may_drop_features("WRITE", allowed)
 
 
 # --- The table of features itself ---
