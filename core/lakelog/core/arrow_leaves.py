@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Made at import time, so that no type checker sees its functions.
 pc: Any = pyarrow.compute
 
-__all__ = ["Leaf", "leaf_column", "leaves", "relaxed"]
+__all__ = ["Leaf", "leaf_column", "leaves", "relaxed", "renamed"]
 
 
 class Leaf(NamedTuple):
@@ -59,9 +59,43 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
     """The type with nullable parts; Arrow refuses to cast nullable parts to required ones."""
     if pa.types.is_struct(kind):
         parts = [kind.field(i) for i in range(kind.num_fields)]
-        return pa.struct([pa.field(f.name, relaxed(f.type)) for f in parts])
+        return pa.struct([_relaxed_field(each) for each in parts])
     if pa.types.is_map(kind):
-        return pa.map_(relaxed(kind.key_type), relaxed(kind.item_type))
+        key = pa.field("key", relaxed(kind.key_type), False, kind.key_field.metadata)
+        return pa.map_(key, _relaxed_field(kind.item_field, "value"))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(pa.field("element", relaxed(kind.value_type)))
+        return pa.list_(_relaxed_field(kind.value_field, "element"))
     return kind
+
+
+def _relaxed_field(field: pa.Field, name: str | None = None) -> pa.Field:
+    return pa.field(name or field.name, relaxed(field.type), metadata=field.metadata)
+
+
+def renamed(array: Any, kind: pa.DataType) -> Any:
+    """The same values under the field names, and with the field metadata, of another type.
+
+    Args:
+        array: of a type that `relaxed` gave.
+        kind: as deep and as wide, with the same types at its leaves.
+    """
+    if pa.types.is_struct(kind):
+        count = kind.num_fields
+        children = [renamed(array.field(i), kind.field(i).type) for i in range(count)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        parts = [renamed(array.keys, kind.key_type), renamed(array.items, kind.item_type)]
+        fields = [kind.key_field, kind.item_field]
+        return _with_child(array, kind, pa.StructArray.from_arrays(parts, fields=fields))
+    if pa.types.is_list(kind):
+        return _with_child(array, kind, renamed(array.values, kind.value_type))
+    return array
+
+
+def _with_child(array: Any, kind: pa.DataType, child: Any) -> Any:
+    """A list or map with the same shape over another child, which covers the whole buffer."""
+    shape = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), shape, array.null_count, array.offset, children=[child]
+    )

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "FIELD_ID",
+    "ID_KEY",
+    "NAME_KEY",
+    "NESTED_IDS",
     "Match",
     "by_field_id",
     "by_name",
@@ -28,11 +32,16 @@ __all__ = [
     "mapped_like",
     "physical_name",
     "physical_path",
+    "physical_schema",
     "read_schema_of",
 ]
 
-_ID = "delta.columnMapping.id"
-_NAME = "delta.columnMapping.physicalName"
+ID_KEY = "delta.columnMapping.id"
+NAME_KEY = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+"""Ids of elements, keys and values, by their path from the physical name of the nearest field."""
+FIELD_ID = b"PARQUET:field_id"
+"""Where pyarrow keeps Parquet's id of a field."""
 _PREFIX = "delta.columnMapping."
 
 Match: TypeAlias = "Callable[[Iterable[pa.Field], StructType], list[StructField | None]]"
@@ -41,7 +50,7 @@ Match: TypeAlias = "Callable[[Iterable[pa.Field], StructType], list[StructField 
 
 def physical_name(field: StructField) -> str:
     """The name in files, statistics and partition values."""
-    return str(field.metadata.get(_NAME, field.name))
+    return str(field.metadata.get(NAME_KEY, field.name))
 
 
 def physical_path(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
@@ -55,6 +64,19 @@ def physical_path(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
         found.append(physical_name(field))
         kind = field.data_type
     return tuple(found)
+
+
+def physical_schema(schema: StructType) -> StructType:
+    """The schema under the names that files and statistics have, nested ones too."""
+    found = map_types(schema, _physical)
+    assert isinstance(found, StructType)  # a struct stays one
+    return found
+
+
+def _physical(kind: DataType) -> DataType:
+    if not isinstance(kind, StructType):
+        return kind
+    return StructType(tuple(replace(each, name=physical_name(each)) for each in kind))
 
 
 def read_schema_of(schema: StructType, mode: str) -> StructType:
@@ -72,9 +94,9 @@ def read_schema_of(schema: StructType, mode: str) -> StructType:
         assert isinstance(found, StructType)
         return found
     for path, field in walk(schema):
-        if not isinstance(field.metadata.get(_NAME), str):
+        if not isinstance(field.metadata.get(NAME_KEY), str):
             raise ValueError(f"the column {dotted(path)} has no physical name")
-        if mode == "id" and type(field.metadata.get(_ID)) is not int:
+        if mode == "id" and type(field.metadata.get(ID_KEY)) is not int:
             raise ValueError(f"the column {dotted(path)} has no field id")
     return schema
 
@@ -140,12 +162,12 @@ def _by(
 
 def by_field_id(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:
     """A `Match` by Parquet's field ids; a field without an id is none of the table's."""
-    known = {each.metadata.get(_ID): each for each in target}
+    known = {each.metadata.get(ID_KEY): each for each in target}
     ids = (field_id(each) for each in fields)
     return [None if each is None else known.get(each) for each in ids]
 
 
 def field_id(field: Any) -> int | None:
     """Parquet's id of an Arrow field that was read from a file."""
-    found = (field.metadata or {}).get(b"PARQUET:field_id")
+    found = (field.metadata or {}).get(FIELD_ID)
     return None if found is None else int(found)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from lakelog.core.column_mapping import physical_name
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -280,10 +281,8 @@ def _partition_text(values: Mapping[str, str | None], partition_schema: StructTy
     """`[date=2024-01-01, country=null]`, or nothing for a table without partitions."""
     if not len(partition_schema) or not values:
         return ""
-    parts = (
-        f"{name}={'null' if values.get(name) is None else values[name]}"
-        for name in partition_schema.names
-    )
+    texts = ((each.name, values.get(physical_name(each))) for each in partition_schema)
+    parts = (f"{name}={'null' if text is None else text}" for name, text in texts)
     return f"[{', '.join(parts)}]"
 
 

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from lakelog.core.actions import AddFile
 from lakelog.core.arrow_mapping import to_arrow_schema
+from lakelog.core.column_mapping import physical_name, physical_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.executor_writer import PartitionedWriter, WritePlan
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import PrimitiveType, StructType
+from lakelog.core.schema_rules import partition_schema
 from lakelog.core.stats import StatsConfig, stats_from_footer
+from lakelog.core.stored_schema import stored_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +52,8 @@ def write_plan(
     Args:
         store: gives the file system that data files lie on.
         table: the table's URI.
-        schema: the table's schema; columns of type `void` are left out of files.
+        schema: the table's schema, as `FileLayout` has it; columns of type `void` are left out
+            of files.
         partition_columns: as the table's metadata has them.
         options: other fields of `WritePlan`, as `compression="zstd"`.
 
@@ -61,6 +65,7 @@ def write_plan(
         root=store.filesystem_path(table),
         schema=to_arrow_schema(stored),
         partition_columns=tuple(partition_columns),
+        stored=stored_schema(stored),
         filesystem=store.filesystem,
         **options,
     )
@@ -83,9 +88,11 @@ def add_files(
         stats: which columns get statistics; `None` for no statistics at all.
         data_change: what the actions say of themselves.
     """
+    inside = _Inside.of(schema, partition_columns, stats)
     found = []
     for path, size, _, values, footer, nans, modified in results:
         nan_columns = {tuple(parts): nulls for parts, nulls in json.loads(nans)}
+        metadata = _read_footer(io.BytesIO(footer))
         found.append(
             AddFile(
                 path=encode_path(path),
@@ -93,18 +100,34 @@ def add_files(
                 size=size,
                 modification_time=modified,
                 data_change=data_change,
-                stats=stats_from_footer(
-                    _read_footer(io.BytesIO(footer)),
-                    schema,
-                    partition_columns=partition_columns,
-                    indexed=stats,
-                    nan_columns=nan_columns,
-                )
-                if stats
-                else None,
+                stats=inside.stats_of(metadata, nan_columns) if stats else None,
             )
         )
     return found
+
+
+class _Inside(NamedTuple):
+    """What files have in them, under the names that they have for it."""
+
+    schema: StructType
+    partition_columns: list[str]
+    stats: StatsConfig | None
+
+    @classmethod
+    def of(
+        cls, schema: StructType, partition_columns: Sequence[str], stats: StatsConfig | None
+    ) -> _Inside:
+        names = [physical_name(field) for field in partition_schema(schema, partition_columns)]
+        return cls(physical_schema(schema), names, stats.for_files(schema) if stats else None)
+
+    def stats_of(self, footer: Any, nan_columns: Any = None) -> str:
+        return stats_from_footer(
+            footer,
+            self.schema,
+            partition_columns=self.partition_columns,
+            indexed=self.stats,
+            nan_columns=nan_columns,
+        )
 
 
 def _read_footer(source: Any) -> Any:
@@ -142,6 +165,8 @@ def add_files_at(
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    inside = _Inside.of(schema, partition_columns, stats)
+
     def action(file: tuple[str, Mapping[str, str | None]]) -> AddFile | None:
         path, values = file
         info = filesystem.get_file_info(f"{root}/{path}")
@@ -159,11 +184,7 @@ def add_files_at(
             size=info.size,
             modification_time=(info.mtime_ns or 0) // 1_000_000,
             data_change=data_change,
-            stats=stats_from_footer(
-                footer, schema, partition_columns=partition_columns, indexed=stats
-            )
-            if stats
-            else None,
+            stats=inside.stats_of(footer) if stats else None,
         )
 
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:

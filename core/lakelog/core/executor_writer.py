@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from lakelog.core.arrow_leaves import Leaf, leaf_column, leaves, relaxed
-from lakelog.core.partition_text import partition_folder, partition_texts
+from lakelog.core.arrow_leaves import Leaf, leaf_column, leaves, relaxed, renamed
+from lakelog.core.partition_text import partition_folder, partition_texts, random_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -93,6 +93,13 @@ class WritePlan:
     schema: pa.Schema
     """Every column, those of the partitioning included, with Delta's Arrow types."""
     partition_columns: tuple[str, ...] = ()
+    stored: pa.Schema | None = None
+    """The same columns in the same order under the names, and with the field ids, that files
+    have; `None`: they have those of `schema`, and no ids."""
+    prefix_length: int = 0
+    """So many random characters are each file's folder; 0: Hive's folders of its partition."""
+    materialize_partitions: bool = False
+    """Whether partition columns are in the files too, behind the others."""
     filesystem: FileSystem | None = None
     """`None` means the local one."""
     compression: str = "snappy"
@@ -149,7 +156,12 @@ class PartitionedWriter:
         self._filesystem = plan.filesystem or LocalFileSystem()
         fields = [pa.field(f.name, relaxed(f.type), f.nullable) for f in plan.schema]
         self._schema = pa.schema(fields)
-        inside = [f for f in fields if f.name not in plan.partition_columns]
+        self._stored = _relaxed(plan.stored, fields)
+        names = dict(zip(self._schema.names, self._stored.names, strict=True))
+        self._partitions = tuple(names[each] for each in plan.partition_columns)
+        inside = [f for f in self._stored if f.name not in self._partitions]
+        if plan.materialize_partitions:
+            inside += [self._stored.field(each) for each in self._partitions]
         self._file_schema = pa.schema(inside)
         self._leaves: list[Leaf] = list(leaves(inside))
         self._id = uuid.uuid4()
@@ -209,7 +221,10 @@ class PartitionedWriter:
             if column.null_count and not each.nullable:
                 raise pa.ArrowInvalid(f"column {each.name!r} is required, and a row has null there")
             columns.append(column if column.type == each.type else column.cast(each.type))
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        if self._plan.stored is not None:
+            pairs = zip(columns, self._stored, strict=True)
+            columns = [renamed(column, each.type) for column, each in pairs]
+        return pa.RecordBatch.from_arrays(columns, schema=self._stored)
 
     def _split_staged(self) -> None:
         if not self._staged:
@@ -224,7 +239,7 @@ class PartitionedWriter:
         """Group rows by partition. Each group is a copy: a slice would pin the whole batch."""
         texts: list[list[str | None]] = []
         codes: Any = None
-        for name in self._plan.partition_columns:
+        for name in self._partitions:
             encoded = batch.column(name).dictionary_encode(null_encoding="encode")
             texts.append(partition_texts(encoded.dictionary))
             indices = encoded.indices.cast(pa.int64())
@@ -301,7 +316,11 @@ class PartitionedWriter:
         codec = _CODECS.get(plan.compression, "")
         name = f"part-{self._part:05d}-{self._id}.c{self._count:03d}{codec}.parquet"
         self._count += 1
-        folder = partition_folder(plan.partition_columns, each.values)
+        folder = (
+            random_folder(plan.prefix_length)
+            if plan.prefix_length
+            else partition_folder(plan.partition_columns, each.values)
+        )
         each.path = "/".join(filter(None, (plan.folder, folder, name)))
         self._made.append(full := f"{plan.root}/{each.path}")
         self._make_folder(full.rpartition("/")[0])
@@ -354,12 +373,19 @@ class PartitionedWriter:
             fsync_file(self._plan.root, each.path)
         footer = pa.BufferOutputStream()
         each.collected[0].write_metadata_file(footer)
-        values = dict(zip(self._plan.partition_columns, each.values, strict=True))
+        values = dict(zip(self._partitions, each.values, strict=True))
         nans = json.dumps(list(each.nan_nulls.items()))
         made, now = footer.getvalue().to_pybytes(), time.time_ns() // 1_000_000
         self._results.append((each.path, size, each.rows, json.dumps(values), made, nans, now))
         each.writer = each.sink = None
         each.rows = 0
+
+
+def _relaxed(stored: pa.Schema | None, fields: Sequence[pa.Field]) -> pa.Schema:
+    """The columns as files have them, in the order of `fields`, which are the caller's."""
+    if stored is None:
+        return pa.schema(fields)
+    return pa.schema([pa.field(f.name, relaxed(f.type), f.nullable, f.metadata) for f in stored])
 
 
 def fsync_file(root: str, path: str) -> None:

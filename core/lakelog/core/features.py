@@ -62,7 +62,7 @@ _ALL: Final = (
     Feature("checkConstraints", None, _YES, "delta.constraints.*", 3),
     Feature("changeDataFeed", None, _INACTIVE, "delta.enableChangeDataFeed=true", 4),
     Feature("generatedColumns", None, _INACTIVE, "columns GENERATED ALWAYS AS", 4),
-    Feature("columnMapping", _YES, _INACTIVE, "delta.columnMapping.mode other than none", 5, 2),
+    Feature("columnMapping", _YES, _YES, "delta.columnMapping.mode other than none", 5, 2),
     Feature("identityColumns", None, _INACTIVE, "columns GENERATED AS IDENTITY", 6),
     Feature("allowColumnDefaults", None, _INACTIVE, "columns with a DEFAULT", auto=False),
     Feature("domainMetadata", None, _YES),

@@ -6,8 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile, RemoveFile
+from lakelog.core.column_mapping import physical_name, read_schema_of
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema import StructType
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import StructField, StructType
 from lakelog.core.vector_checks import check_vectors
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ def _check_data_change(actions: Iterable[Action], conf: DeltaConf, table: str) -
 
 
 def _check_partition_keys(adds: Iterable[AddFile], metadata: Metadata, table: str) -> None:
-    expected = set(metadata.partition_columns)
+    expected = {physical_name(each) for each in _partition_fields(metadata)}
     for add in adds:
         if add.partition_values.keys() != expected:
             raise DeltaAnalysisError(
@@ -138,5 +140,13 @@ def _doubtful(adds: Sequence[AddFile], metadata: Metadata) -> Iterator[tuple[Add
 
 
 def _required_partition_columns(metadata: Metadata) -> list[str]:
-    schema = StructType.from_json(metadata.schema_string)
-    return [f.name for f in schema if not f.nullable and f.name in metadata.partition_columns]
+    return [physical_name(f) for f in _partition_fields(metadata) if not f.nullable]
+
+
+def _partition_fields(metadata: Metadata) -> list[StructField]:
+    """The partition columns, whose values go by physical names where the table maps columns."""
+    if not metadata.partition_columns:
+        return []
+    mode = TableProperties(metadata.configuration).column_mapping_mode
+    schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
+    return [each for each in schema if each.name in metadata.partition_columns]

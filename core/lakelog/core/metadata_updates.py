@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lakelog.core.mapping_updates import with_mapping
 from lakelog.core.new_metadata import storable, verify_new_metadata
-from lakelog.core.properties import validate_properties
+from lakelog.core.properties import TableProperties, validate_properties
 from lakelog.core.protocol import (
     protocol_for_new_table,
     strip_protocol_properties,
@@ -22,7 +23,7 @@ __all__ = ["changed_metadata", "new_table_metadata"]
 
 
 def new_table_metadata(
-    metadata: Metadata, conf: DeltaConf, now_ms: int
+    metadata: Metadata, conf: DeltaConf, now_ms: int, replaced: Metadata | None = None
 ) -> tuple[Metadata, Protocol]:
     """The metadata and the protocol that a new table gets.
 
@@ -30,6 +31,7 @@ def new_table_metadata(
         metadata: as the creator wants it, `delta.feature.*` and the like included.
         conf: may give defaults for properties and protocol.
         now_ms: the time of creation, epoch ms, where `metadata` has none.
+        replaced: that of the table in whose place it comes.
 
     Raises:
         DeltaAnalysisError: a bad schema, partitioning or property.
@@ -38,15 +40,29 @@ def new_table_metadata(
     wanted = storable(None, replace(metadata, created_time=created), conf)
     protocol, final = protocol_for_new_table(wanted, conf)
     verify_new_metadata(None, final, conf)
-    return with_row_tracking_names(None, final, protocol), protocol
+    if replaced is not None and _mode(replaced) != _mode(final):
+        replaced = None
+    return with_row_tracking_names(None, with_mapping(replaced, final), protocol), protocol
 
 
 def changed_metadata(
-    old: Metadata, new: Metadata, protocol: Protocol, conf: DeltaConf
+    old: Metadata,
+    new: Metadata,
+    protocol: Protocol,
+    conf: DeltaConf,
+    *,
+    replaces: bool = False,
 ) -> tuple[Metadata, Protocol | None]:
     """The metadata of an existing table after a change, and the protocol if that changes too.
 
     Properties that stay as they are pass unchecked: another client may have set them.
+
+    Args:
+        old: as it is.
+        new: as somebody wants it.
+        protocol: as it is.
+        conf: the session's.
+        replaces: `new` comes from `new_table_metadata`, and no file of before stays.
 
     Raises:
         DeltaAnalysisError: a bad schema, partitioning or property.
@@ -58,4 +74,10 @@ def changed_metadata(
     upgraded = upgraded_for(protocol, changed)
     final = strip_protocol_properties(changed)
     verify_new_metadata(old, final, conf)
+    if not replaces:
+        final = with_mapping(old, final)
     return with_row_tracking_names(old, final, upgraded or protocol), upgraded
+
+
+def _mode(metadata: Metadata) -> str:
+    return TableProperties(metadata.configuration).column_mapping_mode

@@ -6,6 +6,8 @@ have no lakelog.
 
 from __future__ import annotations
 
+import secrets
+import string
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -15,9 +17,10 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["partition_folder", "partition_texts"]
+__all__ = ["partition_folder", "partition_texts", "random_folder"]
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_ALPHANUMERIC = string.ascii_letters + string.digits
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 
 
@@ -28,6 +31,11 @@ def partition_folder(columns: Sequence[str], values: Sequence[str | None]) -> st
     """
     pairs = zip(columns, values, strict=True)
     return "/".join(f"{_escape(c)}={_escape(v) if v else _NULL_FOLDER}" for c, v in pairs)
+
+
+def random_folder(length: int) -> str:
+    """A folder name of random letters and digits, which spreads files over an object store."""
+    return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(length))
 
 
 def _escape(text: str) -> str:

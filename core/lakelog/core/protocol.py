@@ -89,9 +89,9 @@ def check_writable(protocol: Protocol, metadata: Metadata, table: str) -> None:
     if protocol.min_writer_version > _LISTS_WRITER:
         raise _unknown_version(protocol, table, "write")
     active = active_features(metadata)
-    # Mapped columns have other names in the files: even where the protocol forgot to say so.
-    names = supported_features(protocol) | (active & {"columnMapping"})
-    missing = {name for name in names if not _allowed(name, active, write=True)}
+    missing = {
+        name for name in supported_features(protocol) if not _allowed(name, active, write=True)
+    }
     if missing:
         raise _unsupported(missing, protocol, table, "write")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
 from lakelog.core.partitions import parse_value
 
@@ -90,7 +91,7 @@ def partition_key(
     """
     key: list[Any] = []
     for each in partition_schema:
-        text = values.get(each.name)
+        text = values.get(physical_name(each))
         try:
             key.append(parse_value(text, each.data_type))
         except (ValueError, ArithmeticError):
@@ -111,7 +112,7 @@ def files_in_partitions(
         return files.slice(0, 0)
     if not len(partition_schema):
         return files
-    names = partition_schema.names
+    names = [physical_name(each) for each in partition_schema]
     spelled = _spelled_partitions(files, names)
     hits = [
         text.as_py()

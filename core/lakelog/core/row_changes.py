@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from lakelog.core.change_files import ChangeFileWriter
 from lakelog.core.compute import pc
 from lakelog.core.conf import DeltaConf
-from lakelog.core.data_files import DataFileWriter, write_plan
+from lakelog.core.data_files import DataFileWriter
+from lakelog.core.file_layout import FileLayout
 from lakelog.core.protocol import supported_features
 from lakelog.core.row_metrics import RowMetrics
-from lakelog.core.stats import StatsConfig
 from lakelog.core.table_files import TableFiles
 from lakelog.core.vector_writer import VectorWriter
 from lakelog.core.wide_bounds import with_wide_bounds
@@ -74,6 +74,7 @@ class RowChanges:
         self._schema, table = snapshot.read_schema, log.table
         self._files = TableFiles(snapshot, self._schema)
         properties, columns = snapshot.properties, snapshot.partition_columns
+        layout = FileLayout.of(snapshot.metadata, log.conf)
         self._has_feed = properties.change_data_feed
         command = "delete" if update is None else "update"
         conf = DeltaConf.of(log.conf)
@@ -84,9 +85,7 @@ class RowChanges:
         )
         self._vectors = VectorWriter(log.store, table, properties, conf)
         self._data = DataFileWriter(
-            write_plan(log.store, table, self._schema, columns),
-            self._schema,
-            stats=StatsConfig.of(properties, conf),
+            layout.plan(log.store, table), layout.schema, stats=layout.stats
         )
         self._changes = ChangeFileWriter(log.store, table, self._schema, columns)
         self._actions: list[Action] = []

@@ -14,7 +14,7 @@ behind it, and they differ:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.core.arrow_leaves import Leaf, leaves
+from lakelog.core.column_mapping import physical_path
 from lakelog.core.conf import DeltaConf
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.string_bounds import truncate_max, truncate_min
@@ -54,6 +55,8 @@ class StatsConfig:
     """Exactly these, where given; a struct stands for its leaves."""
     string_prefix_length: int = 32
     """UTF-16 units that bounds of strings keep."""
+    always: Sequence[_Path] = ()
+    """Columns with statistics whatever the others say, by the names that files have."""
 
     @classmethod
     def of(
@@ -70,6 +73,12 @@ class StatsConfig:
             string_prefix_length=(settings.get_int(_PREFIX_KEY, 32) if length is None else length),
         )
 
+    def for_files(self, schema: StructType) -> StatsConfig:
+        """The same for a schema under the names that files have; see `physical_schema`."""
+        if self.columns is None:
+            return self
+        return replace(self, columns=[physical_path(schema, path) for path in self.columns])
+
 
 def indexed_leaves(
     schema: StructType, partition_columns: Collection[str], config: StatsConfig
@@ -78,14 +87,13 @@ def indexed_leaves(
     partitions = {name.lower() for name in partition_columns}
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
     found = list(_leaf_types(data))
-    if config.columns is None:
-        count = config.num_indexed_cols
-        return found if count < 0 else found[:count]
-    wanted = [tuple(part.lower() for part in path) for path in config.columns]
+    count, listed = config.num_indexed_cols, config.columns is not None
+    wanted = {_lower(path) for path in (*(config.columns or ()), *config.always)}
     return [
         (path, kind)
-        for path, kind in found
-        if any(tuple(p.lower() for p in path)[: len(w)] == w for w in wanted)
+        for index, (path, kind) in enumerate(found)
+        if (not listed and (count < 0 or index < count))
+        or any(_lower(path[: depth + 1]) in wanted for depth in range(len(path)))
     ]
 
 

@@ -11,6 +11,7 @@ from lakelog.core import active_transaction
 from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
 from lakelog.core.backoff import RetryLimits
 from lakelog.core.checksum_writer import checksum_hook
+from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
@@ -155,7 +156,8 @@ class OptimisticTransaction(TrackedReads):
         """
         self._check_may_update()
         now = self._log.clock.now_ms()
-        final, protocol = new_table_metadata(metadata, self._conf, now)
+        replaced = None if self._snapshot is None else self._snapshot.metadata
+        final, protocol = new_table_metadata(metadata, self._conf, now, replaced)
         self._new_metadata = final
         if self._snapshot is None:
             self._new_protocol = protocol
@@ -163,7 +165,7 @@ class OptimisticTransaction(TrackedReads):
         final = replace(final, id=self._snapshot.metadata.id)
         check_may_enable(self._snapshot, final, self._log.table)
         self._new_metadata, self._new_protocol = changed_metadata(
-            self._snapshot.metadata, final, self._snapshot.protocol, self._conf
+            self._snapshot.metadata, final, self._snapshot.protocol, self._conf, replaces=True
         )
 
     def _check_may_update(self) -> None:
@@ -372,5 +374,6 @@ class OptimisticTransaction(TrackedReads):
 
 
 def _partition_schema(metadata: Metadata) -> StructType:
-    schema = StructType.from_json(metadata.schema_string)
+    mode = TableProperties(metadata.configuration).column_mapping_mode
+    schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
     return partition_schema(schema, metadata.partition_columns)

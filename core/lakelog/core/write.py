@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.arrow_casts import cast_table
 from lakelog.core.arrow_mapping import from_arrow_schema
-from lakelog.core.data_files import DataFileWriter, write_plan
+from lakelog.core.data_files import DataFileWriter
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -21,12 +21,12 @@ from lakelog.core.errors import (
     TableExistsError,
 )
 from lakelog.core.evolution import check_write_compatible, merge_schemas
+from lakelog.core.file_layout import FileLayout
+from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.operations import Operation, write_metrics
-from lakelog.core.properties import TableProperties
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import resolve_columns, without_void
-from lakelog.core.stats import StatsConfig
 
 if TYPE_CHECKING:
     import os
@@ -186,7 +186,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
     rows = cast_table(job.data, schema)
     check_table_rules(rows, txn.metadata, schema, log.table)
     removed = _replaced(txn, job, schema, rows)
-    return _commit(txn, job, schema, rows, removed)
+    return _commit(txn, job, rows, removed)
 
 
 def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
@@ -222,7 +222,9 @@ def _new_metadata(job: _Job, data: StructType, table_id: str) -> Metadata:
 
 
 def _overwrite_schema(txn: OptimisticTransaction, job: _Job, data: StructType) -> None:
+    assert txn.snapshot is not None
     old = txn.metadata
+    data = reused_mapping(data, txn.snapshot.read_schema)
     columns = old.partition_columns if job.partition_by is None else job.partition_by
     changed = replace(
         old,
@@ -301,17 +303,13 @@ def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructTy
 def _commit(
     txn: OptimisticTransaction,
     job: _Job,
-    schema: StructType,
     rows: pa.Table,
     removed: list[AddFile],
 ) -> int:
     log, metadata = txn.delta_log, txn.metadata
     log.store.create_folder(log.table)
-    writer = DataFileWriter(
-        write_plan(log.store, log.table, schema, metadata.partition_columns),
-        schema,
-        stats=StatsConfig.of(TableProperties(metadata.configuration), log.conf),
-    )
+    layout = FileLayout.of(metadata, log.conf)
+    writer = DataFileWriter(layout.plan(log.store, log.table), layout.schema, stats=layout.stats)
     try:
         writer.write(rows)
         adds = writer.close()

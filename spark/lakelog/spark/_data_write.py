@@ -8,6 +8,7 @@
 | on HDFS | `_native_write` | executors may have no other client |
 | on any other storage | `_arrow_write` | no rename, which copies there; no connector |
 | executors without pyarrow | `_native_write` | needs nothing but Spark |
+| any, of a table that maps columns | `_arrow_write` | Spark's writer knows no nested field ids |
 | a store that only this process sees | pyarrow | executors can't reach it |
 
 The conf `spark.lakelog.write.path` (`auto`, `driver`, `native`, `arrow`) decides instead.
@@ -19,19 +20,15 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.data_files import add_files, add_files_at, write_plan
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.executor_writer import write_batches
-from lakelog.core.properties import TableProperties
-from lakelog.core.schema import StructType
-from lakelog.core.stats import StatsConfig
+from lakelog.core.file_layout import FileLayout
 from lakelog.spark._arrow_write import write_on_executors
 from lakelog.spark._errors import lacks_pyarrow
 from lakelog.spark._files_read import lacks_filesystem
 from lakelog.spark._native_write import write_natively
 from lakelog.spark._paths import scheme_of
 from lakelog.spark._small_write import fetched_if_small
-from lakelog.spark._types import without_void
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,16 +63,22 @@ class TableFiles:
             frame: the rows.
             source: the user's frame, if `frame` is a projection of it.
         """
-        plan = write_plan(
+        plan = self._layout.plan(
             self.log.store,
             self.log.table,
-            self._schema,
-            self.metadata.partition_columns,
             compression=self.options.compression,
             max_rows_per_file=self.options.max_records_per_file,
         )
         self._make_root(plan)
         way = self._way(plan)
+        if way == "native" and (features := _arrow_only(plan)):
+            raise UnsupportedFeatureError(
+                f"{self.log.table} uses {', '.join(features)}, which Spark's own Parquet writer "
+                f"does not know: set {_PATH_CONF} to auto or arrow",
+                table=self.log.table,
+                features=features,
+                access="write",
+            )
         if way == "auto":
             fetched = fetched_if_small(frame, source)
             if fetched is not None:
@@ -89,8 +92,8 @@ class TableFiles:
         return self._write_natively(frame, plan)
 
     @property
-    def _schema(self) -> StructType:
-        return without_void(StructType.from_json(self.metadata.schema_string))
+    def _layout(self) -> FileLayout:
+        return FileLayout.of(self.metadata, self.log.conf)
 
     def _make_root(self, plan: WritePlan) -> None:
         """Make the table's folder, so that a folder that can't be made fails here and clearly.
@@ -109,6 +112,15 @@ class TableFiles:
         except Exception as exc:
             if not lacks_pyarrow(exc):
                 raise
+            if features := _arrow_only(plan):
+                raise UnsupportedFeatureError(
+                    f"{self.log.table} uses {', '.join(features)}, and files of such a table are "
+                    "written by pyarrow, which the executors' Python lacks. Set PYSPARK_PYTHON to "
+                    "a Python with pyarrow, or install it there.",
+                    table=self.log.table,
+                    features=features,
+                    access="write",
+                ) from exc
             logger.warning(
                 "The executors' Python has no pyarrow that Spark can use, so the write to %s "
                 "takes Spark's own writer. Set PYSPARK_PYTHON to a Python with pyarrow, or "
@@ -134,30 +146,17 @@ class TableFiles:
 
     def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
         def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
-            return add_files_at(
+            return self._layout.add_files_at(
                 plan.filesystem or self.log.store.filesystem,
                 plan.root,
                 files,
-                self._schema,
-                self.metadata.partition_columns,
-                stats=self._stats,
                 data_change=self.options.data_change,
             )
 
         return write_natively(frame, plan, self.log.table, actions_of)
 
     def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
-        return add_files(
-            results,
-            self._schema,
-            self.metadata.partition_columns,
-            stats=self._stats,
-            data_change=self.options.data_change,
-        )
-
-    @property
-    def _stats(self) -> StatsConfig | None:
-        return StatsConfig.of(TableProperties(self.metadata.configuration), self.log.conf)
+        return self._layout.add_files(results, data_change=self.options.data_change)
 
     def _way(self, plan: WritePlan) -> str:
         way = self.log.conf.get_str(_PATH_CONF, "auto").strip().lower()
@@ -171,9 +170,21 @@ class TableFiles:
         return "driver" if in_process else way
 
     def _way_of_jobs(self, plan: WritePlan) -> str:
+        if _arrow_only(plan):
+            return "arrow"
         match scheme_of(self.log.table):
             case "file":
                 return "arrow" if plan.partition_columns else "native"
             case "hdfs":
                 return "native"
         return "arrow"
+
+
+def _arrow_only(plan: WritePlan) -> list[str]:
+    """What the files make use of and Spark's own Parquet writer can't do."""
+    found = []
+    if plan.stored is not None:
+        found.append("columnMapping")
+    if plan.materialize_partitions:
+        found.append("materializePartitionColumns")
+    return found

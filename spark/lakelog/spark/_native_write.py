@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lakelog.core.partition_text import partition_folder, partition_texts
+from lakelog.core.partition_text import partition_folder, partition_texts, random_folder
 from lakelog.core.paths import data_path, encode_path
 from lakelog.spark._confs import temporary_confs
 from lakelog.spark._paths import hadoop_path, quoted, scheme_of
@@ -77,7 +77,7 @@ def write_natively(
         _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}")
         paths = _parquet_files(filesystem, plan.root, folder)
         adds = actions_of([(path, _partition_values(plan, path)) for path in paths])
-        if scheme_of(table) in _CHEAP_MOVES:
+        if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
             return [_moved(filesystem, plan, each) for each in adds]
         stays = True
         return adds
@@ -187,7 +187,10 @@ def _moved(filesystem: FileSystem, plan: WritePlan, add: AddFile) -> AddFile:
     values = [add.partition_values[name] for name in plan.partition_columns]
     before = data_path(plan.root, add.path)
     name = before.rpartition("/")[2]
-    folder = partition_folder(plan.partition_columns, values)
+    if plan.prefix_length:
+        folder = random_folder(plan.prefix_length)
+    else:
+        folder = partition_folder(plan.partition_columns, values)
     if folder:
         filesystem.create_dir(f"{plan.root}/{folder}", recursive=True)
         name = f"{folder}/{name}"

@@ -10,15 +10,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from lakelog.core.actions import SetTransaction
 from lakelog.core.arrow_types import cast_batch
 from lakelog.core.constraints import table_constraints
-from lakelog.core.data_files import add_files, write_plan
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.executor_writer import write_batches
+from lakelog.core.file_layout import FileLayout
 from lakelog.core.operations import Operation, write_metrics
-from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
-from lakelog.core.stats import StatsConfig
 from lakelog.spark._marked import marked
 from lakelog.spark._table_schema import apply_schema
 from lakelog.spark._types import without_void
@@ -71,19 +69,18 @@ class SourceWriter(DataSourceArrowWriter):
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
         self._check(txn, log)
-        self._schema = without_void(StructType.from_json(self._schema_string))
-        self._plan = write_plan(
+        layout = FileLayout.of(txn.metadata, log.conf)
+        self._schema = layout.schema
+        self._plan = layout.plan(
             log.store,
             log.table,
-            self._schema,
-            self._partitions,
             compression=options.compression,
             max_rows_per_file=options.max_records_per_file,
         )
 
-    def _begin(self, log: DeltaLog) -> OptimisticTransaction:
+    def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:
         txn = log.start_transaction()
-        apply_schema(txn, log.table, self._data, self._options)
+        apply_schema(txn, log.table, self._data, self._options, planned)
         check_writable(txn.protocol, txn.metadata, log.table)
         return txn
 
@@ -127,7 +124,7 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _commit(self, results: list[tuple[Any, ...]]) -> None:
         log, options = DeltaLog.for_table(self._table, self._conf), self._options
-        txn = self._begin(log)
+        txn = self._begin(log, StructType.from_json(self._schema_string))
         planned = (self._schema_string, self._partitions)
         if (txn.metadata.schema_string, list(txn.metadata.partition_columns)) != planned:
             raise MetadataChangedException(
@@ -143,13 +140,8 @@ class SourceWriter(DataSourceArrowWriter):
                 return
             entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
             actions.append(entry)
-        adds = add_files(
-            results,
-            self._schema,
-            self._partitions,
-            stats=StatsConfig.of(TableProperties(txn.metadata.configuration), log.conf),
-            data_change=options.data_change,
-        )
+        layout = FileLayout.of(txn.metadata, log.conf)
+        adds = layout.add_files(results, data_change=options.data_change)
         removed = []
         if options.mode == "overwrite" and txn.snapshot is not None:
             txn.assert_removable()

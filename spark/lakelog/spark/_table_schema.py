@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import Metadata
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.evolution import check_write_compatible, merge_schemas
+from lakelog.core.mapping_updates import reused_mapping
+from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakelog.core.schema import StructType
     from lakelog.core.snapshot import Snapshot
     from lakelog.core.transaction import OptimisticTransaction
     from lakelog.spark._options import WriteOptions
@@ -22,7 +23,11 @@ __all__ = ["apply_schema"]
 
 
 def apply_schema(
-    txn: OptimisticTransaction, table: str, data: StructType, options: WriteOptions
+    txn: OptimisticTransaction,
+    table: str,
+    data: StructType,
+    options: WriteOptions,
+    planned: StructType | None = None,
 ) -> None:
     """Make the transaction's metadata fit the data, or refuse.
 
@@ -31,6 +36,8 @@ def apply_schema(
         table: the table's URI.
         data: the schema of the rows to come.
         options: the caller's.
+        planned: the schema that files were written for; new columns get its ids and physical
+            names where the table maps columns.
 
     Raises:
         SchemaMismatchError: data and table differ, and nothing allows the table to change.
@@ -40,13 +47,21 @@ def apply_schema(
     _check_unique(data)
     if txn.snapshot is None:
         _require_data_change(table, options, "creates a table")
-        txn.update_metadata_for_new_table(_new_metadata(table, data, options))
+        new = _new_metadata(table, data, options)
+        txn.update_metadata_for_new_table(_as_planned(new, planned))
         return
     replaces = options.mode == "overwrite" and options.overwrite_schema
     changed = (_replaced if replaces else _merged)(txn.snapshot, table, data, options)
     if changed != txn.snapshot.metadata:
         _require_data_change(table, options, "changes the schema")
-        txn.update_metadata(changed)
+        txn.update_metadata(_as_planned(changed, planned))
+
+
+def _as_planned(metadata: Metadata, planned: StructType | None) -> Metadata:
+    if planned is None:
+        return metadata
+    schema = reused_mapping(StructType.from_json(metadata.schema_string), planned)
+    return replace(metadata, schema_string=schema.to_json())
 
 
 def _check_unique(data: StructType) -> None:
@@ -82,6 +97,7 @@ def _new_metadata(table: str, data: StructType, options: WriteOptions) -> Metada
 def _replaced(snapshot: Snapshot, table: str, data: StructType, options: WriteOptions) -> Metadata:
     """Schema and partitioning of the data in place of the table's; its id and properties stay."""
     old = snapshot.metadata
+    data = reused_mapping(data, snapshot.read_schema)
     partitions = _spelled(table, data, options.partition_by or ())
     same = data.to_json() == snapshot.schema.to_json()
     if same and (options.partition_by is None or partitions == list(old.partition_columns)):

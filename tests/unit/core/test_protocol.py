@@ -128,22 +128,15 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     assert text.endswith(f"free the table from it there: {way_out(name)}.")
 
 
-@pytest.mark.parametrize("name", ["columnMapping", "typeWidening", "typeWidening-preview"])
+@pytest.mark.parametrize("name", ["typeWidening", "typeWidening-preview"])
 def test_a_feature_that_we_read_and_do_not_write_is_refused_to_writers_alone(name: str) -> None:
-    on = with_configuration({"delta.columnMapping.mode": "name"})
+    on = with_configuration({"delta.enableTypeWidening": "true"})
     protocol = listed(name, reader_names=(name,))
     check_readable(protocol, "/t", on)
     check_readable(protocol, "/t")
     with pytest.raises(UnsupportedFeatureError, match=name) as caught:
         check_writable(protocol, on, "/t")
     assert caught.value.access == "write"
-
-
-def test_mapped_columns_hinder_writing_even_where_the_protocol_forgot_them() -> None:
-    on = with_configuration({"delta.columnMapping.mode": "name"})
-    check_readable(legacy(1, 2), "/t", on)
-    with pytest.raises(UnsupportedFeatureError, match="columnMapping"):
-        check_writable(legacy(1, 2), on, "/t")
 
 
 @pytest.mark.parametrize("protocol", [legacy(4, 7), legacy(5, 8)], ids=str)
@@ -191,7 +184,6 @@ OFF: list[tuple[str, Metadata]] = [
     ("changeDataFeed", with_configuration({"delta.enableChangeDataFeed": "true"})),
     ("generatedColumns", metadata(column(delta__generationExpression="a + 1"))),
     ("identityColumns", metadata(column(delta__identity__start=1))),
-    ("columnMapping", with_configuration({"delta.columnMapping.mode": "id"})),
     ("allowColumnDefaults", metadata(column(CURRENT_DEFAULT="0"))),
     ("icebergCompatV2", with_configuration({"delta.enableIcebergCompatV2": "true"})),
 ]
@@ -201,7 +193,7 @@ OFF: list[tuple[str, Metadata]] = [
 def test_a_feature_that_we_lack_hinders_writing_only_while_it_is_on(
     name: str, active: Metadata
 ) -> None:
-    protocol = listed(name, reader=2 if name == "columnMapping" else 1)
+    protocol = listed(name)
     check_writable(protocol, metadata(), "/t")
     with pytest.raises(UnsupportedFeatureError) as caught:
         check_writable(protocol, active, "/t")
@@ -231,11 +223,16 @@ def test_a_writer_feature_with_standing_duties_is_refused_by_name(name: str) -> 
 
 def test_the_features_that_we_have_may_be_on() -> None:
     wanted = with_configuration(
-        {"delta.appendOnly": "true", "delta.constraints.c": "a > 0"},
+        {
+            "delta.appendOnly": "true",
+            "delta.constraints.c": "a > 0",
+            "delta.columnMapping.mode": "name",
+        },
         column(NTZ, nullable=False),
     )
-    names = ("appendOnly", "checkConstraints", "invariants", "domainMetadata", "timestampNtz")
-    check_writable(listed(*names, reader_names=("timestampNtz",)), wanted, "/t")
+    readers = ("columnMapping", "timestampNtz")
+    names = ("appendOnly", "checkConstraints", "invariants", "domainMetadata", *readers)
+    check_writable(listed(*names, reader_names=readers), wanted, "/t")
 
 
 # --- New tables ---
@@ -388,7 +385,10 @@ def test_a_table_s_protocol_grows_by_what_its_metadata_needs(
 
 @pytest.mark.parametrize(
     ("wanted", "name"),
-    [(metadata(column(NTZ)), "timestampNtz"), (OFF[4][1], "allowColumnDefaults")],
+    [
+        (metadata(column(NTZ)), "timestampNtz"),
+        (dict(OFF)["allowColumnDefaults"], "allowColumnDefaults"),
+    ],
 )
 def test_a_feature_that_locks_clients_out_must_be_asked_for(wanted: Metadata, name: str) -> None:
     with pytest.raises(DeltaAnalysisError, match=f"delta.feature.{name}=supported") as caught:
