@@ -10,6 +10,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from simulation.jobs import End, Job
 from simulation.model import Deed, State, broken_promise, level_of, replay, verdict
+from simulation.numbering import MARK, Numbered, wrong_ids, wrong_times
 from simulation.scheduling import one_at_a_time
 from simulation.sight import Seen, look
 from simulation.world import World
@@ -50,6 +51,8 @@ def _story(world: World, wrong: list[str]) -> str:
     script = world.script
     table = "partitioned by p" if script.partitioned else "unpartitioned"
     head = f"{table}, {script.level}" + ("" if script.exists else ", not there at the beginning")
+    if script.numbered is not Numbered.NO:
+        head += f", row ids and commit times {script.numbered.name.lower()}"
     return "\n".join(["; ".join(wrong), f"The table: {head}", "The history:", *world.storage.story])
 
 
@@ -77,6 +80,8 @@ class _Checks:
             yield from (f"{job.name}: {text}" for text in self._job(job, times[job.txn_id]))
         for version in landed:
             yield from (f"version {version}: {text}" for text in self._version(version))
+        if self.world.script.numbered is not Numbered.NO:
+            yield from (*wrong_ids(self.actions), *wrong_times(self.actions))
         yield from self._rebuilt()
 
     def _deed(self, version: int) -> Deed:
@@ -170,7 +175,7 @@ class _Checks:
             yield f"its dataChange is {changes}"
         if {each["appId"]: each["version"] for each in _values(found, "txn")} != deed.apps:
             yield "it records other progress"
-        domains = _values(found, "domainMetadata")
+        domains = [d for d in _values(found, "domainMetadata") if d["domain"] != MARK]
         if {each["domain"]: each["configuration"] for each in domains} != deed.domains:
             yield "it sets other domains"
         if (info["isolationLevel"], info["isBlindAppend"]) != (level, deed.is_blind_append):

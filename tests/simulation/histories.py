@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from simulation.jobs import KINDS, Order
 from simulation.model import SERIALIZABLE, WRITE_SERIALIZABLE
+from simulation.numbering import Numbered
 from simulation.world import Do, Script, Step
 from support.faults import Fault
 
@@ -21,11 +22,12 @@ _NUMBERED: dict[str, tuple[int, ...]] = {
     "record progress": (1, 2),
     "set domain": (0, 1),
 }
-_NUMBERED |= {"upgrade": (0, 1), "set property": (0, 1, 2)}
+_NUMBERED |= {"upgrade": (0, 1), "set property": (0, 1, 2), "switch on": (0, 1)}
 _WHOLE = (
     "aggregate",
     "evolve",
     "set property",
+    "switch on",
     "upgrade",
     "record progress",
     "set domain",
@@ -48,7 +50,7 @@ def _orders() -> list[Order]:
 
 
 ORDERS = _orders()
-_RARE = ("set property", "evolve", "upgrade", "create", "update", "checkpoint")
+_RARE = ("set property", "switch on", "evolve", "upgrade", "create", "update", "checkpoint")
 # A change of the metadata ends everybody's transactions: seldom is enough.
 DRAWN = [order for order in ORDERS for _ in range(1 if order.kind in _RARE else 3)]
 WHO = range(3)
@@ -115,6 +117,7 @@ def scripts(
         partitioned=st.sampled_from([True, True, True, False]),
         interval=st.sampled_from([1000] * 7 + [2]),
         exists=st.just(exists),
+        numbered=st.sampled_from(Numbered),
     )
 
 
@@ -126,13 +129,15 @@ def duels() -> Iterator[Script]:
     """Every order against every other, at both levels, with and without partitions.
 
     Both read the same version, and the first commits first. The partitions are alike, so that
-    the first order is about `0` or the whole table. They come in an order that has no order, and
+    the first order is about `0` or the whole table. One in three has neither row ids nor commit
+    times, one may get them, and one has them. They come in an order that has no order, and
     is the same each time.
     """
     orders = [order for order in ORDERS if order.kind in KINDS and order.kind != "create"]
     steps = [Step(0, Do.ALL_THINK), Step(0, Do.FINISH), Step(0, Do.FINISH)]
+    kinds = itertools.cycle(Numbered)
     found = [
-        Script([[one], [other]], steps, level, partitioned)
+        Script([[one], [other]], steps, level, partitioned, numbered=next(kinds))
         for one, other in itertools.product(orders, orders)
         for level, partitioned in itertools.product(
             (SERIALIZABLE, WRITE_SERIALIZABLE), (True, False)

@@ -15,6 +15,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.operations import Operation
 from simulation.model import LEVEL_KEY, SERIALIZABLE, WRITE_SERIALIZABLE, Deed
+from simulation.numbering import FEATURES, SWITCHES, Numbered, plain
 from simulation.sight import Seen, look
 from support.tables import add_file, schema_json
 
@@ -70,6 +71,7 @@ class Job:
     log: DeltaLog
     create_settings: Mapping[str, str]
     partitioned: bool
+    numbered: Numbered
     end: End = End.RUNNING
     deed: Deed | None = None
     txn_id: str = ""
@@ -233,6 +235,18 @@ def _evolve(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
     return _adding(job, replace(deed, settings={"note": job.name}), job.target)
 
 
+def _switch_on(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
+    """Let commits carry times, or readers rely on row ids, in a table that has the features."""
+    settings = SWITCHES[job.order.number]
+    features = frozenset(txn.protocol.writer_features or ())
+    if not features >= FEATURES or settings.items() <= txn.metadata.configuration.items():
+        return None
+    _change_metadata(job, txn, settings)
+    deed = job.plan(txn, "SET TBLPROPERTIES")
+    job.deed = replace(deed, settings=settings, only_switches=True)
+    return []
+
+
 def _upgrade(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
     has = frozenset(txn.protocol.writer_features or ())
     wanted = has | {UPGRADES[job.order.number]}
@@ -277,12 +291,16 @@ def _create(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
         id=job.name,
         schema_string=schema_json(id="long", p="string"),
         partition_columns=["p"] if job.partitioned else [],
-        configuration={**job.create_settings, "delta.feature.domainMetadata": "supported"},
+        configuration={
+            **job.create_settings,
+            "delta.feature.domainMetadata": "supported",
+            **{f"delta.feature.{name}": "supported" for name in job.numbered.features},
+        },
     )
     txn.update_metadata(metadata)
     job.deed = replace(
         job.plan(txn, "CREATE TABLE"),
-        settings=dict(txn.metadata.configuration),
+        settings=plain(txn.metadata.configuration),
         features=frozenset(txn.protocol.writer_features or ()),
     )
     return [] if job.order.part is None else _adding(job, job.deed, job.order.part)
@@ -299,6 +317,7 @@ KINDS: dict[str, Callable[[Job, OptimisticTransaction], list[Action] | None]] = 
     "drop unread": _drop_unread,
     "set property": _set_property,
     "evolve": _evolve,
+    "switch on": _switch_on,
     "upgrade": _upgrade,
     "write once": _write_once,
     "record progress": _record_progress,

@@ -47,6 +47,8 @@ class Deed:
     data_change: bool = True
     settings: Mapping[str, str] | None = None
     """Properties that it sets, where it changes the metadata."""
+    only_switches: bool = False
+    """Whether these only switch on what others may go by without knowing."""
     features: frozenset[str] | None = None
     """All features of the protocol, where it changes the protocol."""
     apps: Mapping[str, int] = field(default_factory=dict)
@@ -141,7 +143,8 @@ def verdict(deed: Deed, level: str, partitioned: bool, winner: Deed) -> str | No
     """
     if winner.features is not None and deed.features is not None:  # 1b
         return "ProtocolChangedException"
-    if winner.settings is not None:  # 2a, 2d: none of these histories' settings is harmless
+    harmless = winner.only_switches and deed.settings is None  # 2c
+    if winner.settings is not None and not harmless:  # 2a, 2d
         return "MetadataChangedException"
     if winner.domains.keys() & deed.domains.keys():  # 3a
         return "ConcurrentTransactionException"
@@ -190,7 +193,11 @@ def broken_promise(
     gone = sorted((deed.files | deed.removes) - before.files.keys())
     if gone:
         return f"it read or removes {gone}, which was gone"
-    if read.settings != before.settings:
+    switched = {k for each in between if each.only_switches for k in each.settings or {}}
+    if {**before.settings, **{k: read.settings.get(k) for k in switched}} != {
+        **read.settings,
+        **{k: read.settings.get(k) for k in switched},
+    }:
         return "the metadata had changed"
     for app, seen in deed.apps_read.items():
         if before.apps.get(app, -1) != seen:

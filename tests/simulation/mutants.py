@@ -9,6 +9,7 @@ from lakelog.core import checkpoints, commit_fence, commit_loop, conflicts, prep
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.commit_write import CommitWriter, Written
 from lakelog.core.delta_log import DeltaLog
+from lakelog.core.draft import Draft
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.reads import ReadSet
 from lakelog.core.snapshot import Snapshot
@@ -54,6 +55,10 @@ def _nothing(*_: Any) -> None:
 
 def _unchanged(current: PendingCommit, *_: Any) -> PendingCommit:
     return current
+
+
+def _draft_unchanged(draft: Draft, *_: Any) -> Draft:
+    return draft
 
 
 def _no(*_: Any) -> bool:
@@ -182,5 +187,8 @@ MUTANTS = [
         exists=False,
     ),
     Mutant("a version that is gone is built on", DeltaLog, "_is_current", _yes, FENCES),
+    Mutant("row ids are not made anew", Draft, "_rebased_row_ids", _draft_unchanged),
+    Mutant("commit times are not made anew", Draft, "_rebased_time", _draft_unchanged),
+    _conflict("every change of the metadata conflicts", "harmless_change", _no),
     Mutant("checkpoints lack progress", checkpoints, "write_checkpoint", _without_progress, FENCES),
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simulation.numbering import MARK, plain
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,8 +33,12 @@ def look(snapshot: Snapshot, at_least: int = 0) -> Seen:
         snapshot.version,
         at_least,
         frozenset(snapshot.file_table["path"].to_pylist()),
-        dict(snapshot.metadata.configuration),
+        plain(snapshot.metadata.configuration),
         frozenset(snapshot.protocol.writer_features or ()),
         dict(snapshot.transactions),
-        {name: each.configuration for name, each in snapshot.domain_metadata.items()},
+        {
+            name: each.configuration
+            for name, each in snapshot.domain_metadata.items()
+            if name != MARK
+        },
     )

@@ -12,6 +12,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from simulation.jobs import BASE_FEATURES, End, Job, Order
 from simulation.model import LEVEL_KEY, Deed
+from simulation.numbering import Numbered, mark_line
 from simulation.scheduling import Actor
 from simulation.storage import ProcessStore, Storage
 from support.faults import Fault
@@ -81,6 +82,8 @@ class Script:
     """The table's checkpoint interval."""
     exists: bool = True
     """Whether the table is there at the beginning."""
+    numbered: Numbered = Numbered.NO
+    """Whether it has row ids and commit times."""
 
 
 class SteadyClock(ManualClock):
@@ -119,6 +122,7 @@ class World:
     def play(self) -> None:
         """Run all jobs to their ends, in the script's order and then one after the other."""
         settings = {LEVEL_KEY: self.script.level, INTERVAL_KEY: str(self.script.interval)}
+        settings |= self.script.numbered.settings
         if self.script.exists:
             self._create_table(settings)
         processes = [
@@ -144,11 +148,11 @@ class World:
             read_version=-1,
             adds=files,
             settings=settings,
-            features=BASE_FEATURES,
+            features=BASE_FEATURES | self.script.numbered.features,
         )
         schema = schema_json(id="long", p="string")
         self.storage.inner.create_folder(f"{self.storage.table}/_delta_log")
-        lines = _raw_commit(self.first, "first", schema, self.script.partitioned)
+        lines = _raw_commit(self.first, "first", schema, self.script)
         self.storage.create(f"{self.storage.table}/_delta_log/{0:020d}.json", lines)
 
     def _process(self, letter: str, orders: Sequence[Order]) -> _Process:
@@ -204,6 +208,7 @@ class World:
                 log=process.log,
                 create_settings=settings,
                 partitioned=self.script.partitioned,
+                numbered=self.script.numbered,
             )
             self.jobs.append(job)
             self.storage.story.append(f"{name} begins: {job.order}")
@@ -229,8 +234,9 @@ class World:
             raise actor.failure
 
 
-def _raw_commit(deed: Deed, txn_id: str, schema: str, partitioned: bool) -> list[str]:
+def _raw_commit(deed: Deed, txn_id: str, schema: str, script: Script) -> list[str]:
     """The lines of a first commit, written without the core."""
+    partitioned, numbered = script.partitioned, script.numbered
     protocol = {
         "minReaderVersion": 1,
         "minWriterVersion": 7,
@@ -250,9 +256,19 @@ def _raw_commit(deed: Deed, txn_id: str, schema: str, partitioned: bool) -> list
             "size": 1,
             "modificationTime": 1,
             "dataChange": True,
+            "stats": '{"numRecords":1}',
+            **({} if numbered is Numbered.NO else _ids(number)),
         }
-        for path, part in deed.adds.items()
+        for number, (path, part) in enumerate(deed.adds.items())
     ]
     info = {"timestamp": 1, "operation": "CREATE TABLE", "txnId": txn_id, "isBlindAppend": True}
+    if numbered is Numbered.ON:
+        info["inCommitTimestamp"] = 1
     lines = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}]
+    if numbered is not Numbered.NO:
+        lines.append(mark_line(len(adds) - 1))
     return [json.dumps(line) for line in [*lines, *({"add": add} for add in adds)]]
+
+
+def _ids(number: int) -> dict[str, int]:
+    return {"baseRowId": number, "defaultRowCommitVersion": 0}

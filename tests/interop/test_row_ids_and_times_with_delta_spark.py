@@ -1,0 +1,239 @@
+"""Row tracking, in-commit timestamps and domains, with delta-spark on the same table."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lakelog.core import (
+    DeltaLog,
+    DomainMetadata,
+    Operation,
+    delete_rows,
+    enable_row_tracking,
+    write_arrow,
+)
+from lakelog.core.paths import commit_name
+from lakelog.core.row_tracking import high_water_mark
+from support.samples import ids, numbers
+
+TRACKED = {"delta.enableRowTracking": "true"}
+TIMED = {"delta.enableInCommitTimestamps": "true"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "t")
+
+
+def lines(path, version):
+    text = (Path(path) / "_delta_log" / commit_name(version)).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def marks(path):
+    """The high-water mark that each version sets."""
+    found = {}
+    for version in range(DeltaLog.for_table(path).snapshot.version + 1):
+        for line in lines(path, version):
+            if line.get("domainMetadata", {}).get("domain") == "delta.rowTracking":
+                said = json.loads(line["domainMetadata"]["configuration"])
+                found[version] = said["rowIdHighWaterMark"]
+    return found
+
+
+def check_ids(path):
+    """No two files that ever were share an id, and the mark is above them all."""
+    spans: dict[str, tuple[int, int]] = {}
+    versions: dict[str, int] = {}
+    for version in range(DeltaLog.for_table(path).snapshot.version + 1):
+        for line in lines(path, version):
+            if "add" in line:
+                add = line["add"]
+                first, count = add["baseRowId"], json.loads(add["stats"])["numRecords"]
+                assert spans.setdefault(add["path"], (first, first + count)) == (
+                    first,
+                    first + count,
+                )
+                said = add["defaultRowCommitVersion"]
+                assert versions.setdefault(add["path"], said) == said <= version
+    ordered = sorted(span for span in spans.values() if span[0] < span[1])
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(ordered))
+    snapshot = DeltaLog.for_table(path).snapshot
+    mark = high_water_mark(snapshot.domain_metadata, path)
+    assert mark == max(end for _, end in ordered) - 1 == max(marks(path).values())
+
+
+def row_ids(delta_spark, path):
+    rows = delta_spark.sql(f"SELECT id, _metadata.row_id AS r FROM delta.`{path}`")
+    return {row["id"]: row["r"] for row in rows}
+
+
+def times(path):
+    newest = DeltaLog.for_table(path).snapshot.version
+    return [lines(path, v)[0]["commitInfo"].get("inCommitTimestamp") for v in range(newest + 1)]
+
+
+def history(delta_spark, path):
+    """Version -> epoch milliseconds, as delta-spark tells it."""
+    found = {row["version"]: row["timestamp"] for row in delta_spark.history(path)}
+    return {version: millis(found[version]) for version in sorted(found)}
+
+
+def millis(text):
+    """Of a time that the driver shows in its own zone."""
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def insert(delta_spark, path, *numbers):
+    values = ", ".join(f"({n}, 'row {n}', {n % 2})" for n in numbers)
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES {values}")
+
+
+def test_both_commit_to_our_table_and_no_id_is_given_twice(delta_spark, path):
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED}, partition_by=["p"])
+    insert(delta_spark, path, 10, 11)
+    write_arrow(path, numbers(20, 3))
+    insert(delta_spark, path, 30)
+    check_ids(path)
+    found = row_ids(delta_spark, path)
+    assert sorted(found.values()) == list(range(10))
+    said = times(path)
+    assert said == sorted(set(said))
+    assert list(history(delta_spark, path).values()) == said
+    ours = DeltaLog.for_table(path).history()
+    assert [entry.timestamp for entry in ours][::-1] == said
+
+
+def test_both_commit_to_their_table_and_no_id_is_given_twice(delta_spark, path):
+    listed = ", ".join(f"'{k}' = '{v}'" for k, v in {**TRACKED, **TIMED}.items())
+    delta_spark.sql(
+        f"CREATE TABLE delta.`{path}` (id LONG, name STRING, p INT) USING delta "
+        f"TBLPROPERTIES ({listed})"
+    )
+    write_arrow(path, numbers(0, 4))
+    insert(delta_spark, path, 10, 11)
+    write_arrow(path, numbers(20, 3), mode="overwrite")
+    insert(delta_spark, path, 30)
+    check_ids(path)
+    assert row_ids(delta_spark, path) == {20: 6, 21: 7, 22: 8, 30: 9}
+    said = times(path)
+    assert said == sorted(set(said))
+    assert list(history(delta_spark, path).values()) == said
+
+
+def test_a_checkpoint_of_ours_is_enough_for_them_to_go_on(delta_spark, path):
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED})
+    write_arrow(path, numbers(4, 2))
+    DeltaLog.for_table(path).checkpoint()
+    (Path(path) / "_delta_log" / commit_name(0)).unlink()
+    insert(delta_spark, path, 10)
+    assert row_ids(delta_spark, path) == {n: n for n in range(6)} | {10: 6}
+    assert marks_of(path) == 6
+    assert times_of(path, 2) > times_of(path, 1)
+    version = delta_spark.checkpoint(path)
+    (Path(path) / "_delta_log" / commit_name(1)).unlink()
+    assert version == 2
+    write_arrow(path, numbers(20, 1))
+    assert row_ids(delta_spark, path)[20] == 7
+    assert times_of(path, 3) > times_of(path, 2)
+
+
+def marks_of(path):
+    return high_water_mark(DeltaLog.for_table(path).snapshot.domain_metadata, path)
+
+
+def times_of(path, version):
+    return lines(path, version)[0]["commitInfo"]["inCommitTimestamp"]
+
+
+def test_rows_that_they_moved_keep_their_ids_and_their_columns_are_hidden(delta_spark, path):
+    write_arrow(path, numbers(0, 4), properties=TRACKED)
+    delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'new' WHERE id = 1")
+    assert row_ids(delta_spark, path) == {n: n for n in range(4)}
+    table = DeltaLog.for_table(path).snapshot.to_arrow()
+    assert table.column_names == ["id", "name", "p"]
+    assert sorted(table["name"].to_pylist()) == ["new", "row 0", "row 2", "row 3"]
+    write_arrow(path, numbers(9, 1))
+    assert row_ids(delta_spark, path)[9] == marks_of(path)
+
+
+def test_rows_that_we_masked_leave_the_others_their_ids(delta_spark, path):
+    vectors = {"delta.enableDeletionVectors": "true"}
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **vectors})
+    delete_rows(path, "id = 1")
+    assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
+
+
+def test_a_table_of_ours_is_enabled_later_and_they_agree(delta_spark, path):
+    write_arrow(path, numbers(0, 3))
+    insert(delta_spark, path, 10)
+    enable_row_tracking(DeltaLog.for_table(path))
+    found = row_ids(delta_spark, path)
+    assert sorted(found) == [0, 1, 2, 10]
+    assert sorted(found.values()) == [0, 1, 2, 3]
+    insert(delta_spark, path, 20)
+    assert row_ids(delta_spark, path)[20] == 4
+    said = delta_spark.sql(f"SHOW TBLPROPERTIES delta.`{path}`")
+    properties = {row["key"]: row["value"] for row in said}
+    assert properties["delta.enableRowTracking"] == "true"
+
+
+def test_a_table_that_they_enable_is_written_by_us(delta_spark, path):
+    write_arrow(path, numbers(0, 3))
+    delta_spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    )
+    write_arrow(path, numbers(3, 2))
+    assert row_ids(delta_spark, path) == {n: n for n in range(5)}
+
+
+@pytest.mark.parametrize("by_us", [True, False])
+def test_times_that_are_switched_on_later_count_from_there_for_both(delta_spark, path, by_us):
+    write_arrow(path, numbers(0, 1))
+    insert(delta_spark, path, 1)
+    if by_us:
+        switch_on(path)
+    else:
+        delta_spark.sql(
+            f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES "
+            "('delta.enableInCommitTimestamps' = 'true')"
+        )
+    write_arrow(path, numbers(2, 1))
+    insert(delta_spark, path, 3)
+    said = times(path)
+    assert said[:2] == [None, None]
+    assert said[2:] == sorted(set(said[2:]))
+    ours = {entry.version: entry.timestamp for entry in DeltaLog.for_table(path).history()}
+    assert history(delta_spark, path) == ours
+    for version, time in ours.items():
+        moment = datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds")
+        rows = delta_spark.sql(f"SELECT id FROM delta.`{path}` TIMESTAMP AS OF '{moment}'")
+        snapshot = DeltaLog.for_table(path).snapshot_at(timestamp=time)
+        assert snapshot.version == version
+        assert sorted(row["id"] for row in rows) == ids(snapshot.to_arrow())
+
+
+def switch_on(path):
+    txn = DeltaLog.for_table(path).start_transaction()
+    txn.update_metadata(replace(txn.metadata, configuration=TIMED))
+    txn.commit([], Operation("SET TBLPROPERTIES"))
+
+
+def test_a_domain_of_ours_outlives_their_commits_and_checkpoints(delta_spark, path):
+    write_arrow(path, numbers(0, 1), properties={"delta.feature.domainMetadata": "supported"})
+    for domain, removed in (("mine", False), ("gone", False), ("gone", True)):
+        action = DomainMetadata(domain=domain, configuration='{"a":1}', removed=removed)
+        DeltaLog.for_table(path).start_transaction().commit([action], Operation.manual())
+    insert(delta_spark, path, 1)
+    version = delta_spark.checkpoint(path)
+    for old in range(version):
+        (Path(path) / "_delta_log" / commit_name(old)).unlink()
+    found = DeltaLog.for_table(path).snapshot.domain_metadata
+    assert {name: each.configuration for name, each in found.items()} == {"mine": '{"a":1}'}
