@@ -6,14 +6,15 @@ without an action of the wanted kinds are passed over.
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["cast", "plain", "read_columns"]
+__all__ = ["COLUMNS_KEY", "cast", "columns_mark", "plain", "read_columns"]
 
 # A field of each action that is never null.
 _MARK = {
@@ -26,6 +27,12 @@ _MARK = {
     "add": "path",
     "remove": "path",
 }
+
+
+COLUMNS_KEY = "lakelog.columns"
+"""What a file of ours says in its footer of its columns: see `columns_mark`."""
+
+_OF_FILES = frozenset({"add", "remove"})
 
 
 def read_columns(
@@ -43,6 +50,11 @@ def read_columns(
             `UnicodeDecodeError`.
     """
     schema = file.schema_arrow
+    notes = file.metadata.metadata or {}
+    mark = notes.get(COLUMNS_KEY.encode())
+    # Who writes a file's rows anew with pyarrow copies the note, and adds one that we never have.
+    if mark is not None and b"ARROW:schema" not in notes and mark.decode() != columns_mark(schema):
+        raise pa.ArrowInvalid("its columns are not those that it was written with")
     there = [path for path in columns if _has(schema, path)]
     # Statistics come as JSON, as a struct, or both: the struct only matters alone.
     if "add.stats" in there and "add.stats_parsed" in there:
@@ -50,12 +62,9 @@ def read_columns(
     if not there:
         return
     number, shares = share
-    all_groups = file.metadata.num_row_groups
-    groups = [
-        index
-        for index in range(number * all_groups // shares, (number + 1) * all_groups // shares)
-        if _may_hold(file.metadata.row_group(index), {path.partition(".")[0] for path in there})
-    ]
+    count = file.metadata.num_row_groups
+    groups = list(range(number * count // shares, (number + 1) * count // shares))
+    groups = _holding(file, groups, {path.partition(".")[0] for path in there})
     rows = 0
     for batch in file.iter_batches(batch_size=1 << 17, row_groups=groups, columns=there):
         rows += batch.num_rows
@@ -65,18 +74,41 @@ def read_columns(
         raise pa.ArrowInvalid(f"{rows} rows instead of {expected}")
 
 
-def _may_hold(group: Any, kinds: set[str]) -> bool:
-    """Whether a row group has actions of these kinds, by the statistics of their first field."""
-    marks = {f"{kind}.{_MARK[kind]}" for kind in kinds}
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema in marks:
-            marks.remove(column.path_in_schema)
-            found = column.statistics
-            if found is None or not found.has_null_count or found.null_count < group.num_rows:
-                return True
+def columns_mark(schema: pa.Schema) -> str:
+    """A checksum of the names and types of all columns, fields of structs included.
+
+    Parquet has checksums for pages and none for the footer. One wrong bit there, and a column goes
+    by another name: to a reader that is a column which the writer left out, as many are.
+    """
+    return f"{zlib.crc32(' '.join(_names(schema, '')).encode()):08x}"
+
+
+def _names(fields: Iterable[pa.Field], prefix: str) -> Iterator[str]:
+    for each in fields:
+        name = f"{prefix}{each.name}"
+        # What is within maps and lists gets other names in Parquet.
+        yield name if pa.types.is_nested(each.type) else f"{name} {each.type}"
+        if pa.types.is_struct(each.type):
+            yield from _names(each.type, f"{name}\0")
+
+
+def _holding(file: Any, groups: list[int], kinds: set[str]) -> list[int]:
+    """The row groups that have actions of these kinds, by the first field of each.
+
+    The field itself is read, and not its statistics in the footer: no checksum covers those, and
+    asking pyarrow for damaged ones ends the process. Actions of files fill most groups, so for
+    these it would be read twice.
+    """
+    marks = [f"{kind}.{_MARK[kind]}" for kind in kinds]
     # A kind whose first field the file lacks can't be judged.
-    return bool(marks)
+    if kinds & _OF_FILES or not all(_has(file.schema_arrow, mark) for mark in marks):
+        return groups
+    found = []
+    for group in groups:
+        rows = file.read_row_group(group, columns=marks)
+        if any(column.null_count < rows.num_rows for column in rows.columns):
+            found.append(group)
+    return found
 
 
 def _has(schema: pa.Schema, path: str) -> bool:

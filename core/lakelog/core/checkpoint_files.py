@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from lakelog.core.checkpoint_columns import COLUMNS_KEY, columns_mark
 from lakelog.core.errors import CorruptCheckpointError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def _write(filesystem: Any, path: str, schema: pa.Schema, batches: Iterable[pa.R
             sink, schema, compression="snappy", store_schema=False, write_page_checksum=True
         ) as writer,
     ):
+        writer.add_key_value_metadata({COLUMNS_KEY: columns_mark(schema)})
         for rows in _regrouped(batches, schema):
             writer.write_table(rows, row_group_size=2 * ROWS)
             total += rows.num_rows
