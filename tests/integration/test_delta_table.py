@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,6 @@ import lakelog.spark as delta
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 
@@ -81,3 +80,17 @@ def test_detail_is_one_row_about_the_table(spark: SparkSession, table: str) -> N
     assert (row.minReaderVersion, row.minWriterVersion) == (1, 2)
     assert row.createdAt <= row.lastModified
     assert isinstance(row.createdAt, dt.datetime)
+
+
+def test_generate_writes_symlink_manifests_and_knows_no_other_mode(
+    spark: SparkSession, table: str
+) -> None:
+    found = delta.DeltaTable.forPath(spark, table)
+    found.generate("symlink_format_manifest")
+    manifests = sorted(Path(table, "_symlink_format_manifest").rglob("manifest"))
+    lines = [line for each in manifests for line in each.read_text().splitlines()]
+    files = [file.replace("file:///", "file:/") for file in found.toDF().inputFiles()]
+    assert sorted(lines) == sorted(files)
+    assert lines
+    with pytest.raises(DeltaAnalysisError, match="DELTA_MODE_NOT_SUPPORTED"):
+        found.generate("nonsense")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from lakelog.core.commit_sizes import CommitSizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from lakelog.core.errors import DeltaError
     from lakelog.core.winners import WinningCommit
 
-__all__ = ["Attempt", "CommitLines", "explain"]
+__all__ = ["Attempt", "CommitLines", "Lines", "explain"]
 
 _ADVICE = {
     errno.ENOSPC: "Free space on the disk and run the job again.",
@@ -24,6 +26,33 @@ _ADVICE = {
 }
 
 _KEPT_LINES = 10_000
+
+
+class Lines(Protocol):
+    """What a commit writes, however it is kept."""
+
+    @property
+    def commit_info(self) -> CommitInfo:
+        """The first line; carries the txnId."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Written so far."""
+        ...
+
+    @property
+    def num_actions(self) -> int:
+        """Lines besides the commitInfo."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The counts of `CommitStats`."""
+        ...
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines, in order."""
+        ...
 
 
 class CommitLines:
@@ -46,6 +75,18 @@ class CommitLines:
         # By identity, which is nobody else's as long as the action is held.
         said = {id(action) for action in (commit_info, *actions)}
         self._kept = {key: held for key, held in self._kept.items() if key in said}
+
+    @property
+    def num_actions(self) -> int:
+        """Lines besides the commitInfo."""
+        return len(self.actions)
+
+    def sizes(self) -> dict[str, int]:
+        """The counts of `CommitStats`."""
+        counts = CommitSizes()
+        for action in self.actions:
+            counts.add(action)
+        return counts.values()
 
     def __iter__(self) -> Iterator[str]:
         self.bytes = 0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.commit_sizes import sizes_of
 from lakelog.core.errors import MaxCommitAttemptsExceededError
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
 
 if TYPE_CHECKING:
     from lakelog.core.backoff import RetryLimits
     from lakelog.core.clock import Clock
-    from lakelog.core.commit_attempt import Attempt, CommitLines
+    from lakelog.core.commit_attempt import Attempt, Lines
     from lakelog.core.commit_lock import LockChoice
     from lakelog.core.conf import DeltaConf
     from lakelog.core.conflicts import PendingCommit
@@ -28,7 +27,7 @@ class CommitRecords:
         clock: Clock,
         conf: DeltaConf,
         lock: LockChoice,
-        lines: CommitLines,
+        lines: Lines,
         attempts: list[CommitStats],
         read_at_ms: int,
     ) -> None:
@@ -120,7 +119,7 @@ class CommitRecords:
             version,
             last,
             tries=self.attempts,
-            actions=len(self._lines.actions) + 1,
+            actions=self._lines.num_actions + 1,
             milliseconds=self._milliseconds(),
             out_of_time=out_of_time,
         )
@@ -148,7 +147,7 @@ class CommitRecords:
             "read_version": pending.read_version,
             "lock": self._lock.kind,
             "lock_reason": self._lock.reason,
-            "actions": len(self._lines.actions),
+            "actions": self._lines.num_actions,
             "timestamp": self._clock.now_ms(),
             "job": writer.job,
             "app_id": writer.app_id,
@@ -161,7 +160,7 @@ class CommitRecords:
 
     def _committed(self, pending: PendingCommit) -> dict[str, Any]:
         return {
-            **sizes_of(self._lines.actions),
+            **self._lines.sizes(),
             "new_metadata": pending.changes_metadata,
             "new_protocol": pending.changes_protocol,
             "num_partition_columns_in_table": len(pending.metadata.partition_columns),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import (
@@ -13,53 +14,50 @@ from lakelog.core.actions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lakelog.core.actions import Action
 
-__all__ = ["sizes_of"]
+__all__ = ["CommitSizes"]
 
 
-def sizes_of(actions: Iterable[Action]) -> dict[str, int]:
-    """Count a commit's actions in one pass.
+@dataclass(slots=True)
+class CommitSizes:
+    """The counts so far."""
 
-    Returns:
-        By the names of `CommitStats`: `num_add`, `num_remove`, `num_cdc_files`,
-        `num_set_transaction`, `num_domain_metadatas`, `bytes_new` (of files that change data),
-        `cdc_bytes_new`, `num_absolute_paths_in_add`, `num_distinct_partitions_in_add`.
-    """
-    adds = removes = cdc = progress = domains = absolute = 0
-    bytes_new = cdc_bytes = 0
-    partitions: set[tuple[tuple[str, str | None], ...]] = set()
-    for action in actions:
+    num_add: int = 0
+    num_remove: int = 0
+    num_cdc_files: int = 0
+    num_set_transaction: int = 0
+    num_domain_metadatas: int = 0
+    bytes_new: int = 0
+    """Of files that change data."""
+    cdc_bytes_new: int = 0
+    num_absolute_paths_in_add: int = 0
+    _partitions: set[tuple[tuple[str, str | None], ...]] = field(default_factory=set)
+
+    def add(self, action: Action) -> None:
+        """Count one more."""
         match action:
             case AddFile():
-                adds += 1
-                bytes_new += action.size if action.data_change else 0
-                absolute += _is_absolute(action.path)
-                partitions.add(tuple(sorted(action.partition_values.items())))
+                self.num_add += 1
+                self.bytes_new += action.size if action.data_change else 0
+                self.num_absolute_paths_in_add += _is_absolute(action.path)
+                self._partitions.add(tuple(sorted(action.partition_values.items())))
             case RemoveFile():
-                removes += 1
+                self.num_remove += 1
             case AddCDCFile():
-                cdc += 1
-                cdc_bytes += action.size
+                self.num_cdc_files += 1
+                self.cdc_bytes_new += action.size
             case SetTransaction():
-                progress += 1
+                self.num_set_transaction += 1
             case DomainMetadata():
-                domains += 1
+                self.num_domain_metadatas += 1
             case _:
                 pass
-    return {
-        "num_add": adds,
-        "num_remove": removes,
-        "num_cdc_files": cdc,
-        "num_set_transaction": progress,
-        "num_domain_metadatas": domains,
-        "bytes_new": bytes_new,
-        "cdc_bytes_new": cdc_bytes,
-        "num_absolute_paths_in_add": absolute,
-        "num_distinct_partitions_in_add": len(partitions),
-    }
+
+    def values(self) -> dict[str, int]:
+        """By the names of `CommitStats`."""
+        counts = {f.name: getattr(self, f.name) for f in fields(self) if f.name[0] != "_"}
+        return {**counts, "num_distinct_partitions_in_add": len(self._partitions)}
 
 
 def _is_absolute(path: str) -> bool:

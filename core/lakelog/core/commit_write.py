@@ -16,7 +16,7 @@ from lakelog.core.winners import read_winner
 if TYPE_CHECKING:
     from lakelog.core.backoff import Backoff, RetryLimits
     from lakelog.core.clock import Clock
-    from lakelog.core.commit_attempt import Attempt, CommitLines
+    from lakelog.core.commit_attempt import Attempt, Lines
     from lakelog.core.winners import WinningCommit
     from lakelog.logstores import LogStore
 
@@ -42,7 +42,7 @@ class CommitWriter:
         store: LogStore,
         clock: Clock,
         table: str,
-        lines: CommitLines,
+        lines: Lines,
         limits: RetryLimits,
         backoff: Backoff,
     ) -> None:

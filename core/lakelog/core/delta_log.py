@@ -297,6 +297,24 @@ class DeltaLog:
         if snapshot is newest:
             self._clean(snapshot)
 
+    def generate_symlink_manifest(self) -> list[str]:
+        """Write lists of the data files of the newest version, for Presto, Athena and the like.
+
+        With the table property `delta.compatibility.symlinkFormatManifest.enabled` commits keep
+        them up to date.
+
+        Returns:
+            The manifests, relative to the table's folder, sorted.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            DeltaAnalysisError: the table has deletion vectors or column mapping.
+            OSError: the storage refused; some of the manifests may be old ones still.
+        """
+        from lakelog.core.symlink_manifest import generate_symlink_manifest
+
+        return generate_symlink_manifest(self.update())
+
     def _clean(self, snapshot: Snapshot) -> None:
         from lakelog.core.log_cleanup import clean_log
 

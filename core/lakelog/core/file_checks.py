@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.operations import Operation
 
-__all__ = ["check_files"]
+__all__ = ["check_data_change", "check_files"]
 
 logger = logging.getLogger("lakelog")
 _MAX_WARNINGS = 2
@@ -43,7 +43,8 @@ def check_files(
     """
     if conf.get_bool("duplicateActionCheck.enabled", True):
         _check_duplicates(actions, table)
-    _check_data_change(actions, conf, table)
+    kinds = {action.data_change for action in actions if isinstance(action, AddFile | RemoveFile)}
+    check_data_change(kinds, conf, table)
     adds = [action for action in actions if isinstance(action, AddFile)]
     if not adds:
         return
@@ -82,7 +83,17 @@ def _other_name(action: AddFile | RemoveFile) -> str:
     return "RemoveFile" if isinstance(action, AddFile) else "AddFile"
 
 
-def _check_data_change(actions: Iterable[Action], conf: DeltaConf, table: str) -> None:
+def check_data_change(kinds: set[bool], conf: DeltaConf, table: str) -> None:
+    """Check that the file actions of a commit agree on `dataChange`.
+
+    Args:
+        kinds: the values that occur.
+        conf: says what a mixture means.
+        table: for messages.
+
+    Raises:
+        DeltaAnalysisError: they do not, and the conf makes that fatal.
+    """
     mode = conf.get_str("commitValidation.consistentDataChange.mode", "log")
     if mode not in ("off", "log", "fatal"):
         raise DeltaAnalysisError(
@@ -90,10 +101,7 @@ def _check_data_change(actions: Iterable[Action], conf: DeltaConf, table: str) -
             f"off, log or fatal, but it is {mode!r}",
             value=mode,
         )
-    if mode == "off":
-        return
-    seen = {action.data_change for action in actions if isinstance(action, AddFile | RemoveFile)}
-    if len(seen) < 2:
+    if mode == "off" or len(kinds) < 2:
         return
     text = f"a commit to {table} mixes file actions with dataChange true and false"
     if mode == "fatal":

@@ -46,7 +46,13 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.operations import Operation
 
-__all__ = ["CommitRequest", "PreparedCommit", "append_only_error", "prepare_commit"]
+__all__ = [
+    "CommitRequest",
+    "PreparedCommit",
+    "append_only_error",
+    "metadata_absent_error",
+    "prepare_commit",
+]
 
 logger = logging.getLogger("lakelog")
 _PARTITION_CHECK = "partitionColumnChangeCheck"
@@ -149,11 +155,7 @@ def _effective(request: CommitRequest) -> tuple[Metadata, Protocol]:
     """Metadata and protocol of the table after the commit."""
     metadata = request.metadata or request.old_metadata
     if metadata is None:
-        raise DeltaAnalysisError(
-            f"[DELTA_METADATA_ABSENT] Couldn't find Metadata while committing the first version "
-            f"of the Delta table {request.table}: call update_metadata first.",
-            table=request.table,
-        )
+        raise metadata_absent_error(request.table)
     protocol = request.protocol or request.old_protocol
     if protocol is None:
         raise DeltaAnalysisError(
@@ -161,6 +163,15 @@ def _effective(request: CommitRequest) -> tuple[Metadata, Protocol]:
             table=request.table,
         )
     return metadata, protocol
+
+
+def metadata_absent_error(table: str) -> DeltaAnalysisError:
+    """The refusal of a first commit that does not say what the table is."""
+    return DeltaAnalysisError(
+        f"[DELTA_METADATA_ABSENT] Couldn't find Metadata while committing the first version "
+        f"of the Delta table {table}: call update_metadata first.",
+        table=table,
+    )
 
 
 def _heads(request: CommitRequest) -> list[Action]:

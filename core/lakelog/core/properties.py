@@ -140,6 +140,11 @@ class TableProperties:
         return bool(self.get("delta.enableDeletionVectors"))
 
     @property
+    def symlink_manifest(self) -> bool:
+        """Whether commits keep lists of files for readers that know no log."""
+        return bool(self.get("delta.compatibility.symlinkFormatManifest.enabled"))
+
+    @property
     def change_data_feed(self) -> bool:
         """Whether commits say which rows they changed."""
         return bool(self.get("delta.enableChangeDataFeed"))

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from lakelog.core.expressions import Expression
     from lakelog.core.schema import StructType
 
-__all__ = ["ReadSet", "files_in_partitions", "partition_key", "partition_keys"]
+__all__ = [
+    "ReadSet",
+    "files_in_partitions",
+    "partition_key",
+    "partition_keys",
+    "spelled_partitions",
+    "unspelled",
+]
 
 
 class ReadSet:
@@ -113,16 +120,16 @@ def files_in_partitions(
     if not len(partition_schema):
         return files
     names = [physical_name(each) for each in partition_schema]
-    spelled = _spelled_partitions(files, names)
+    spelled = spelled_partitions(files, names)
     hits = [
         text.as_py()
         for text in pc.unique(spelled)
-        if partition_key(_unspelled(text.as_py(), names), partition_schema) in keys
+        if partition_key(unspelled(text.as_py(), names), partition_schema) in keys
     ]
     return files.filter(pc.is_in(spelled, value_set=pa.array(hits, pa.string())))
 
 
-def _spelled_partitions(files: pa.Table, names: Sequence[str]) -> Any:
+def spelled_partitions(files: pa.Table, names: Sequence[str]) -> Any:
     r"""One text a file that spells all its partition values, so that equal ones can be grouped.
 
     Values are joined by `\x01`; within them `\` is doubled and `\x01` becomes `\1`, and a null
@@ -137,7 +144,8 @@ def _spelled_partitions(files: pa.Table, names: Sequence[str]) -> Any:
     return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "\x01")
 
 
-def _unspelled(text: str, names: Sequence[str]) -> dict[str, str | None]:
+def unspelled(text: str, names: Sequence[str]) -> dict[str, str | None]:
+    """The partition values that `spelled_partitions` made a text of."""
     values = text.split("\x01")
     return {
         name: None if value == "\\0" else _unescape(value)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core import active_transaction
-from lakelog.core.actions import DomainMetadata, Metadata, Protocol, RemoveFile
+from lakelog.core.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from lakelog.core.backoff import RetryLimits
 from lakelog.core.checksum_writer import checksum_hook
 from lakelog.core.column_mapping import read_schema_of
@@ -22,15 +22,26 @@ from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
 from lakelog.core.post_commit import post_commit
-from lakelog.core.prepare import CommitRequest, PreparedCommit, append_only_error, prepare_commit
+from lakelog.core.prepare import (
+    CommitRequest,
+    PreparedCommit,
+    append_only_error,
+    metadata_absent_error,
+    prepare_commit,
+)
 from lakelog.core.properties import TableProperties
 from lakelog.core.row_tracking_names import check_may_enable
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
+from lakelog.core.symlink_manifest import (
+    SymlinkManifestHook,
+    is_kept,
+    refuse_deletion_vectors,
+)
 from lakelog.core.tracked_reads import TrackedReads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from lakelog.core.actions import Action
     from lakelog.core.delta_log import DeltaLog
@@ -143,6 +154,7 @@ class OptimisticTransaction(TrackedReads):
             self._snapshot.metadata, metadata, self._snapshot.protocol, self._conf
         )
         check_may_enable(self._snapshot, final, self._log.table)
+        refuse_deletion_vectors(self._snapshot, final, self._log.table)
         self._new_metadata = final
         self._new_protocol = protocol
 
@@ -261,6 +273,55 @@ class OptimisticTransaction(TrackedReads):
         """
         return self._run(self._prepare(actions, operation))
 
+    def commit_large(
+        self,
+        actions: Iterable[Action],
+        operation: Operation,
+        *,
+        protocol: Protocol | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Commit more actions than fit in memory, taken from an iterator as they are written.
+
+        There is one attempt, and nothing is rebased: another commit of this version ends it. The
+        actions are checked one by one; nothing finds a path that comes twice. A checkpoint
+        follows; hooks do not run.
+
+        Args:
+            actions: file actions, transactions and domain metadata; the metadata is that of
+                `update_metadata`.
+            operation: what history shows.
+            protocol: of the table after the commit; `None` for the one that its metadata needs.
+            progress: told now and then how many lines were written.
+
+        Returns:
+            The version that holds the commit.
+
+        Raises:
+            ConcurrentWriteException: the version is taken. Nothing was committed.
+            CommitOutcomeUnknownError: the storage never said. The commit may be there.
+            DeltaAnalysisError: no metadata, or actions that do not fit it. Nothing was committed.
+            OSError: the storage refused. Nothing was committed.
+            InvalidCommittedVersionError: the storage took the commit and does not show it.
+        """
+        from lakelog.core.commit_large import after_large_commit, commit_large
+
+        self._check_open()
+        if self._snapshot is None and self._new_metadata is None:
+            raise metadata_absent_error(self._log.table)
+        version = commit_large(
+            self,
+            actions,
+            operation,
+            protocol=protocol,
+            reads=self._reads,
+            read_at_ms=self._read_at_ms,
+            progress=progress,
+        )
+        self._committed = True
+        after_large_commit(self, version)
+        return version
+
     def commit_if_needed(self, actions: Sequence[Action], operation: Operation) -> int | None:
         """The same as `commit`, but a commit that would say nothing is not made.
 
@@ -278,11 +339,14 @@ class OptimisticTransaction(TrackedReads):
             return None
         return self._run(prepared)
 
-    def _prepare(self, actions: Sequence[Action], operation: Operation) -> PreparedCommit:
+    def _check_open(self) -> None:
         if self._committed:
             raise DeltaAnalysisError(
                 "Transaction already committed.", table=self._log.table, txn_id=self.txn_id
             )
+
+    def _prepare(self, actions: Sequence[Action], operation: Operation) -> PreparedCommit:
+        self._check_open()
         protocol = self._take_heads(actions)
         snapshot = self._snapshot
         return prepare_commit(
@@ -343,6 +407,8 @@ class OptimisticTransaction(TrackedReads):
 
     def _run(self, prepared: PreparedCommit) -> int:
         log = self._log
+        if is_kept(prepared.metadata) and any(map(_is_of_a_file, prepared.actions)):
+            self.register_post_commit_hook(SymlinkManifestHook())
         loop = CommitLoop(
             log.store,
             log.clock,
@@ -371,6 +437,10 @@ class OptimisticTransaction(TrackedReads):
         )
         self._post_commit(self._after, loop.winners)
         return version
+
+
+def _is_of_a_file(action: Action) -> bool:
+    return isinstance(action, AddFile | RemoveFile)
 
 
 def _partition_schema(metadata: Metadata) -> StructType:

@@ -195,6 +195,23 @@ class DeltaTable:
         )
         return self._spark.createDataFrame([row], _DETAIL)
 
+    def generate(self, mode: str) -> None:
+        """Write manifests of the table's data files, for readers that know no log.
+
+        Args:
+            mode: `symlink_format_manifest`, the only one that there is.
+
+        Raises:
+            DeltaAnalysisError: another mode, or a table with deletion vectors or column mapping.
+        """
+        if mode.lower() != "symlink_format_manifest":
+            raise DeltaAnalysisError(
+                f"[DELTA_MODE_NOT_SUPPORTED] Specified mode {mode!r} is not supported. Supported "
+                "modes are: symlink_format_manifest",
+                table=self._log.table,
+            )
+        self._log.generate_symlink_manifest()
+
     def __repr__(self) -> str:
         """`DeltaTable(/lake/flights)`."""
         return f"DeltaTable({self._log.table})"

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "doctor": "lakelog.core.cli.doctor",
     "files": "lakelog.core.cli.files",
     "history": "lakelog.core.cli.history",
+    "manifest": "lakelog.core.cli.manifest",
     "migrate": "lakelog.core.cli.migrate",
 }
 """Name -> module, which has the click command as `command`."""

@@ -18,7 +18,7 @@ from support.tables import add_file, new_table, schema_json
 from support.terminal import lakelog
 
 PAGE = (Path(__file__).parents[4] / "docs" / "cli.md").read_text(encoding="utf-8")
-DESCRIBED = ("history", "describe", "files", "checkpoint", "conflicts")
+DESCRIBED = ("history", "describe", "files", "checkpoint", "manifest", "conflicts")
 SHARED = {"--conf", "--conf-file", "--json", "--help"}
 
 
@@ -90,6 +90,7 @@ def lake(tmp_path: Path) -> tuple[str, str]:
         ("files", 0, ("--where", "day = '1' and id = 1", "--stats", "id"), ()),
         ("files", 1, ("--summary",), ()),
         ("checkpoint", 0, (), ()),
+        ("manifest", 0, (), ()),
         ("conflicts", 0, (), ()),
     ],
 )

@@ -1,0 +1,318 @@
+"""A commit of more actions than anybody wants to hold: streamed to the log, in one attempt.
+
+For what makes a table of files that are there already (CONVERT, CLONE, RESTORE). Nothing is
+rebased: whoever takes the version first wins, and nothing that was read is looked at. In return
+the actions come from an iterator and are never all in memory here; a store that sends a file in
+one request holds its bytes.
+
+1. `commitInfo`, the metadata, the actions as they come, and the protocol if it is new.
+2. If the version is taken, or the storage does not say, the version is read: ours, or not.
+3. The commit must be seen, and a checkpoint follows. No hooks run.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from lakelog.core.backoff import Backoff, RetryLimits
+from lakelog.core.commit_attempt import Attempt, explain
+from lakelog.core.commit_fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit_lock import held
+from lakelog.core.commit_messages import CommitMessages
+from lakelog.core.commit_provenance import commit_info
+from lakelog.core.commit_records import CommitRecords
+from lakelog.core.commit_sizes import CommitSizes
+from lakelog.core.commit_write import CommitWriter, Written
+from lakelog.core.conflicts import PendingCommit
+from lakelog.core.draft import first_draft
+from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError, DeltaError
+from lakelog.core.events import CommitOutcome
+from lakelog.core.file_checks import check_data_change, check_files
+from lakelog.core.isolation import IsolationLevel
+from lakelog.core.paths import log_path
+from lakelog.core.post_commit import check_committed_version
+from lakelog.core.prepare import PreparedCommit
+from lakelog.core.protocol import check_transition, check_writable
+from lakelog.core.row_tracking import assigns_row_ids, mark_action, with_row_ids, with_versions
+from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import partition_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from lakelog.core.actions import Action, DomainMetadata
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.operations import Operation
+    from lakelog.core.reads import ReadSet
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.core.winners import WinningCommit
+
+__all__ = ["after_large_commit", "commit_large"]
+
+logger = logging.getLogger("lakelog")
+_BATCH = 1000
+
+
+@dataclass(slots=True)
+class _RowIds:
+    """Hands out row ids as the files pass."""
+
+    table: str
+    version: int
+    first: int
+    """The table's high-water mark before the commit."""
+    mark: int
+
+    def assign(self, batch: list[Action]) -> list[Action]:
+        actions, self.mark = with_row_ids(batch, self.mark, self.table)
+        return with_versions(actions, self.version)
+
+    def mark_action(self) -> DomainMetadata | None:
+        return None if self.mark == self.first else mark_action(self.mark)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The lines of a large commit: made once, checked and counted on the way."""
+
+    commit_info: CommitInfo
+    metadata: Metadata
+    actions: Iterable[Action]
+    protocol: Protocol | None
+    ids: _RowIds | None
+    check: Callable[[list[Action]], None]
+    progress: Callable[[int], None] | None
+    bytes: int = 0
+    num_actions: int = 0
+    counts: CommitSizes = field(default_factory=CommitSizes)
+
+    def sizes(self) -> dict[str, int]:
+        return self.counts.values()
+
+    def __iter__(self) -> Iterator[str]:
+        yield self._line(self.commit_info)
+        self.num_actions = 1
+        yield self._line(self.metadata)
+        rest = iter(self.actions)
+        while batch := list(islice(rest, _BATCH)):
+            self.check(batch)
+            for action in batch if self.ids is None else self.ids.assign(batch):
+                self.num_actions += 1
+                self.counts.add(action)
+                yield self._line(action)
+            if self.progress is not None:
+                self.progress(self.num_actions - 1)
+        mark = None if self.ids is None else self.ids.mark_action()
+        for last in (mark, self.protocol):
+            if last is not None:
+                self.num_actions += 1
+                self.counts.add(last)
+                yield self._line(last)
+
+    def _line(self, action: Action) -> str:
+        line = action.to_json()
+        self.bytes += len(line) + 1
+        return line
+
+
+def commit_large(
+    txn: OptimisticTransaction,
+    actions: Iterable[Action],
+    operation: Operation,
+    *,
+    protocol: Protocol | None,
+    reads: ReadSet,
+    read_at_ms: int,
+    progress: Callable[[int], None] | None,
+) -> int:
+    """Stream a commit into the log; see `OptimisticTransaction.commit_large`."""
+    log, conf = txn.delta_log, txn.delta_log.conf
+    final = protocol or txn.protocol
+    stream = _stream(txn, actions, operation, final, progress)
+    pending = _pending(txn, stream, final, reads)
+    limits = RetryLimits(unknown=0)
+    writer = CommitWriter(log.store, log.clock, log.table, stream, limits, Backoff(log.clock))
+    records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
+    attempt = Attempt(txn.read_version + 1)
+    if attempt.version == 0:
+        log.store.create_folder(log_path(log.table))
+    elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
+        check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
+    with held(txn.lock_choice, log.table, timeout=RetryLimits.of(conf).seconds):
+        _write(writer, attempt, records, pending)
+    CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)
+    return attempt.version
+
+
+def after_large_commit(txn: OptimisticTransaction, version: int) -> None:
+    """See that a large commit is there, and write a checkpoint of it.
+
+    Raises:
+        InvalidCommittedVersionError: the storage took the commit and does not show it.
+    """
+    log = txn.delta_log
+    check_committed_version(log, version)
+    try:
+        log.checkpoint(version)
+    except (OSError, DeltaError):
+        logger.warning(
+            "%s: version %d is committed, but its checkpoint failed",
+            log.table,
+            version,
+            exc_info=True,
+        )
+
+
+def _write(
+    writer: CommitWriter, attempt: Attempt, records: CommitRecords, pending: PendingCommit
+) -> None:
+    outcome, committed = CommitOutcome.FAILED, None
+    try:
+        written = writer.write(attempt)
+        if written is Written.TAKEN:
+            winner = writer.read(attempt, attempt.version)
+            if winner is None or not writer.is_ours(winner):
+                outcome, attempt.first = CommitOutcome.CONFLICT, winner
+                attempt.conflict = _lost(pending, winner)
+                raise attempt.conflict
+        outcome, committed = CommitOutcome.COMMITTED, attempt.version
+    except Exception as exc:
+        attempt.error = attempt.error or f"{type(exc).__name__}: {exc}"
+        if writer.in_doubt is not None:
+            outcome = CommitOutcome.UNKNOWN
+            if exc is not writer.in_doubt:
+                raise writer.in_doubt from exc
+        elif isinstance(exc, OSError):
+            explain(exc, pending.table, attempt.version)
+        raise
+    finally:
+        records.record(attempt, outcome, pending, committed)
+
+
+def _lost(pending: PendingCommit, winner: WinningCommit | None) -> ConcurrentWriteException:
+    version = pending.read_version + 1
+    info = winner.commit_info if winner else None
+    who = f" by {winner.operation}" if winner else ""
+    return ConcurrentWriteException(
+        f"[{ConcurrentWriteException.condition}] A concurrent transaction has written new data "
+        f"since the current transaction read the table: version {version} of {pending.table} was "
+        f"taken{who}. A large commit is tried once. Nothing was committed. Read the table again "
+        "and run the job again.",
+        table=pending.table,
+        version=version,
+        read_version=pending.read_version,
+        commit_info=None if info is None else info.to_json_value(),
+    )
+
+
+def _stream(
+    txn: OptimisticTransaction,
+    actions: Iterable[Action],
+    operation: Operation,
+    final: Protocol,
+    progress: Callable[[int], None] | None,
+) -> _Stream:
+    log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
+    old = snapshot.protocol if snapshot else None
+    check_writable(final, metadata, log.table)
+    if old is not None and final != old:
+        check_transition(old, final)
+    # The in-commit timestamp, its traces in the metadata, and where row ids start.
+    heads = PreparedCommit(
+        commit_info=_commit_info(txn, operation),
+        actions=(metadata,),
+        metadata=metadata,
+        protocol=final,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+    )
+    draft = first_draft(heads, snapshot, log.table)
+    mark, ids = draft.row_id_mark, None
+    if assigns_row_ids(final, metadata):
+        ids = _RowIds(log.table, txn.read_version + 1, mark, mark)
+    return _Stream(
+        commit_info=draft.commit_info,
+        metadata=draft.metadata or metadata,
+        actions=actions,
+        protocol=final if final != old else None,
+        ids=ids,
+        check=_Checks(log.table, metadata, final, log.conf, operation),
+        progress=progress,
+    )
+
+
+@dataclass(slots=True)
+class _Checks:
+    """What is checked of the actions as they pass, batch by batch."""
+
+    table: str
+    metadata: Metadata
+    protocol: Protocol
+    conf: DeltaConf
+    operation: Operation
+    data_change: set[bool] = field(default_factory=set)
+
+    def __call__(self, batch: list[Action]) -> None:
+        for action in batch:
+            if isinstance(action, Metadata | Protocol | CommitInfo):
+                raise DeltaAnalysisError(
+                    f"a large commit to {self.table} takes its {action.kind} from the "
+                    "transaction, not from the actions: call update_metadata, or give protocol",
+                    table=self.table,
+                )
+        check_files(
+            batch,
+            self.metadata,
+            self.protocol,
+            self.conf,
+            self.table,
+            operation=self.operation,
+        )
+        seen = {a.data_change for a in batch if isinstance(a, AddFile | RemoveFile)}
+        if len(seen) == 1 and self.data_change and not seen <= self.data_change:
+            # Each batch is of one kind, and together they are of both.
+            check_data_change({*seen, *self.data_change}, self.conf, self.table)
+        self.data_change |= seen
+
+
+def _commit_info(txn: OptimisticTransaction, operation: Operation) -> CommitInfo:
+    conf = txn.delta_log.conf
+    info = commit_info(
+        operation,
+        (),
+        conf,
+        txn_id=txn.txn_id,
+        now_ms=txn.delta_log.clock.now_ms(),
+        read_version=txn.read_version,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+    )
+    if not conf.get_bool("commitInfo.enabled", True):
+        return info
+    # Delta's large commits always name the version they read, and never say dataChange.
+    return replace(info, read_version=txn.read_version, data_change=None)
+
+
+def _pending(
+    txn: OptimisticTransaction, stream: _Stream, protocol: Protocol, reads: ReadSet
+) -> PendingCommit:
+    metadata = stream.metadata
+    schema = StructType.from_json(metadata.schema_string)
+    return PendingCommit(
+        table=txn.delta_log.table,
+        read_version=txn.read_version,
+        partition_schema=partition_schema(schema, metadata.partition_columns),
+        metadata=metadata,
+        protocol=protocol,
+        reads=reads,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+        changes_metadata=txn.snapshot is None or metadata != txn.snapshot.metadata,
+        changes_protocol=stream.protocol is not None,
+        removed_paths={},
+        domains=frozenset(),
+    )
