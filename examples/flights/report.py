@@ -123,7 +123,7 @@ def _show_meetings(console: Console, events: list[dict[str, Any]]) -> None:
 
 def _condition(error: str | None) -> str:
     """`DELTA_CONCURRENT_APPEND`, of a message that begins with it in brackets."""
-    found = re.match(r"\[(\w+)\]", error or "")
+    found = re.match(r"\[(\w+)[.\]]", error or "")
     return found[1] if found else "refused"
 
 

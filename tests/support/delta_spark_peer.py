@@ -143,6 +143,15 @@ class DeltaSparkPeer:
         """Write a checkpoint of the newest version, and say which that is."""
         return int(self._call("checkpoint", str(path)))
 
+    def transaction(self, path: str | Path, steps: Sequence[Any]) -> int | None:
+        """Run one transaction of delta-spark's own, whose steps `delta_spark_transaction` has.
+
+        Returns:
+            The version that it committed, or None where there was no need to.
+        """
+        found = self._call("transaction", str(path), steps=list(steps))
+        return None if found is None else int(found)
+
     def close(self) -> None:
         """End the session; a process that doesn't go by itself is killed."""
         try:

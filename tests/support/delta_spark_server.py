@@ -14,6 +14,11 @@ import os
 import sys
 from typing import Any
 
+# A neighbour of this file, found because Python runs a script with its folder on the path.
+from delta_spark_transaction import (  # type: ignore[import-not-found]  # no package, there
+    run_transaction,
+)
+
 
 def _session(jars: str, confs: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
@@ -99,6 +104,10 @@ class Server:
     def version(self, path: str) -> int:
         none = self.spark._jvm.scala.Option.empty()
         return int(self._log(path).update(False, none, none).version())
+
+    def transaction(self, path: str, *, steps: list[list[Any]]) -> int | None:
+        version: int | None = run_transaction(self.spark, path, steps)
+        return version
 
     def _load(self, path: str, options: dict[str, str], where: str | None) -> Any:
         frame = self.spark.read.format("delta").options(**options).load(path)

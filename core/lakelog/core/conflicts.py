@@ -191,6 +191,7 @@ def _check_added_files(current: PendingCommit, winner: WinningCommit) -> None:
         _append_advice(current),
         current,
         winner,
+        hint=partition,
         partition_values=dict(hit.partition_values),
         files=[hit.path],
     )
@@ -254,6 +255,7 @@ def _check_removed_and_read(current: PendingCommit, winner: WinningCommit) -> No
         "Run the job again; keep it apart from jobs that delete, update or compact the same files.",
         current,
         winner,
+        hint=partition,
         partition_values=values,
         files=[path],
     )
@@ -272,6 +274,7 @@ def _check_removed_twice(current: PendingCommit, winner: WinningCommit) -> None:
             "Run the job again; keep jobs that delete, update or compact the same files apart.",
             current,
             winner,
+            hint=partition,
             partition_values=dict(values),
             files=[path],
         )
@@ -292,15 +295,20 @@ def _conflict(
     advice: str,
     current: PendingCommit,
     winner: WinningCommit,
+    *,
+    hint: str | None = None,
     **fields: object,
 ) -> DeltaConcurrentModificationException:
+    """The exception; `hint` is what tells the partition, of a rule that looks at files."""
+    sub = None if hint is None else "WITH_PARTITION_HINT" if hint else "WITHOUT_HINT"
     info = winner.commit_info
     at = ""
     if info is not None and info.timestamp is not None:
         moment = datetime.fromtimestamp(info.timestamp / 1000, UTC)
         at = f" at {moment.isoformat(timespec='milliseconds')}"
     return error(
-        f"[{error.condition}] {current.table}: {what}, by version {winner.version} "
+        f"[{error.condition}{f'.{sub}' if sub else ''}] {current.table}: {what}, "
+        f"by version {winner.version} "
         f"({winner.operation}{at}), which was committed after version {current.read_version} "
         f"was read. Nothing of this transaction was committed. {advice}",
         table=current.table,
@@ -308,5 +316,6 @@ def _conflict(
         read_version=current.read_version,
         operation=winner.operation,
         commit_info=info.to_json_value() if info is not None else None,
+        sub_condition=sub,
         **fields,
     )

@@ -111,7 +111,8 @@ class DeltaConcurrentModificationException(DeltaError):  # noqa: N818  # Delta's
     Nothing of this transaction is in the table. Read the table again and repeat the job.
 
     Fields: `table` (path), `version` (the winner's), `commit_info` (the winner's, a dict, or
-    `None`).
+    `None`), `sub_condition` (`WITH_PARTITION_HINT` where the message names a partition,
+    `WITHOUT_HINT` where it can't; `None` for conflicts that are not about files).
     """
 
     condition: str = ""

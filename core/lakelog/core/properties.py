@@ -286,8 +286,10 @@ def _columns(text: str) -> list[tuple[str, ...]]:
 
 
 def _bad_value(name: str, value: str, expected: str) -> DeltaAnalysisError:
+    # Delta has a condition of its own for this one alone.
+    condition = "[DELTA_INVALID_ISOLATION_LEVEL] " if name == "delta.isolationLevel" else ""
     return DeltaAnalysisError(
-        f"Table property {name} must be {expected}, but it is {value!r}.",
+        f"{condition}Table property {name} must be {expected}, but it is {value!r}.",
         property=name,
         value=value,
     )

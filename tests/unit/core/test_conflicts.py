@@ -370,7 +370,7 @@ def test_the_message_says_who_won_when_where_and_what_to_do() -> None:
         check_conflicts(current, won(here()))
     text = str(caught.value)
     for part in (
-        "[DELTA_CONCURRENT_APPEND] /t:",
+        "[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] /t:",
         "[day=2024-01-01, country=DE]",
         "version 5 (WRITE at 1970-01-01T00:00:00.000+00:00)",
         "after version 4 was read",
@@ -378,6 +378,7 @@ def test_the_message_says_who_won_when_where_and_what_to_do() -> None:
         "separate the jobs by partition (day, country)",
     ):
         assert part in text
+    assert caught.value.sub_condition == "WITH_PARTITION_HINT"
     assert caught.value.files == ["new"]
     assert caught.value.partition_values == {"day": "2024-01-01", "country": "DE"}
     assert caught.value.commit_info["txnId"] == "theirs"

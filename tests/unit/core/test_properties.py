@@ -171,6 +171,7 @@ def test_arbitrary_properties_pass_where_the_session_allows_them() -> None:
         ("delta.logRetentionDuration", "interval 1 month", "differ in length"),
         ("delta.logRetentionDuration", "interval -1 day", "not negative"),
         ("delta.isolationLevel", "Chaos", "one of Serializable"),
+        ("delta.isolationLevel", "Chaos", "DELTA_INVALID_ISOLATION_LEVEL"),
         ("delta.isolationLevel", "SnapshotIsolation", "'Serializable' or 'WriteSerializable'"),
         ("delta.minReaderVersion", "4", "at most 3"),
         ("delta.feature.appendOnly", "on", "'supported' or 'enabled'"),
