@@ -216,3 +216,21 @@ def test_what_was_overwritten_can_still_be_read_at_its_version(spark, table):
     old = DeltaLog.for_table(table).snapshot_at(version=0).to_arrow()
 
     assert sorted(old["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("condition", "said"), [("id = 2", "false"), ("p = 0", None)])
+def test_replace_where_says_that_rows_lost_their_ids_where_it_copies_some(
+    spark, tmp_path, condition, said
+):
+    path = str(tmp_path / "table")
+    rows = spark.sql(DATA).repartition(1)
+    tracked = {"delta.enableRowTracking": "true"}
+    writer = write(rows).partitionBy("p")
+    for name, value in tracked.items():
+        writer = writer.option(name, value)
+    writer.save(path)
+    overwrite(spark, "SELECT 2L AS id, 0L AS p, 'new' AS s").replaceWhere(condition).save(path)
+    tags = last_commit(path).get("tags")
+    assert tags == (None if said is None else {"delta.rowTracking.preserved": said})
+    adds = DeltaLog.for_table(path).snapshot.files()
+    assert all(add.base_row_id is not None for add in adds)

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import lakelog.spark as delta
 from lakelog.core import (
     DeltaLog,
     DomainMetadata,
     Operation,
     delete_rows,
     enable_row_tracking,
+    update_rows,
     write_arrow,
 )
 from lakelog.core.paths import commit_name
@@ -171,6 +173,39 @@ def test_rows_that_we_masked_leave_the_others_their_ids(delta_spark, path):
     assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
 
 
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_rows_that_we_moved_keep_their_ids(delta_spark, path, mapping):
+    mapped = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **mapped})
+    update_rows(path, {"name": "new"}, "id = 2")
+    delete_rows(path, "id = 1")
+    assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
+    versions = delta_spark.sql(f"SELECT id, _metadata.row_commit_version AS v FROM delta.`{path}`")
+    assert {row["id"]: row["v"] for row in versions} == {0: 0, 2: 1, 3: 0}
+    delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'newer' WHERE id = 3")
+    update_rows(path, {"name": "newest"}, "id >= 2")
+    assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
+    check_ids(path)
+
+
+def test_spark_writes_rows_with_ids_and_shows_none_of_the_columns_that_carry_them(
+    spark, delta_spark, path
+):
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED})
+    delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'new' WHERE id = 1")
+    delta.write(spark.createDataFrame(numbers(10, 2))).mode("append").save(path)
+    assert row_ids(delta_spark, path)[1] == 1
+    assert delta.read(spark).load(path).columns == ["id", "name", "p"]
+    assert ids(delta.read(spark).load(path).toArrow()) == [0, 1, 2, 3, 10, 11]
+    replacement = spark.createDataFrame(numbers(11, 1))
+    delta.write(replacement).mode("overwrite").replaceWhere("id = 11").save(path)
+    info = lines(path, DeltaLog.for_table(path).snapshot.version)[0]["commitInfo"]
+    assert info["tags"] == {"delta.rowTracking.preserved": "false"}
+    check_ids(path)
+    said = times(path)
+    assert said == sorted(set(said))
+
+
 def test_a_table_of_ours_is_enabled_later_and_they_agree(delta_spark, path):
     write_arrow(path, numbers(0, 3))
     insert(delta_spark, path, 10)
@@ -237,3 +272,18 @@ def test_a_domain_of_ours_outlives_their_commits_and_checkpoints(delta_spark, pa
         (Path(path) / "_delta_log" / commit_name(old)).unlink()
     found = DeltaLog.for_table(path).snapshot.domain_metadata
     assert {name: each.configuration for name, each in found.items()} == {"mine": '{"a":1}'}
+
+
+def test_a_table_of_which_they_dropped_a_feature_is_written_and_its_history_kept(delta_spark, path):
+    write_arrow(path, numbers(0, 1), properties={"delta.feature.v2Checkpoint": "supported"})
+    write_arrow(path, numbers(1, 1))
+    delta_spark.sql(f"ALTER TABLE delta.`{path}` DROP FEATURE v2Checkpoint")
+    write_arrow(path, numbers(2, 1))
+    log = DeltaLog.for_table(path)
+    assert "checkpointProtection" in (log.snapshot.protocol.writer_features or ())
+    protected = log.snapshot.properties.get("delta.requireCheckpointProtectionBeforeVersion")
+    assert 0 < protected <= log.snapshot.version
+    log.checkpoint()
+    assert log.snapshot_at(0).num_files == 1
+    insert(delta_spark, path, 3)
+    assert ids(delta_spark.read(path)) == [0, 1, 2, 3]

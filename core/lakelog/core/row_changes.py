@@ -19,6 +19,7 @@ from lakelog.core.compute import pc
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data_files import DataFileWriter
 from lakelog.core.file_layout import FileLayout
+from lakelog.core.moved_row_ids import MovedRowIds
 from lakelog.core.protocol import supported_features
 from lakelog.core.row_metrics import RowMetrics
 from lakelog.core.table_files import TableFiles
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.actions import Action, AddFile
+    from lakelog.core.schema import StructType
     from lakelog.core.touched_files import TouchedFile
     from lakelog.core.transaction import OptimisticTransaction
 
@@ -72,7 +74,8 @@ class RowChanges:
         self._now_ms = now_ms
         self._update = update
         self._schema, table = snapshot.read_schema, log.table
-        self._files = TableFiles(snapshot, self._schema)
+        self._ids = MovedRowIds.of(snapshot)
+        self._files = TableFiles(snapshot, self._with_ids(self._schema))
         properties, columns = snapshot.properties, snapshot.partition_columns
         layout = FileLayout.of(snapshot.metadata, log.conf)
         self._has_feed = properties.change_data_feed
@@ -85,13 +88,18 @@ class RowChanges:
         )
         self._vectors = VectorWriter(log.store, table, properties, conf)
         self._data = DataFileWriter(
-            layout.plan(log.store, table), layout.schema, stats=layout.stats
+            replace(layout, schema=self._with_ids(layout.schema)).plan(log.store, table),
+            layout.schema,
+            stats=layout.stats,
         )
         self._changes = ChangeFileWriter(log.store, table, self._schema, columns)
         self._actions: list[Action] = []
         self.metrics = RowMetrics()
-        self.moves_rows = False
-        """Whether rows went to new files, where they get new ids; known after `actions`."""
+        self.keeps_row_ids = True
+        """Whether every row that is left has the id that it had; known after `actions`."""
+
+    def _with_ids(self, schema: StructType) -> StructType:
+        return schema if self._ids is None else self._ids.beside(schema)
 
     def take_whole(self, files: Iterable[AddFile]) -> None:
         """Remove files of which every row is deleted."""
@@ -138,14 +146,17 @@ class RowChanges:
         """Write what comes of the rows of a file."""
         start = 0
         for piece in self._files.pieces(touched.file):
-            assert piece.rows is not None  # nothing is pruned
+            rows = piece.rows
+            assert rows is not None  # nothing is pruned
+            if self._ids is not None:
+                rows = self._ids.numbered(rows, touched.add, start)
             here = slice(start, start + piece.count)
             start += piece.count
             if not self._by_vectors:
-                kept = piece.rows.filter(pc.invert(touched.masked[here]))
+                kept = rows.filter(pc.invert(touched.masked[here]))
                 self._data.write(kept)
                 self.metrics.copied += kept.num_rows
-            hit = piece.rows.filter(touched.hit[here])
+            hit = rows.filter(touched.hit[here])
             if hit.num_rows:
                 self._change(hit, tells=tells)
 
@@ -155,7 +166,7 @@ class RowChanges:
                 self._changes.write(hit, "delete")
             return
         new = self._update(hit)
-        self._data.write(new)
+        self._data.write(new if self._ids is None else self._ids.renewed(new, hit))
         if tells:
             self._changes.write(hit, "update_preimage")
             self._changes.write(new, "update_postimage")
@@ -169,7 +180,7 @@ class RowChanges:
         self._vectors.close()
         adds, changes = self._data.close(), self._changes.close()
         self.metrics.count_added(adds, changes)
-        self.moves_rows = bool(adds)
+        self.keeps_row_ids = self._ids is not None or not adds
         return [*self._actions, *adds, *changes]
 
     def abort(self) -> None:

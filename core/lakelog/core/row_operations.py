@@ -174,7 +174,7 @@ def _commit(
     metrics.execution_ms = round(1000 * (clock.monotonic() - began))
     found = metrics.of("numDeletedRows" if job.values is None else "numUpdatedRows")
     parameters = {"predicate": json_text(_shown(job.where, condition))}
-    tags = preservation_tags(snapshot.protocol, snapshot.metadata, preserved=not changes.moves_rows)
+    tags = preservation_tags(snapshot.protocol, snapshot.metadata, preserved=changes.keeps_row_ids)
     operation = Operation(job.name, parameters, found, job.user_metadata, tags)
     return RowsChanged(txn.commit_if_needed(actions, operation), found)
 

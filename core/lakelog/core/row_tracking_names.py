@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["ENABLED", "SUSPENDED", "check_may_enable", "with_row_tracking_names"]
+__all__ = [
+    "ENABLED",
+    "SUSPENDED",
+    "check_may_enable",
+    "materialized_names",
+    "with_row_tracking_names",
+]
 
 ENABLED = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
@@ -75,6 +81,12 @@ def _check_columns(schema_string: str, reserved: set[str]) -> None:
                 "column another name.",
                 column=name,
             )
+
+
+def materialized_names(metadata: Metadata) -> tuple[str, str] | None:
+    """The columns of row ids and of row commit versions; `None` where they have no names."""
+    row_id, version = (metadata.configuration.get(key) for key in _NAMES)
+    return None if row_id is None or version is None else (row_id, version)
 
 
 def check_may_enable(snapshot: Snapshot, metadata: Metadata, table: str) -> None:
