@@ -40,10 +40,11 @@ feature by itself, in a new table and, unless the table above says otherwise, in
 By name, with the property `delta.feature.<name>=supported` (or `enabled`, which means the same):
 
 ```python
-from lakelog.core import DeltaLog, write_arrow
+from lakelog.core import set_properties, write_arrow
 
 write_arrow("/lake/flights", rows, properties={"delta.feature.domainMetadata": "supported"})
-DeltaLog.for_table("/lake/flights").upgrade_protocol(features=["v2Checkpoint"])
+set_properties("/lake/flights", {"delta.checkpointPolicy": "v2"})
+set_properties("/lake/flights", {"delta.feature.vacuumProtocolCheck": "supported"})
 ```
 
 In a new table it may also be a default of the session,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lakelog.core.history import HistoryEntry
     from lakelog.core.isolation import IsolationLevel
     from lakelog.core.operations import Operation
+    from lakelog.core.property_changes import set_properties, unset_properties
     from lakelog.core.row_changes import RowsChanged
     from lakelog.core.row_operations import delete_rows, update_rows
     from lakelog.core.row_tracking_backfill import enable_row_tracking
@@ -59,6 +60,7 @@ _HOMES = {
         "history": "HistoryEntry",
         "isolation": "IsolationLevel",
         "operations": "Operation",
+        "property_changes": "set_properties unset_properties",
         "row_changes": "RowsChanged",
         "row_operations": "delete_rows update_rows",
         "row_tracking_backfill": "enable_row_tracking",
@@ -100,6 +102,8 @@ __all__ = [
     "SystemClock",
     "delete_rows",
     "enable_row_tracking",
+    "set_properties",
+    "unset_properties",
     "update_rows",
     "write_arrow",
 ]

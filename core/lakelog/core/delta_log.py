@@ -14,13 +14,14 @@ from lakelog.core.log_identity import still_there
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import normalize_table_uri
 from lakelog.core.protocol import check_readable
+from lakelog.core.protocol_access import ProtocolAccess
 from lakelog.core.replay import State, advance, load_state, read_commits
 from lakelog.core.snapshot import Snapshot
 from lakelog.logstores import Scope
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -45,7 +46,7 @@ _FAR_BEHIND = 100
 _TRUSTED_SECONDS = 1.0
 
 
-class DeltaLog:
+class DeltaLog(ProtocolAccess):
     """One table, by its path. It need not exist yet.
 
     Safe for threads. There is no cache beyond this object: two of them know nothing of each
@@ -322,36 +323,6 @@ class DeltaLog:
             clean_log(snapshot, self._clock)
         except (OSError, DeltaError):
             _logger.warning("%s: cleaning up the log failed", self._table, exc_info=True)
-
-    def upgrade_protocol(
-        self,
-        reader_version: int | None = None,
-        writer_version: int | None = None,
-        *,
-        features: Iterable[str] = (),
-    ) -> int:
-        """Ask more of the table's clients, so that it may use more. It can't be taken back.
-
-        Nothing is taken from the table: what it has already, and lower versions, change nothing.
-        Nor do reader 3 and writer 7 without features: they only list what a table has.
-
-        Args:
-            reader_version: the version of the protocol that readers must have, 1 to 3.
-            writer_version: that of writers, 1 to 7.
-            features: names of table features, such as `domainMetadata`.
-
-        Returns:
-            The version that holds the change; the table's present one where there was none.
-
-        Raises:
-            TableNotFoundError: there is no table.
-            DeltaAnalysisError: there is no such version or feature.
-            UnsupportedFeatureError: we could not write the table any more.
-            ProtocolChangedException: another writer changed the protocol at the same time.
-        """
-        from lakelog.core.protocol_upgrade import upgrade_protocol
-
-        return upgrade_protocol(self, reader_version, writer_version, features)
 
     def start_transaction(self) -> OptimisticTransaction:
         """Begin a transaction on the newest version; on none, where the table is to be made."""

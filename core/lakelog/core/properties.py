@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTRAINT_PREFIX",
+    "DEFAULTS_PREFIX",
     "FEATURE_PREFIX",
     "PSEUDO_PROPERTIES",
     "TableProperties",
@@ -215,21 +216,31 @@ def defaults_from_conf(conf: Mapping[str, str] | None) -> dict[str, str]:
 
     They stand under `spark.databricks.delta.properties.defaults.`, protocol versions and features
     included. Unknown ones are logged and left out, as Delta does: a conf is shared by
-    clients of many versions.
+    clients of many versions. So are constraints: what they say is of one table.
 
     Raises:
-        DeltaAnalysisError: a bad value.
+        DeltaAnalysisError: a bad value; names the conf key.
     """
     out: dict[str, str] = {}
     for key, value in DeltaConf.of(conf).items():
         if not key.startswith(DEFAULTS_PREFIX):
             continue
+        given = "delta." + key.removeprefix(DEFAULTS_PREFIX)
         try:
-            name = _canonical("delta." + key.removeprefix(DEFAULTS_PREFIX), lenient=False)
+            name = _canonical(given, lenient=False)
         except DeltaAnalysisError as exc:
             _logger.warning("ignoring the conf %s: %s", key, exc)
             continue
-        out |= validate_properties({name: value}, conf)
+        if name.startswith(CONSTRAINT_PREFIX):
+            _logger.warning("ignoring the conf %s: a constraint belongs to one table", key)
+            continue
+        try:
+            out |= validate_properties({name: value}, conf)
+        except DeltaAnalysisError as exc:
+            raise DeltaAnalysisError(
+                f"The conf {key}, a default for new tables, can't be used: {exc}",
+                **{**exc.fields, "key": key},
+            ) from None
     return out
 
 

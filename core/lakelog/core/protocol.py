@@ -16,6 +16,7 @@ from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, Unsupported
 from lakelog.core.feature_advice import remedy
 from lakelog.core.features import FEATURES, Support, active_features, with_requirements
 from lakelog.core.properties import (
+    DEFAULTS_PREFIX,
     FEATURE_PREFIX,
     PSEUDO_PROPERTIES,
     TableProperties,
@@ -43,6 +44,7 @@ __all__ = [
 
 _LISTS_READER, _LISTS_WRITER = 3, 7
 """The versions from which on features are listed; the highest that exist, too."""
+_VERSION_WORDS = {"delta.minReaderVersion", "delta.minWriterVersion"}
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
@@ -110,11 +112,12 @@ def protocol_for_new_table(
     """
     given = validate_properties(metadata.configuration, conf)
     defaults = defaults_from_conf(conf)
-    if TableProperties(given).get("delta.ignoreProtocolDefaults"):
+    _asked_features(defaults, "The conf " + DEFAULTS_PREFIX)
+    if TableProperties(defaults | given).get("delta.ignoreProtocolDefaults"):
         defaults = {key: value for key, value in defaults.items() if not _is_protocol_word(key)}
     whole = dataclasses.replace(metadata, configuration=defaults | given)
     stored = strip_protocol_properties(whole)
-    needed = with_requirements(active_features(stored) | _asked_features(whole))
+    needed = with_requirements(active_features(stored) | _asked_features(whole.configuration))
     properties = TableProperties(whole.configuration)
     reader = properties.get("delta.minReaderVersion") or 1
     writer = properties.get("delta.minWriterVersion") or 2
@@ -128,14 +131,16 @@ def upgraded_for(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     """The protocol that a table needs once it has this metadata; `None`: the one it has.
 
     Obeys the same words in the properties as `protocol_for_new_table`; store the metadata through
-    `strip_protocol_properties`. Nothing is ever taken away: lower versions are a no-op.
+    `strip_protocol_properties`. No feature is ever taken away: lower versions are a no-op. What
+    changes is told in the lowest form, as delta-spark does: version numbers where they imply just
+    the table's features, even where it had lists of them before.
 
     Raises:
         DeltaAnalysisError: the metadata makes use of a feature that must be added by name, or
             names one that does not exist.
     """
     has = supported_features(protocol)
-    asked = _asked_features(metadata)
+    asked = _asked_features(metadata.configuration)
     properties = TableProperties(metadata.configuration)
     reader = properties.get("delta.minReaderVersion") or 1
     writer = properties.get("delta.minWriterVersion") or 1
@@ -145,11 +150,10 @@ def upgraded_for(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     if manual:
         raise _needs_enabling(sorted(manual))
     needed = with_requirements(frozenset(has & FEATURES.keys()) | asked | active) | has
-    if needed == has:
+    if needed == has and not metadata.configuration.keys() & _VERSION_WORDS:
         return None
-    if protocol.min_writer_version >= _LISTS_WRITER:
-        return _listed(needed, protocol.min_reader_version)
-    return _lowest(needed)
+    lowest = _lowest(needed)
+    return None if _as_sets(lowest) == _as_sets(protocol) else lowest
 
 
 def check_legal(new: Protocol, table: str) -> None:
@@ -198,10 +202,18 @@ def _is_protocol_word(key: str) -> bool:
     return key in PSEUDO_PROPERTIES or key.startswith(FEATURE_PREFIX)
 
 
-def _asked_features(metadata: Metadata) -> frozenset[str]:
+def _asked_features(
+    configuration: Mapping[str, str], where: str = "Table property delta."
+) -> frozenset[str]:
+    """The features that `delta.feature.*` asks for.
+
+    Args:
+        configuration: properties in canonical spelling.
+        where: what stands for `delta.` in the message.
+    """
     by_lower = {name.lower(): name for name in FEATURES}
     found = set()
-    for key in metadata.configuration:
+    for key in configuration:
         if not key.startswith(FEATURE_PREFIX):
             continue
         name = key.removeprefix(FEATURE_PREFIX)
@@ -210,8 +222,8 @@ def _asked_features(metadata: Metadata) -> frozenset[str]:
             near = difflib.get_close_matches(name.lower(), by_lower, n=1)
             hint = f" Did you mean {FEATURE_PREFIX}{by_lower[near[0]]}?" if near else ""
             raise DeltaAnalysisError(
-                f"[DELTA_UNSUPPORTED_FEATURES_IN_CONFIG] Table property {key}: there is no such "
-                f"table feature.{hint}",
+                f"[DELTA_UNSUPPORTED_FEATURES_IN_CONFIG] {where}{key.removeprefix('delta.')}: "
+                f"there is no such table feature.{hint}",
                 property=key,
             )
         found.add(known)
@@ -232,18 +244,19 @@ def _implied(reader: int, writer: int) -> frozenset[str]:
 
 def _lowest(names: frozenset[str]) -> Protocol:
     """Version numbers where they imply exactly these features, lists else."""
-    reader = max((FEATURES[name].reader_version for name in names), default=1)
-    writer = max((FEATURES[name].writer_version or _LISTS_WRITER for name in names), default=1)
+    known = [FEATURES[name] for name in names if name in FEATURES]
+    reader = max((feature.reader_version for feature in known), default=1)
+    writer = max((feature.writer_version or _LISTS_WRITER for feature in known), default=1)
     if writer < _LISTS_WRITER and _implied(reader, writer) == names:
         return Protocol(min_reader_version=reader, min_writer_version=writer)
-    return _listed(names, 1)
+    return _listed(names)
 
 
-def _listed(names: Iterable[str], reader: int) -> Protocol:
-    """The protocol that lists these features, with a reader version of at least `reader`."""
+def _listed(names: Iterable[str]) -> Protocol:
+    """The protocol that lists these features; those that nobody knows bind writers alone."""
     ordered = sorted(names)
     for_readers = [n for n in ordered if n in FEATURES and FEATURES[n].read is not None]
-    if any(not FEATURES[name].is_legacy for name in for_readers) or reader >= _LISTS_READER:
+    if any(not FEATURES[name].is_legacy for name in for_readers):
         return Protocol(
             min_reader_version=_LISTS_READER,
             min_writer_version=_LISTS_WRITER,
@@ -251,9 +264,19 @@ def _listed(names: Iterable[str], reader: int) -> Protocol:
             writer_features=ordered,
         )
     return Protocol(
-        min_reader_version=max(reader, 2 if for_readers else 1),
+        min_reader_version=2 if for_readers else 1,
         min_writer_version=_LISTS_WRITER,
         writer_features=ordered,
+    )
+
+
+def _as_sets(protocol: Protocol) -> tuple[object, ...]:
+    """The protocol without the order of its lists."""
+    lists = (protocol.reader_features, protocol.writer_features)
+    return (
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        *(None if names is None else frozenset(names) for names in lists),
     )
 
 

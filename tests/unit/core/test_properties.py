@@ -212,7 +212,27 @@ def test_the_session_s_defaults_are_table_properties_by_their_short_names(
     assert defaults_from_conf(None) == {}
 
 
-def test_a_bad_default_of_the_session_is_refused() -> None:
-    conf = {"spark.databricks.delta.properties.defaults.appendOnly": "maybe"}
-    with pytest.raises(DeltaAnalysisError, match=r"delta\.appendOnly must be true or false"):
-        defaults_from_conf(conf)
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("appendOnly", "maybe", r"delta\.appendOnly must be true or false"),
+        ("minReaderVersion", "x", r"delta\.minReaderVersion must be a whole number"),
+        ("minWriterVersion", "8", "at most 7"),
+        ("feature.domainMetadata", "perhaps", "'supported' or 'enabled'"),
+    ],
+)
+def test_a_bad_default_of_the_session_is_refused_with_its_key(
+    name: str, value: str, told: str
+) -> None:
+    key = f"spark.databricks.delta.properties.defaults.{name}"
+    with pytest.raises(DeltaAnalysisError, match=told) as caught:
+        defaults_from_conf({key: value})
+    assert str(caught.value).startswith(f"The conf {key}, a default for new tables,")
+    assert caught.value.key == key
+
+
+def test_a_constraint_is_no_default(caplog: pytest.LogCaptureFixture) -> None:
+    key = "spark.databricks.delta.properties.defaults.constraints.pos"
+    with caplog.at_level(logging.WARNING, logger="lakelog.properties"):
+        assert defaults_from_conf({key: "id > 0"}) == {}
+    assert key in caplog.text

@@ -320,6 +320,23 @@ def test_the_session_s_defaults_stand_under_the_table_s_own_properties() -> None
     assert stored.configuration == {"delta.appendOnly": "true", "delta.checkpointInterval": "5"}
 
 
+@pytest.mark.parametrize("where", ["property", "session"])
+def test_protocol_defaults_are_ignored_where_the_table_or_the_session_says_so(where: str) -> None:
+    conf = {DEFAULTS + "minWriterVersion": "4", DEFAULTS + "feature.domainMetadata": "supported"}
+    own = {"delta.ignoreProtocolDefaults": "true"} if where == "property" else {}
+    if where == "session":
+        conf[DEFAULTS + "ignoreProtocolDefaults"] = "true"
+    protocol, stored = protocol_for_new_table(with_configuration(own), conf)
+    assert protocol == legacy(1, 2)
+    assert stored.configuration == {}
+
+
+def test_an_unknown_feature_among_the_defaults_is_refused_with_the_conf_key() -> None:
+    key = DEFAULTS + "feature.nope"
+    with pytest.raises(DeltaAnalysisError, match=f"The conf {key}: there is no such"):
+        protocol_for_new_table(metadata(), {key: "supported"})
+
+
 def test_an_unknown_feature_is_refused_with_the_nearest() -> None:
     with pytest.raises(DeltaAnalysisError, match=r"Did you mean delta\.feature\.timestampNtz\?"):
         protocol_for_new_table(with_configuration({"delta.feature.timestampNTZs": "supported"}))
@@ -350,7 +367,25 @@ def test_an_unknown_feature_is_refused_with_the_nearest() -> None:
         (
             listed("appendOnly", "invariants"),
             with_configuration({"delta.constraints.c": "a > 0"}),
-            listed("appendOnly", "checkConstraints", "invariants"),
+            legacy(1, 3),
+        ),
+        # A word to the protocol has it told in its lowest form, even where nothing is added.
+        (
+            listed("appendOnly", "invariants"),
+            with_configuration({"delta.minWriterVersion": "7"}),
+            legacy(1, 2),
+        ),
+        (listed("appendOnly", "invariants"), metadata(), None),
+        (
+            listed("appendOnly", "invariants"),
+            with_configuration({"delta.feature.appendOnly": "supported"}),
+            None,
+        ),
+        (listed("invariants"), with_configuration({"delta.minReaderVersion": "2"}), None),
+        (
+            listed(reader_names=()),
+            with_configuration({"delta.feature.domainMetadata": "supported"}),
+            listed("domainMetadata"),
         ),
         (
             listed("unheardOf"),

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lakelog.core import DeltaLog
+from lakelog.core.actions import Protocol
 from lakelog.core.errors import (
+    CorruptLogError,
     DeltaAnalysisError,
     ProtocolChangedException,
     TableNotFoundError,
@@ -11,6 +15,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.operations import Operation
 from support.raw_log import RawLog
+from support.tables import new_table
 
 
 @pytest.fixture
@@ -93,3 +98,23 @@ def test_two_changes_of_the_protocol_at_once_conflict(log):
     wanted = other.snapshot.protocol
     with pytest.raises(ProtocolChangedException):
         txn.commit([wanted], Operation("UPGRADE PROTOCOL"))
+
+
+def test_reading_and_writing_are_checked_by_name(tmp_path):
+    log = new_table(str(tmp_path / "checked"))
+    log.protocol_read()
+    log.protocol_write()
+    lists: dict[str, Any] = {"min_reader_version": 3, "min_writer_version": 7}
+    unread = Protocol(**lists, reader_features=["variantType"], writer_features=["variantType"])
+    with pytest.raises(UnsupportedFeatureError, match=r"FEATURES_FOR_READ.*variantType"):
+        log.protocol_read(unread)
+    unwritten = Protocol(**lists, reader_features=[], writer_features=["collations-preview"])
+    log.protocol_read(unwritten)
+    with pytest.raises(UnsupportedFeatureError, match=r"FEATURES_FOR_WRITE.*collations-preview"):
+        log.protocol_write(unwritten)
+    with pytest.raises(CorruptLogError, match="not legal"):
+        log.protocol_read(Protocol(min_reader_version=3, min_writer_version=2))
+    missing = DeltaLog.for_table(str(tmp_path / "missing"))
+    for check in (missing.protocol_read, missing.protocol_write):
+        with pytest.raises(TableNotFoundError):
+            check()
