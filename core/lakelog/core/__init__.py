@@ -23,7 +23,9 @@ if TYPE_CHECKING:
         SetTransaction,
     )
     from lakelog.core.clock import Clock, SystemClock
+    from lakelog.core.columns import generated, identity, with_default
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.create import create_table
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.events import CommitStats
     from lakelog.core.history import HistoryEntry
@@ -54,7 +56,9 @@ _HOMES = {
             "Metadata Protocol RemoveFile SetTransaction"
         ),
         "clock": "Clock SystemClock",
+        "columns": "generated identity with_default",
         "conf": "DeltaConf",
+        "create": "create_table",
         "delta_log": "DeltaLog",
         "events": "CommitStats",
         "history": "HistoryEntry",
@@ -100,11 +104,15 @@ __all__ = [
     "StructField",
     "StructType",
     "SystemClock",
+    "create_table",
     "delete_rows",
     "enable_row_tracking",
+    "generated",
+    "identity",
     "set_properties",
     "unset_properties",
     "update_rows",
+    "with_default",
     "write_arrow",
 ]
 

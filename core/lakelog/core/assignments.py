@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrow_types import cast_table, to_arrow_type
+from lakelog.core.columns import identity_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.row_checks import check_table_rules
+from lakelog.core.row_filling import regenerated
 from lakelog.core.schema_rules import without_void
 
 if TYPE_CHECKING:
@@ -44,6 +46,13 @@ def resolve_assignments(values: Mapping[str, Any], snapshot: Snapshot) -> dict[s
             raise DeltaAnalysisError(
                 f"the column {name!r} is set twice", table=snapshot.table, column=name
             )
+        if identity_of(field) is not None:
+            raise DeltaAnalysisError(
+                "[DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED] UPDATE on IDENTITY column "
+                f"{field.name} is not supported.",
+                table=snapshot.table,
+                column=field.name,
+            )
         found[field.name] = value if isinstance(value, pc.Expression) else _scalar(value, field)
     return found
 
@@ -66,6 +75,8 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
         rows = rows.set_column(rows.column_names.index(name), name, column)
     schema = without_void(snapshot.schema)
     new = cast_table(rows.select(schema.names), schema)
+    zone = snapshot.conf.get_str("spark.sql.session.timeZone", "UTC")
+    new = regenerated(new, schema, values, snapshot.table, session_tz=zone)
     check_table_rules(new, snapshot.metadata, schema, snapshot.table)
     return new
 

@@ -24,6 +24,7 @@ from lakelog.core.errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
+from lakelog.core.identity_columns import moves_marks_only
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN, IsolationLevel
 from lakelog.core.metadata_changes import harmless_change
 from lakelog.core.protocol import check_readable, check_writable, supported_features
@@ -124,10 +125,9 @@ def _check_metadata(current: PendingCommit, winner: WinningCommit) -> PendingCom
     metadata = winner.metadata
     if metadata is None:
         return current
-    if winner.only_counts_identities and not current.changes_metadata:
-        return current
-    if not current.changes_metadata and harmless_change(
-        current.metadata, metadata, supported_features(current.protocol)
+    if not current.changes_metadata and (
+        harmless_change(current.metadata, metadata, supported_features(current.protocol))
+        or (winner.only_counts_identities and moves_marks_only(current.metadata, metadata))
     ):
         check_writable(current.protocol, metadata, current.table)
         return replace(current, metadata=metadata)

@@ -28,7 +28,7 @@ from lakelog.core.stats import StatsConfig, stats_from_footer
 from lakelog.core.stored_schema import stored_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from pyarrow.fs import FileSystem
@@ -78,6 +78,7 @@ def add_files(
     *,
     stats: StatsConfig | None = None,
     data_change: bool = True,
+    on_footer: Callable[[Any], None] | None = None,
 ) -> list[AddFile]:
     """The actions of what `executor_writer` reported.
 
@@ -87,10 +88,13 @@ def add_files(
         partition_columns: as the table's metadata has them.
         stats: which columns get statistics; `None` for no statistics at all.
         data_change: what the actions say of themselves.
+        on_footer: is shown each file's footer.
     """
     inside = _Inside.of(schema, partition_columns, stats)
     found = []
     for path, size, _, values, footer, nans, modified in results:
+        if on_footer is not None:
+            on_footer(_read_footer(io.BytesIO(footer)))
         nan_columns = {tuple(parts): nulls for parts, nulls in json.loads(nans)}
         metadata = _read_footer(io.BytesIO(footer))
         found.append(
@@ -145,6 +149,7 @@ def add_files_at(
     *,
     stats: StatsConfig | None = None,
     data_change: bool = True,
+    on_footer: Callable[[Any], None] | None = None,
 ) -> list[AddFile]:
     """The actions of Parquet files that lie under a table already; files without rows are left out.
 
@@ -159,6 +164,7 @@ def add_files_at(
         partition_columns: as the table's metadata has them.
         stats: which columns get statistics; `None` for no statistics at all.
         data_change: what the actions say of themselves.
+        on_footer: is shown each file's footer, from any thread.
 
     Raises:
         DataFileMissingError: one of the files does not exist.
@@ -178,6 +184,8 @@ def add_files_at(
             footer = _read_footer(source)
         if footer.num_rows == 0:
             return None
+        if on_footer is not None:
+            on_footer(footer)
         return AddFile(
             path=encode_path(path),
             partition_values=dict(values),

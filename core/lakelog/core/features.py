@@ -61,10 +61,10 @@ _ALL: Final = (
     Feature("invariants", None, _YES, "NOT NULL columns or delta.invariants", 2),
     Feature("checkConstraints", None, _YES, "delta.constraints.*", 3),
     Feature("changeDataFeed", None, _INACTIVE, "delta.enableChangeDataFeed=true", 4),
-    Feature("generatedColumns", None, _INACTIVE, "columns GENERATED ALWAYS AS", 4),
+    Feature("generatedColumns", None, _YES, "columns GENERATED ALWAYS AS", 4),
     Feature("columnMapping", _YES, _YES, "delta.columnMapping.mode other than none", 5, 2),
-    Feature("identityColumns", None, _INACTIVE, "columns GENERATED AS IDENTITY", 6),
-    Feature("allowColumnDefaults", None, _INACTIVE, "columns with a DEFAULT", auto=False),
+    Feature("identityColumns", None, _YES, "columns GENERATED AS IDENTITY", 6),
+    Feature("allowColumnDefaults", None, _YES, "columns with a DEFAULT", auto=False),
     Feature("domainMetadata", None, _YES),
     # Ids are assigned from the day the feature is named, not only once it is enabled.
     Feature(

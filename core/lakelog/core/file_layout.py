@@ -13,7 +13,7 @@ from lakelog.core.schema_rules import without_void
 from lakelog.core.stats import StatsConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
 
@@ -71,7 +71,11 @@ class FileLayout:
         return write_plan(store, table, self.schema, self.partition_columns, **chosen)
 
     def add_files(
-        self, results: Iterable[Sequence[Any]], *, data_change: bool = True
+        self,
+        results: Iterable[Sequence[Any]],
+        *,
+        data_change: bool = True,
+        on_footer: Callable[[Any], None] | None = None,
     ) -> list[AddFile]:
         """`data_files.add_files` for files of this table."""
         return add_files(
@@ -80,6 +84,7 @@ class FileLayout:
             self.partition_columns,
             stats=self.stats,
             data_change=data_change,
+            on_footer=on_footer,
         )
 
     def add_files_at(
@@ -89,6 +94,7 @@ class FileLayout:
         files: Sequence[tuple[str, Mapping[str, str | None]]],
         *,
         data_change: bool = True,
+        on_footer: Callable[[Any], None] | None = None,
     ) -> list[AddFile]:
         """`data_files.add_files_at` for files of this table."""
         return add_files_at(
@@ -99,4 +105,5 @@ class FileLayout:
             self.partition_columns,
             stats=self.stats,
             data_change=data_change,
+            on_footer=on_footer,
         )

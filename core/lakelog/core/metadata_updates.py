@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lakelog.core.column_rules import check_default_feature
 from lakelog.core.mapping_updates import with_mapping
-from lakelog.core.new_metadata import storable, verify_new_metadata
-from lakelog.core.properties import TableProperties, validate_properties
+from lakelog.core.new_metadata import schema_of, storable, verify_new_metadata
+from lakelog.core.properties import TableProperties, defaults_from_conf, validate_properties
 from lakelog.core.protocol import (
     protocol_for_new_table,
     strip_protocol_properties,
+    supported_features,
     upgraded_for,
 )
 from lakelog.core.row_tracking_names import with_row_tracking_names
@@ -38,6 +40,8 @@ def new_table_metadata(
     """
     created = now_ms if metadata.created_time is None else metadata.created_time
     wanted = storable(None, replace(metadata, created_time=created), conf)
+    asked = {*defaults_from_conf(conf), *metadata.configuration}
+    check_default_feature(schema_of(wanted), asked, (), "create the table")
     protocol, final = protocol_for_new_table(wanted, conf)
     verify_new_metadata(None, final, conf)
     if replaced is not None and _mode(replaced) != _mode(final):
@@ -70,6 +74,8 @@ def changed_metadata(
     kept = {k: v for k, v in new.configuration.items() if old.configuration.get(k) == v}
     given = {k: v for k, v in new.configuration.items() if k not in kept}
     wanted = storable(old, new, conf)
+    features = supported_features(protocol)
+    check_default_feature(schema_of(wanted), given, features, "change the table")
     changed = replace(wanted, configuration={**kept, **validate_properties(given, conf)})
     upgraded = upgraded_for(protocol, changed)
     final = strip_protocol_properties(changed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.cdc_checks import perform_cdc_metadata_check
 from lakelog.core.column_paths import dotted
+from lakelog.core.column_rules import check_filled_columns
 from lakelog.core.dependent_columns import check_dependent_columns
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.nested_not_null import enforceable
@@ -64,8 +65,8 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
 
     In this order: names that differ in nothing but case, nested ones too; characters that only
     column mapping allows; types; partition columns; the names of the change data feed; columns
-    that a CHECK constraint or a generated column refers to; columns with statistics; properties
-    that exclude each other.
+    that a CHECK constraint or a generated column refers to; columns that writers fill; columns
+    with statistics; properties that exclude each other.
 
     Args:
         old: as it is; `None` for a new table, or for one that is replaced as a whole.
@@ -84,6 +85,7 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
     perform_cdc_metadata_check(old, new)
     before = (schema_of(old), TableProperties(old.configuration)) if old is not None else None
     check_dependent_columns(before, (schema, properties))
+    check_filled_columns(schema, new.partition_columns, before[0] if before else None)
     if old is None or old.configuration.get(_STATS_COLUMNS) != new.configuration.get(
         _STATS_COLUMNS
     ):

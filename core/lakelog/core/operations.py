@@ -104,10 +104,11 @@ class Operation:
         description: str | None = None,
         managed: bool = False,
         user_metadata: str | None = None,
+        name: str = "CREATE TABLE",
     ) -> Operation:
-        """A table made without data."""
+        """A table made without data; `name` may say that it replaces one."""
         return cls(
-            name="CREATE TABLE",
+            name=name,
             parameters={
                 "partitionBy": json_text(list(partition_by)),
                 "clusterBy": json_text([]),

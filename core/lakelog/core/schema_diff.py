@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.column_paths import dotted
+from lakelog.core.columns import is_filled
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.upcasts import is_upcast
 
@@ -92,7 +93,8 @@ def _struct(table: StructType, data: StructType, path: tuple[str, ...]) -> Itera
             taken.add(found.name if found else None)
             if field.data_type != PrimitiveType("void"):
                 shown = "void" if found else None
-                yield Difference(dotted(inner), _shown(field), shown, MISSING, not field.nullable)
+                needed = not field.nullable and not is_filled(field)
+                yield Difference(dotted(inner), _shown(field), shown, MISSING, needed)
         else:
             taken.add(found.name)
             yield from _type(field, found, inner)

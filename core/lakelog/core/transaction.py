@@ -19,6 +19,7 @@ from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
+from lakelog.core.identity_columns import IDENTITY_TAG, with_marks
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
 from lakelog.core.post_commit import post_commit
@@ -41,7 +42,7 @@ from lakelog.core.symlink_manifest import (
 from lakelog.core.tracked_reads import TrackedReads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lakelog.core.actions import Action
     from lakelog.core.delta_log import DeltaLog
@@ -81,6 +82,7 @@ class OptimisticTransaction(TrackedReads):
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._has_written = False
+        self._only_marks = False
         self._committed = False
         self._after: CommittedTransaction | None = None
         self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
@@ -200,6 +202,19 @@ class OptimisticTransaction(TrackedReads):
     def mark_written(self) -> None:
         """Say that data files were written, for the metadata as it is now."""
         self._has_written = True
+
+    def advance_identity_columns(self, marks: Mapping[str, int]) -> None:
+        """Set the high-water marks of identity columns, once, after their rows were written.
+
+        The commit then changes the metadata, so that two writers which give out numbers
+        conflict; where that is its only change it is tagged as such, and conflicts with no other.
+
+        Args:
+            marks: column -> its last number.
+        """
+        if marks:
+            self._only_marks = self._new_metadata is None
+            self._new_metadata = with_marks(self.metadata, marks)
 
     def assert_removable(self) -> None:
         """Check that rows may be removed, before work is spent on it.
@@ -349,6 +364,8 @@ class OptimisticTransaction(TrackedReads):
         self._check_open()
         protocol = self._take_heads(actions)
         snapshot = self._snapshot
+        if self._only_marks:
+            operation = replace(operation, tags={**operation.tags, IDENTITY_TAG: "true"})
         return prepare_commit(
             CommitRequest(
                 table=self._log.table,

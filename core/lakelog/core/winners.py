@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.core.commit_file import read_commit
 from lakelog.core.file_table import to_add_files
+from lakelog.core.identity_columns import IDENTITY_TAG
 
 if TYPE_CHECKING:
     from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.logstores import LogStore
 
 __all__ = ["WinningCommit", "read_winner"]
-
-_IDENTITY_TAG = "delta.identity.schemaUpdate"
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class WinningCommit:
     def only_counts_identities(self) -> bool:
         """Whether its metadata differs only in how far identity columns have counted."""
         tags = self.commit_info.tags if self.commit_info else None
-        return str((tags or {}).get(_IDENTITY_TAG)).lower() == "true"
+        return str((tags or {}).get(IDENTITY_TAG)).lower() == "true"
 
     @property
     def operation(self) -> str:

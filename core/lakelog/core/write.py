@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from lakelog.core.actions import Metadata, SetTransaction
-from lakelog.core.arrow_casts import cast_table
 from lakelog.core.arrow_mapping import from_arrow_schema
 from lakelog.core.data_files import DataFileWriter
 from lakelog.core.delta_log import DeltaLog
@@ -25,6 +24,7 @@ from lakelog.core.file_layout import FileLayout
 from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.row_checks import check_rows, check_table_rules
+from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import resolve_columns, without_void
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.expressions import Expression
+    from lakelog.core.row_filling import Filled
     from lakelog.core.transaction import OptimisticTransaction
 
 __all__ = ["write_arrow"]
@@ -183,10 +184,17 @@ def _write(log: DeltaLog, job: _Job) -> int:
     if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
         return txn.read_version
     schema = _settle_schema(txn, job)
-    rows = cast_table(job.data, schema)
-    check_table_rules(rows, txn.metadata, schema, log.table)
-    removed = _replaced(txn, job, schema, rows)
-    return _commit(txn, job, rows, removed)
+    filled = fill_rows(
+        job.data,
+        schema,
+        txn.protocol,
+        log.table,
+        session_tz=log.conf.get_str("spark.sql.session.timeZone", "UTC"),
+        now_ms=log.clock.now_ms(),
+    )
+    check_table_rules(filled.rows, txn.metadata, schema, log.table)
+    removed = _replaced(txn, job, schema, filled.rows)
+    return _commit(txn, job, filled, removed)
 
 
 def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
@@ -303,7 +311,7 @@ def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructTy
 def _commit(
     txn: OptimisticTransaction,
     job: _Job,
-    rows: pa.Table,
+    filled: Filled,
     removed: list[AddFile],
 ) -> int:
     log, metadata = txn.delta_log, txn.metadata
@@ -311,9 +319,10 @@ def _commit(
     layout = FileLayout.of(metadata, log.conf)
     writer = DataFileWriter(layout.plan(log.store, log.table), layout.schema, stats=layout.stats)
     try:
-        writer.write(rows)
+        writer.write(filled.rows)
         adds = writer.close()
         txn.mark_written()
+        txn.advance_identity_columns(filled.marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
         if job.progress is not None:

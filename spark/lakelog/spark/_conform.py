@@ -6,10 +6,15 @@ each piece costs ten, and the same text works on Spark Connect.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.spark._paths import quoted
 
-__all__ = ["conform_sql", "projection", "text_literal"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["conform_sql", "projection", "text_literal", "type_sql"]
 
 
 def text_literal(text: str) -> str:
@@ -23,18 +28,29 @@ def text_literal(text: str) -> str:
     return f"decode(X'{text.encode().hex()}', 'UTF-8')"
 
 
-def projection(source: StructType, target: StructType) -> list[str] | None:
+def projection(
+    source: StructType, target: StructType, filled: Mapping[str, str] | None = None
+) -> list[str] | None:
     """The expressions that turn rows of `source` into rows of `target`.
 
-    Columns are found by name, ignoring case; one that `source` lacks is null. Both schemas are
-    taken to be compatible: `lakelog.core.evolution` has checked that.
+    Columns are found by name, ignoring case; one that `source` lacks is null, or what `filled`
+    says. Both schemas are taken to be compatible: `lakelog.core.evolution` has checked that.
+
+    Args:
+        source: of the rows as they are.
+        target: of the rows as they shall be.
+        filled: column of `target` -> SQL, for columns that `source` lacks.
 
     Returns:
         One expression a column of `target`, or `None` if `source` is the same already.
     """
     if _same(source, target):
         return None
-    return [f"{_field_sql(source, each)} AS {quoted(each.name)}" for each in target]
+    given = filled or {}
+    return [
+        f"{given.get(each.name) or _field_sql(source, each)} AS {quoted(each.name)}"
+        for each in target
+    ]
 
 
 def conform_sql(sql: str, source: DataType, target: DataType, depth: int = 0) -> str:
@@ -59,14 +75,14 @@ def conform_sql(sql: str, source: DataType, target: DataType, depth: int = 0) ->
             if value == f"v{depth}":
                 return keys
             return f"transform_values({keys}, ({item}, v{depth}) -> {value})"
-    return f"CAST({sql} AS {_type_sql(target)})"
+    return f"CAST({sql} AS {type_sql(target)})"
 
 
 def _field_sql(source: StructType, field: StructField, parent: str = "", depth: int = 0) -> str:
     """A field of `source` as the type of `field`; null where `source` has none of that name."""
     found = source.get(field.name)
     if found is None:
-        return f"CAST(NULL AS {_type_sql(field.data_type)})"
+        return f"CAST(NULL AS {type_sql(field.data_type)})"
     sql = f"{parent}.{quoted(found.name)}" if parent else quoted(found.name)
     return conform_sql(sql, found.data_type, field.data_type, depth)
 
@@ -87,14 +103,14 @@ def _same(source: DataType, target: DataType) -> bool:
     return source == target
 
 
-def _type_sql(data_type: DataType) -> str:
+def type_sql(data_type: DataType) -> str:
     """A type as SQL, with its field names quoted."""
     match data_type:
         case StructType(fields=fields):
-            inner = ", ".join(f"{quoted(f.name)}: {_type_sql(f.data_type)}" for f in fields)
+            inner = ", ".join(f"{quoted(f.name)}: {type_sql(f.data_type)}" for f in fields)
             return f"struct<{inner}>"
         case ArrayType(element_type=element):
-            return f"array<{_type_sql(element)}>"
+            return f"array<{type_sql(element)}>"
         case MapType(key_type=key, value_type=value):
-            return f"map<{_type_sql(key)}, {_type_sql(value)}>"
+            return f"map<{type_sql(key)}, {type_sql(value)}>"
     return str(data_type)

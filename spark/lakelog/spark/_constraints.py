@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata
 
-__all__ = ["RowRule", "check_rule", "enforced", "table_rules", "violation_in"]
+__all__ = ["RowRule", "check_rule", "enforced", "failing", "table_rules", "violation_in"]
 
 _OPEN, _CLOSE = "{{lakelog: ", " :lakelog}}"
 _VIOLATION = re.compile(re.escape(_OPEN) + "(.*?)" + re.escape(_CLOSE), re.DOTALL)
@@ -83,6 +83,11 @@ def enforced(frame: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
     if len(branches) == 1:
         return frame
     return frame.where(f"CASE {' '.join(branches)} ELSE true END")
+
+
+def failing(message: str) -> str:
+    """SQL that has no value: computing it stops the job with this message."""
+    return f"raise_error(concat({text_literal(_OPEN + message)}, {text_literal(_CLOSE)}))"
 
 
 def violation_in(text: str) -> str | None:

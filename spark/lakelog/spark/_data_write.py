@@ -31,12 +31,15 @@ from lakelog.spark._paths import scheme_of
 from lakelog.spark._small_write import fetched_if_small
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from lakelog.core.actions import AddFile, Metadata
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.executor_writer import WritePlan
+    from lakelog.core.identity_bounds import IdentityBounds
     from lakelog.spark._options import WriteOptions
 
 __all__ = ["TableFiles"]
@@ -55,13 +58,19 @@ class TableFiles:
     metadata: Metadata
     """As the table has it when the files become part of it."""
     options: WriteOptions
+    bounds: IdentityBounds | None = None
+    """Learns the numbers of the table's identity columns, where the write gives out any."""
 
-    def write(self, frame: DataFrame, source: DataFrame | None = None) -> list[AddFile]:
+    def write(
+        self, frame: DataFrame, source: DataFrame | None = None, few: DataFrame | None = None
+    ) -> list[AddFile]:
         """Write the rows of a DataFrame that has the table's columns.
 
         Args:
             frame: the rows.
             source: the user's frame, if `frame` is a projection of it.
+            few: the same rows as one task makes them, for rows that are written here; default:
+                `frame`.
         """
         plan = self._layout.plan(
             self.log.store,
@@ -80,13 +89,13 @@ class TableFiles:
                 access="write",
             )
         if way == "auto":
-            fetched = fetched_if_small(frame, source)
+            fetched = fetched_if_small(frame, source, few)
             if fetched is not None:
                 return self._write_here(fetched, plan)
             way = self._way_of_jobs(plan)
         match way:
             case "driver":
-                return self._write_here(frame.toArrow(), plan)
+                return self._write_here((frame if few is None else few).toArrow(), plan)
             case "arrow":
                 return self._write_on_executors(frame, plan)
         return self._write_natively(frame, plan)
@@ -151,12 +160,19 @@ class TableFiles:
                 plan.root,
                 files,
                 data_change=self.options.data_change,
+                on_footer=self._on_footer,
             )
 
         return write_natively(frame, plan, self.log.table, actions_of)
 
     def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
-        return self._layout.add_files(results, data_change=self.options.data_change)
+        return self._layout.add_files(
+            results, data_change=self.options.data_change, on_footer=self._on_footer
+        )
+
+    @property
+    def _on_footer(self) -> Callable[[Any], None] | None:
+        return None if self.bounds is None else self.bounds.see
 
     def _way(self, plan: WritePlan) -> str:
         way = self.log.conf.get_str(_PATH_CONF, "auto").strip().lower()

@@ -10,15 +10,16 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaError, TableExistsError
+from lakelog.core.identity_bounds import IdentityBounds
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
 from lakelog.core.protocol import check_writable
 from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
-from lakelog.spark._conform import projection
 from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
 from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
+from lakelog.spark._filled import FilledColumns
 from lakelog.spark._options import WriteOptions
 from lakelog.spark._overwrite import Replaced, replaced_before, replaced_by
 from lakelog.spark._replay import replayer_for
@@ -104,15 +105,19 @@ class _Save:
         """Write the data files; give them, and what they replace."""
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
-        columns = projection(data, target)
-        rows = self.frame if columns is None else self.frame.selectExpr(*columns)
-        rows = enforced(rows, self._rules(txn, target))
-        files = TableFiles(self.log, txn.metadata, self.options)
+        filled = FilledColumns.of(data, target, txn.protocol, self.log.table, self.log.conf)
+        rules = [*self._rules(txn, target), *filled.rules()]
+        rows = enforced(filled.rows(self.frame), rules)
+        bounds = IdentityBounds(target, filled.identities) if filled.identities else None
+        files = TableFiles(self.log, txn.metadata, self.options, bounds)
         if replaced.kept_rows is not None:
             adds = files.write(rows.union(replaced.kept_rows))
         else:
-            adds = files.write(rows, self.frame)
+            few = enforced(filled.rows(self.frame, 1), rules) if bounds else None
+            adds = files.write(rows, self.frame, few)
         txn.mark_written()
+        if bounds is not None:
+            txn.advance_identity_columns(bounds.marks())
         dynamic = replaced_by(txn, adds, self.options)
         return adds, replace(replaced, files=[*replaced.files, *dynamic.files])
 

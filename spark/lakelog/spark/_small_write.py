@@ -46,20 +46,25 @@ _CHEAP_CONNECT_NODES = frozenset(
 _NODE = re.compile(r"^[\s:|+\-]*(?:~\s*)?(\w+)", re.MULTILINE)
 
 
-def fetched_if_small(frame: DataFrame, source: DataFrame | None = None) -> pa.Table | None:
+def fetched_if_small(
+    frame: DataFrame, source: DataFrame | None = None, few: DataFrame | None = None
+) -> pa.Table | None:
     """The rows as an Arrow table if they are few and cheap to have, else `None`.
 
     Args:
         frame: what to fetch.
         source: the frame that it is a projection of.
+        few: what to fetch instead; the same rows, as cheap where there are few.
     """
     source = frame if source is None else source
+    wanted = frame if few is None else few
     if source.isLocal():
-        return _fetched(frame, _MOST_LOCAL_ROWS)
-    nodes = _cheap_nodes(frame)
+        return _fetched(wanted, _MOST_LOCAL_ROWS)
+    # One task's rows need a node of their own, which alone says nothing about their cost.
+    nodes = _cheap_nodes(frame if few is None else source)
     if not nodes:
         return None
-    return _fetched(frame, _MOST_RDD_ROWS if "LogicalRDD" in nodes else _MOST_COMPUTED_ROWS)
+    return _fetched(wanted, _MOST_RDD_ROWS if "LogicalRDD" in nodes else _MOST_COMPUTED_ROWS)
 
 
 def _fetched(frame: DataFrame, most: int) -> pa.Table | None:

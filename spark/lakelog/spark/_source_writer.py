@@ -9,11 +9,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.arrow_types import cast_batch
+from lakelog.core.columns import generation_of, is_filled
 from lakelog.core.constraints import table_constraints
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.executor_writer import write_batches
 from lakelog.core.file_layout import FileLayout
+from lakelog.core.identity_columns import missing_identities
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
@@ -93,6 +95,15 @@ class SourceWriter(DataSourceArrowWriter):
                     table=log.table,
                     constraint=each.name,
                 )
+        for field in StructType.from_json(self._schema_string):
+            if generation_of(field) or (is_filled(field) and self._data.get(field.name) is None):
+                raise DeltaAnalysisError(
+                    f"{log.table} generates, numbers or fills its column {field.name}, which "
+                    f'format("lakelog") can\'t: use {_MAIN_PATH}',
+                    table=log.table,
+                    column=field.name,
+                )
+        missing_identities(StructType.from_json(self._schema_string), self._data, log.table)
         if log.store.filesystem.type_name.endswith("memory"):
             raise DeltaAnalysisError(
                 f'{log.table} lies in the memory of one process, and format("lakelog") writes '

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["to_delta_schema", "to_spark_schema", "without_void"]
 
 _VOID = PrimitiveType("void")
+_FOREIGN = ("__", "delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+"""Marks of the table, or of the plan, that the rows come from."""
 
 
 def to_delta_schema(schema: spark_types.StructType) -> StructType:
@@ -95,7 +97,7 @@ def _field(value: Mapping[str, Any], path: tuple[str, ...]) -> StructField:
             column=column,
             type="string with collation",
         )
-    kept = {k: v for k, v in metadata.items() if not k.startswith(("__", "delta."))}
+    kept = {k: v for k, v in metadata.items() if not k.startswith(_FOREIGN)}
     return StructField(value["name"], _converted(value["type"], path), True, kept)
 
 

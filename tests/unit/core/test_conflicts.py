@@ -32,6 +32,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.expressions import normalize_filter
 from lakelog.core.file_table import from_add_files
+from lakelog.core.identity_columns import with_marks
 from lakelog.core.isolation import IsolationLevel
 from lakelog.core.reads import ReadSet
 from lakelog.core.schema import StructType
@@ -270,15 +271,18 @@ def test_a_backfill_leaves_out_files_that_are_gone() -> None:
     assert outcome(pending(read), gone) == "ConcurrentDeleteReadException"
 
 
-COUNTED = replace(METADATA, schema_string=schema_json(id="long", day="date", country="char"))
+RETYPED = replace(METADATA, schema_string=schema_json(id="long", day="date", country="long"))
+COUNTED = with_marks(METADATA, {"id": 7})
 
 
 def test_identity_columns_that_counted_on_conflict_only_with_a_change_of_the_metadata() -> None:
     winner = won(COUNTED, tags={"delta.identity.schemaUpdate": "true"})
-    assert check_conflicts(pending(), winner).metadata == METADATA
+    assert check_conflicts(pending(), winner).metadata == COUNTED
     assert outcome(pending(changes_metadata=True), winner) == "MetadataChangedException"
     untrue = won(COUNTED, tags={"delta.identity.schemaUpdate": "false"})
     assert outcome(pending(), untrue) == "MetadataChangedException"
+    more = won(RETYPED, tags={"delta.identity.schemaUpdate": "true"})
+    assert outcome(pending(), more) == "MetadataChangedException"
 
 
 GROWN = replace(PROTOCOL, writer_features=["appendOnly", "domainMetadata", "invariants"])

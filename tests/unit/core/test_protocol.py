@@ -182,9 +182,6 @@ def test_numbers_and_lists_that_do_not_go_together_are_refused(protocol: Protoco
 
 OFF: list[tuple[str, Metadata]] = [
     ("changeDataFeed", with_configuration({"delta.enableChangeDataFeed": "true"})),
-    ("generatedColumns", metadata(column(delta__generationExpression="a + 1"))),
-    ("identityColumns", metadata(column(delta__identity__start=1))),
-    ("allowColumnDefaults", metadata(column(CURRENT_DEFAULT="0"))),
     ("icebergCompatV2", with_configuration({"delta.enableIcebergCompatV2": "true"})),
 ]
 
@@ -422,7 +419,7 @@ def test_a_table_s_protocol_grows_by_what_its_metadata_needs(
     ("wanted", "name"),
     [
         (metadata(column(NTZ)), "timestampNtz"),
-        (dict(OFF)["allowColumnDefaults"], "allowColumnDefaults"),
+        (metadata(column(CURRENT_DEFAULT="0")), "allowColumnDefaults"),
     ],
 )
 def test_a_feature_that_locks_clients_out_must_be_asked_for(wanted: Metadata, name: str) -> None:

@@ -112,6 +112,7 @@ KNOWN: Final = (
             "fsspec.exclusiveCreate",
             "fsspec.wholeFiles",
             "gcs.minWriteInterval",
+            "identity.maxTasks",
             "read.path",
             "replay",
             "replay.minBytes",

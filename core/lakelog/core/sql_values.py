@@ -1,0 +1,429 @@
+"""Values of Spark's SQL on Arrow rows: what generated columns, defaults and CHECKs are made of.
+
+The meaning is that of Spark in ANSI mode, its default: an overflow, a division by zero or a text
+that is no number is an error. What is not known to mean the same here and there is refused by
+name, so that a row never gets a value that Spark would not have given it.
+"""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow_mapping import to_arrow_schema, to_arrow_type
+from lakelog.core.binding import resolve, unknown_column
+from lakelog.core.compute import pc
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.value_functions import FUNCTIONS, as_text, common_type, conjoined, remainder
+from lakelog.core.value_times import day_shift
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["evaluate_value", "parse_sql", "value_type"]
+
+_BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
+_VOID, _DOUBLE = PrimitiveType("void"), PrimitiveType("double")
+_TYPES = {
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INT": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "BOOLEAN": "boolean",
+    "TEXT": "string",
+    "VARCHAR": "string",
+    "BINARY": "binary",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
+}
+_COMPARED = {
+    "EQ": "equal",
+    "NEQ": "not_equal",
+    "LT": "less",
+    "LTE": "less_equal",
+    "GT": "greater",
+    "GTE": "greater_equal",
+}
+_ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+_NOW = ("current_timestamp", "now")
+_TODAY = ("current_date", "curdate")
+
+
+def evaluate_value(
+    sql: str,
+    rows: pa.Table,
+    schema: StructType,
+    target: DataType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = None,
+) -> pa.ChunkedArray:
+    """The value of an expression for every row.
+
+    Args:
+        sql: the expression, in Spark's SQL.
+        rows: columns with the names and Arrow types of the schema.
+        schema: of the rows.
+        target: the type that the values are cast to.
+        session_tz: the time zone in which timestamps have dates.
+        now_ms: what `current_timestamp()` gives; where it is `None` there is no now.
+
+    Returns:
+        As many values as there are rows, of the Arrow type of `target`.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, names an unknown column, or holds a part that
+            only Spark evaluates.
+        DeltaAnalysisError: a value that has no result, as a quotient of zero.
+    """
+    root = parse_sql(sql)
+    arrow = to_arrow_type(target)
+    chunks = []
+    for batch in rows.to_batches():
+        walker = _Walker(sql, batch, schema, session_tz, now_ms)
+        try:
+            found = cast_value(walker.value(root), target, session_tz).data
+        except NotInCoreError as exc:
+            raise _only_spark(sql, str(exc)) from None
+        except pa.ArrowException as exc:
+            raise DeltaAnalysisError(
+                f"the expression {sql!r} has no value for some row: {exc}", sql=sql
+            ) from exc
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, batch.num_rows)
+        chunks.append(found.cast(arrow))
+    return pa.chunked_array(chunks, type=arrow)
+
+
+def value_type(sql: str, schema: StructType, *, session_tz: str = "UTC") -> DataType | None:
+    """The type of an expression by Spark's rules; `None` where only Spark knows.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, or names an unknown column.
+    """
+    empty = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
+    try:
+        return _Walker(sql, empty, schema, session_tz, 0).value(parse_sql(sql)).data_type
+    except (NotInCoreError, pa.ArrowException):
+        return None
+
+
+def parse_sql(sql: str) -> Any:
+    """The expression as sqlglot's tree, in which every function keeps its own name.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, or is more than an expression.
+    """
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
+    except errors.SqlglotError as exc:
+        raise InvalidPredicateError(f"can't parse the expression {sql!r}: {exc}") from None
+    if not isinstance(root, exp.Condition | exp.Interval) or isinstance(root, exp.Query):
+        raise InvalidPredicateError(f"{sql!r} is no expression")
+    return root
+
+
+@functools.cache
+def _plain_dialect() -> Any:
+    """Spark's grammar without sqlglot's own idea of what each function means.
+
+    It would rewrite `date_format`, `year` and others into functions of its own, each release a
+    little differently.
+    """
+    from sqlglot.dialects import Spark
+
+    parser: Any = Spark.Parser
+    kept = {k: v for k, v in parser.FUNCTION_PARSERS.items() if k in ("CAST", "TRY_CAST")}
+    names = {"FUNCTIONS": {}, "FUNCTION_PARSERS": kept, "NO_PAREN_FUNCTIONS": {}}
+    plain = type("Parser", (parser,), {**names, "STRICT_CAST": True})
+    return type(Spark)("LakelogValues", (Spark,), {"Parser": plain})
+
+
+def _only_spark(sql: str, part: str) -> InvalidPredicateError:
+    return InvalidPredicateError(
+        f"the expression {sql!r} needs {part}, which only Spark evaluates", sql=sql, part=part
+    )
+
+
+class _Walker:
+    """One walk over the tree, for one batch of rows."""
+
+    def __init__(
+        self, sql: str, batch: pa.RecordBatch, schema: StructType, zone: str, now_ms: int | None
+    ) -> None:
+        from sqlglot import exp
+
+        self._exp: Any = exp
+        self._sql = sql
+        self._batch = batch
+        self._schema = schema
+        self._zone = zone
+        self._now_ms = now_ms
+
+    def value(self, node: Any) -> Value:
+        """The value of a node."""
+        kind = type(node).__name__
+        if kind in _COMPARED:
+            return self._compared(kind, node)
+        if kind in _ADDED:
+            return self._arithmetic(kind, node)
+        method = getattr(self, f"_{kind.lower()}", None)
+        if method is None:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        found: Value = method(node)
+        return found
+
+    # What stands for itself -----------------------------------------------------------------
+
+    def _paren(self, node: Any) -> Value:
+        return self.value(node.this)
+
+    def _null(self, _: Any) -> Value:
+        return Value(pa.scalar(None), _VOID)
+
+    def _boolean(self, node: Any) -> Value:
+        return Value(pa.scalar(bool(node.this)), _BOOLEAN)
+
+    def _literal(self, node: Any) -> Value:
+        text = str(node.this)
+        if node.is_string:
+            if "\\" in self._sql:
+                raise NotInCoreError("a text with a backslash")
+            return Value(pa.scalar(text), _STRING)
+        if text.isdigit():
+            number = int(text)
+            kind = _INTEGER if number < 1 << 31 else _LONG
+            if number >= 1 << 63:
+                raise NotInCoreError(f"the number {text}")
+            return Value(pa.scalar(number, to_arrow_type(kind)), kind)
+        if "e" in text.lower():
+            return Value(pa.scalar(float(text)), _DOUBLE)
+        exact = Decimal(text)
+        scale = max(-int(exact.as_tuple().exponent), 0)
+        decimal = DecimalType(max(len(exact.as_tuple().digits), scale), scale)
+        return Value(pa.scalar(exact, to_arrow_type(decimal)), decimal)
+
+    def _neg(self, node: Any) -> Value:
+        found = self.value(node.this)
+        if found.data_type == _VOID:
+            return found
+        return Value(pc.negate_checked(found.data), found.data_type)
+
+    def _column(self, node: Any) -> Value:
+        parts = node.parts
+        if not all(isinstance(each, self._exp.Identifier) for each in parts):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        path = tuple(each.name for each in parts)
+        found = resolve(path, self._schema)
+        if found is None or found.data_type is None:
+            if len(path) == 1 and not parts[0].quoted and path[0].lower() in (*_NOW, *_TODAY):
+                return self._now(path[0].lower())
+            raise unknown_column(path, self._schema, f" in the expression {self._sql!r}")
+        data = self._batch.column(found.path[0])
+        if len(found.path) > 1:
+            data = pc.struct_field(data, list(found.path[1:]))
+        return Value(data, found.data_type)
+
+    def _dot(self, node: Any) -> Value:
+        root = node.this
+        while isinstance(root, self._exp.Dot):
+            root = root.this
+        if not isinstance(root, self._exp.Column):
+            # A field of what a function gives.
+            raise NotInCoreError(node.sql(dialect="spark"))
+        return self._column(node)
+
+    def _now(self, name: str) -> Value:
+        if self._now_ms is None:
+            raise NotInCoreError(f"{name}()")
+        seconds, rest = divmod(self._now_ms, 1000)
+        moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
+        now = Value(pa.scalar(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
+        return now if name in _NOW else cast_value(now, _DATE, self._zone)
+
+    # Casts and functions --------------------------------------------------------------------
+
+    def _cast(self, node: Any) -> Value:
+        return cast_value(self.value(node.this), self._type(node.to), self._zone)
+
+    def _type(self, node: Any) -> DataType:
+        name = getattr(node.this, "name", "")
+        sizes = [int(each.name) for each in node.expressions]
+        if name == "DECIMAL":
+            return DecimalType(*sizes, *(0,) * (2 - len(sizes))) if sizes else DecimalType(10, 0)
+        if name not in _TYPES or sizes:
+            raise NotInCoreError(f"the type {node.sql(dialect='spark')}")
+        return PrimitiveType(_TYPES[name])
+
+    def _anonymous(self, node: Any) -> Value:
+        name = str(node.this).lower()
+        if name in (*_NOW, *_TODAY) and not node.expressions:
+            return self._now(name)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise NotInCoreError(f"the function {name}")
+        arguments = [self.value(each) for each in node.expressions]
+        try:
+            return function(arguments, self._zone)
+        except pa.ArrowException:
+            raise
+        except (ValueError, IndexError):
+            # Another number of arguments than the function has here.
+            raise NotInCoreError(node.sql(dialect="spark")) from None
+
+    def _dpipe(self, node: Any) -> Value:
+        for side in (node.this, node.expression):
+            if type(side).__name__ in _ADDED:
+                raise NotInCoreError("|| beside arithmetic without parentheses")
+        texts = [as_text(self.value(each), self._zone) for each in (node.this, node.expression)]
+        return Value(pc.binary_join_element_wise(*texts, "", null_handling="emit_null"), _STRING)
+
+    # Arithmetic ------------------------------------------------------------------------------
+
+    def _arithmetic(self, kind: str, node: Any) -> Value:
+        left, right = self.value(node.this), self.value(node.expression)
+        if left.data_type == _DATE and kind in ("Add", "Sub"):
+            return self._shifted(left, right, 1 if kind == "Add" else -1)
+        (a, b), common = conjoined([left, right], self._zone)
+        checked = _numeric(common, node.sql(dialect="spark"))
+        return Value(getattr(pc, f"{_ADDED[kind]}{checked}")(a, b), common)
+
+    def _shifted(self, day: Value, days: Value, sign: int) -> Value:
+        if days.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
+            raise NotInCoreError(f"a date and {days.data_type} in one sum")
+        return day_shift(day, days, self._zone, sign)
+
+    def _div(self, node: Any) -> Value:
+        both = [self.value(node.this), self.value(node.expression)]
+        _numeric(common_type(both), node.sql(dialect="spark"))
+        a, b = (cast_value(each, _DOUBLE, self._zone).data for each in both)
+        return Value(pc.divide_checked(a, b), _DOUBLE)
+
+    def _intdiv(self, node: Any) -> Value:
+        (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
+        if _numeric(common, "div") == "":
+            raise NotInCoreError(f"div of {common}")
+        return Value(pc.divide_checked(pc.cast(a, pa.int64()), pc.cast(b, pa.int64())), _LONG)
+
+    def _mod(self, node: Any) -> Value:
+        (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
+        if _numeric(common, "%") == "":
+            raise NotInCoreError(f"% of {common}")
+        return Value(remainder(a, b), common)
+
+    # Conditions ------------------------------------------------------------------------------
+
+    def _compared(self, kind: str, node: Any) -> Value:
+        a, b = self._comparable(node.this, node.expression)
+        return Value(getattr(pc, _COMPARED[kind])(a, b), _BOOLEAN)
+
+    def _comparable(self, left: Any, right: Any) -> tuple[Any, Any]:
+        (a, b), common = conjoined([self.value(left), self.value(right)], self._zone)
+        known = isinstance(common, PrimitiveType) and common.name not in ("float", "double", "void")
+        if not known:
+            # NaN equals itself in Spark, and is greater than every number.
+            raise NotInCoreError(f"a comparison of {common}")
+        return a, b
+
+    def _nullsafeeq(self, node: Any) -> Value:
+        a, b = self._comparable(node.this, node.expression)
+        both = pc.and_(pc.is_null(a), pc.is_null(b))
+        return Value(pc.or_(pc.coalesce(pc.equal(a, b), pa.scalar(False)), both), _BOOLEAN)
+
+    def _is(self, node: Any) -> Value:
+        if not isinstance(node.expression, self._exp.Null):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        return Value(pc.is_null(self.value(node.this).data), _BOOLEAN)
+
+    def _and(self, node: Any) -> Value:
+        return Value(pc.and_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+
+    def _or(self, node: Any) -> Value:
+        return Value(pc.or_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+
+    def _not(self, node: Any) -> Value:
+        return Value(pc.invert(*self._conditions(node.this)), _BOOLEAN)
+
+    def _between(self, node: Any) -> Value:
+        if node.args.get("symmetric"):
+            raise NotInCoreError("BETWEEN SYMMETRIC")
+        low = self._comparable(node.this, node.args["low"])
+        high = self._comparable(node.this, node.args["high"])
+        found = pc.and_kleene(pc.greater_equal(*low), pc.less_equal(*high))
+        return Value(found, _BOOLEAN)
+
+    def _in(self, node: Any) -> Value:
+        if not node.expressions or node.args.get("query") or node.args.get("field"):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        each = [pc.equal(*self._comparable(node.this, item)) for item in node.expressions]
+        return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
+
+    def _conditions(self, *nodes: Any) -> list[Any]:
+        found = [self.value(node) for node in nodes]
+        for node, each in zip(nodes, found, strict=True):
+            if each.data_type not in (_BOOLEAN, _VOID):
+                raise NotInCoreError(f"{node.sql(dialect='spark')} as a condition")
+        return [cast_value(each, _BOOLEAN, self._zone).data for each in found]
+
+    def _if(self, node: Any) -> Value:
+        return self._chosen([node.this], [node.args["true"]], node.args.get("false"))
+
+    def _case(self, node: Any) -> Value:
+        if node.this is not None:
+            raise NotInCoreError("CASE with a value behind it")
+        arms = node.args["ifs"]
+        return self._chosen(
+            [each.this for each in arms],
+            [each.args["true"] for each in arms],
+            node.args.get("default"),
+        )
+
+    def _chosen(self, when: Sequence[Any], then: Sequence[Any], otherwise: Any) -> Value:
+        """The first that applies.
+
+        Arrow works out every arm for every row, where Spark leaves those alone that are not
+        taken: an arm that can fail is left to Spark.
+        """
+        last = self._null(None) if otherwise is None else self.value(otherwise)
+        for arm in (*when[1:], *then, *([] if otherwise is None else [otherwise])):
+            if _may_fail(arm):
+                raise NotInCoreError(f"{arm.sql(dialect='spark')} within a choice")
+        arms, kind = conjoined([*(self.value(each) for each in then), last], self._zone)
+        found = arms[-1]
+        for condition, arm in zip(reversed(self._conditions(*when)), arms[-2::-1], strict=True):
+            taken = pc.coalesce(condition, pa.scalar(False))
+            found = pc.if_else(taken, arm, found)
+        return Value(found, kind)
+
+
+def _may_fail(node: Any) -> bool:
+    """Whether some value could be an error: arithmetic, casts, any function."""
+    kinds = {type(each).__name__ for each in node.walk()}
+    harmless = {"Column", "Identifier", "Literal", "Null", "Boolean", "Paren", "Is", "Not"}
+    harmless |= {"And", "Or", "Between", "In", "NullSafeEQ", *_COMPARED}
+    return not kinds <= harmless
+
+
+def _numeric(kind: DataType, what: str) -> str:
+    """The ending of Arrow's functions: integers are checked for overflow, doubles have none."""
+    if kind == _DOUBLE:
+        return ""
+    if isinstance(kind, PrimitiveType) and kind.name in INTEGERS:
+        return "_checked"
+    raise NotInCoreError(f"{what} of {kind}")

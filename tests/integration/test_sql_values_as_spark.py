@@ -1,0 +1,245 @@
+"""Every function that the core evaluates itself gives what Spark gives, row by row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core.arrow_mapping import to_arrow_schema
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.sql_values import evaluate_value, value_type
+from lakelog.core.value_functions import FUNCTIONS
+
+SCHEMA = StructType(
+    (
+        StructField("ts", PrimitiveType("timestamp")),
+        StructField("ntz", PrimitiveType("timestamp_ntz")),
+        StructField("d", PrimitiveType("date")),
+        StructField("a", PrimitiveType("integer")),
+        StructField("b", PrimitiveType("long")),
+        StructField("t", PrimitiveType("byte")),
+        StructField("s", PrimitiveType("string")),
+        StructField("x", PrimitiveType("double")),
+        StructField("m", DecimalType(10, 3)),
+        StructField("ok", PrimitiveType("boolean")),
+        StructField("st", StructType((StructField("n", PrimitiveType("integer")),))),
+    )
+)
+MOMENTS = [
+    dt.datetime.fromisoformat(text)
+    for text in (
+        "2024-03-10T09:59:59.999999",
+        "2024-11-03T08:30:00",
+        "1969-12-31T23:59:59.500000",
+        "1900-01-01T00:00:01",
+        "2000-02-29T12:00:00.120000",
+        "1582-10-10T01:02:03",
+        "2018-11-04T02:30:00",
+        "2036-12-30T05:06:07",
+    )
+]
+TEXTS = ["héllo wörld", "", " a b ", "ἈΣ straße ﬁ", "x", "ABC def", "İı", "12"]
+NUMBERS = [0, 1, -1, 7, -7, 100, -128, 127]
+
+
+def table():
+    moments = itertools.cycle(MOMENTS)
+    found = []
+    for index, (number, text) in enumerate(zip(NUMBERS, TEXTS, strict=True)):
+        moment = next(moments)
+        found.append(
+            {
+                "ts": moment.replace(tzinfo=dt.UTC),
+                "ntz": moment,
+                "d": moment.date(),
+                "a": number * 1000 + index,
+                "b": number * (1 << 33),
+                "t": number // 2,
+                "s": text,
+                "x": number / 8,
+                "m": Decimal(number) / 8,
+                "ok": index % 2 == 0,
+                "st": {"n": index},
+            }
+        )
+    return pa.Table.from_pylist([*found, {}], schema=to_arrow_schema(SCHEMA))
+
+
+PARTS = "year quarter month day dayofmonth dayofyear weekofyear dayofweek weekday"
+EXPRESSIONS = [
+    *(f"{part}({column})" for part in PARTS.split() for column in ("ts", "ntz", "d")),
+    *(f"{part}({column})" for part in ("hour", "minute", "second") for column in ("ts", "ntz")),
+    *(f"date_trunc('{unit}', ts)" for unit in ("YEAR", "quarter", "MON", "week", "DD", "day")),
+    *(f"date_trunc('{unit}', ts)" for unit in ("HOUR", "minute", "second", "millisecond", "odd")),
+    *(f"trunc({column}, '{unit}')" for unit in ("YYYY", "Q", "mm", "WEEK") for column in "d"),
+    "trunc(ts, 'MM')",
+    "date_format(ts, 'yyyy-MM')",
+    "date_format(ts, 'yyyy-MM-dd-HH')",
+    "date_format(d, 'dd/M/yyyy')",
+    "date_format(ntz, \"yyyy-MM-dd'T'HH:mm:ss\")",
+    "CAST(ts AS DATE)",
+    "CAST(ts AS STRING)",
+    "CAST(ntz AS STRING)",
+    "CAST(d AS STRING)",
+    "CAST(ts AS TIMESTAMP_NTZ)",
+    "CAST(d AS TIMESTAMP)",
+    "CAST(d AS TIMESTAMP_NTZ)",
+    "CAST(ts AS BIGINT)",
+    "CAST(a AS BIGINT)",
+    "CAST(t AS DECIMAL(10,2))",
+    "CAST(m AS DECIMAL(6,1))",
+    "CAST(m AS DOUBLE)",
+    "CAST(a AS STRING)",
+    "CAST(ok AS STRING)",
+    "CAST(ok AS INT)",
+    "CAST(x AS INT)",
+    "CAST(a AS DOUBLE)",
+    "CAST(b AS FLOAT)",
+    "CAST(' +12 ' AS INT)",
+    "CAST('2024-02-29' AS DATE)",
+    "CAST('2024-02-29 10:20:30.5' AS TIMESTAMP)",
+    "CAST('2024-02-29T10:20:30' AS TIMESTAMP_NTZ)",
+    "date(ts)",
+    "to_date(ts)",
+    "int(x)",
+    "bigint(a)",
+    "string(a)",
+    "double(a)",
+    "smallint(t)",
+    "tinyint(t)",
+    "float(t)",
+    "timestamp(d)",
+    "boolean(ok)",
+    "a + 1",
+    "a - b",
+    "t * 2",
+    "t + t",
+    "a * 1L",
+    "x + 1",
+    "x * a",
+    "-a",
+    "-x",
+    "a / 4",
+    "x / 3",
+    "a div 7",
+    "b div 1000",
+    "a % 7",
+    "a % -7",
+    "b % 5",
+    "mod(a, 7)",
+    "pmod(a, 7)",
+    "pmod(b, 5)",
+    "pmod(a, -3)",
+    "abs(a)",
+    "abs(x)",
+    "ceil(x)",
+    "ceiling(a)",
+    "floor(x)",
+    "d + 3",
+    "d - 3",
+    "date_add(d, a)",
+    "dateadd(d, 1)",
+    "date_sub(d, 40)",
+    "datediff(d, DATE'2024-01-01')",
+    "coalesce(a, b, 0)",
+    "nvl(s, 'none')",
+    "ifnull(d, DATE'1970-01-01')",
+    "concat(s, '-', a, '-', d)",
+    "s || a || 'z'",
+    "upper(s)",
+    "lower(s)",
+    "ucase(s)",
+    "lcase(s)",
+    "trim(s)",
+    "ltrim(s)",
+    "rtrim(s)",
+    "length(s)",
+    "len(s)",
+    "char_length(s)",
+    "character_length(s)",
+    *(f"substring(s, {start}, {n})" for start in (-12, -3, 0, 1, 4) for n in (-1, 0, 2, 20)),
+    "substr(s, 3)",
+    "substring(s, -2)",
+    "substring(s, 0)",
+    "left(s, 2)",
+    "left(s, -1)",
+    "right(s, 3)",
+    "right(s, 0)",
+    "lpad(s, 4, '0')",
+    "lpad(s, 0, 'x')",
+    "lpad(CAST(month(d) AS STRING), 2, '0')",
+    "replace(s, 'l', 'LL')",
+    "replace(s, ' ')",
+    "replace(s, '', 'x')",
+    "st.n * 2",
+    "CASE WHEN a > 0 THEN 'up' WHEN a < 0 THEN 'down' END",
+    "if(ok, a, b)",
+    "a BETWEEN -10 AND 10",
+    "a IN (1, 7003)",
+    "a IN (1, NULL)",
+    "s = 'x' OR a IS NULL",
+    "NOT ok AND b > 0",
+    "a <=> NULL",
+    "d >= DATE'2000-01-01'",
+    "ts < TIMESTAMP'2000-01-01 00:00:00'",
+    "a != b",
+    "5",
+    "2147483648",
+    "1.50",
+    "1e3",
+    "TRUE",
+    "NULL",
+    "'plain'",
+]
+ZONES = ["UTC", "America/Los_Angeles", "America/Sao_Paulo", "Asia/Kolkata", "+05:45"]
+
+
+def test_every_function_is_among_the_expressions():
+    text = " ".join(EXPRESSIONS).lower()
+    assert [name for name in FUNCTIONS if f"{name}(" not in text] == []
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_the_core_gives_what_spark_gives(spark, zone):
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    rows = table()
+    numbered = rows.append_column("row", pa.array(range(len(rows)), pa.int32()))
+    frame = spark.createDataFrame(numbered).orderBy("row")
+    named = [f"{sql} AS c{i}" for i, sql in enumerate(EXPRESSIONS)]
+    theirs = frame.selectExpr("row", *named).toArrow().sort_by("row").drop_columns("row")
+    different = []
+    for index, sql in enumerate(EXPRESSIONS):
+        column = theirs.column(index)
+        kind = value_type(sql, SCHEMA)
+        assert kind is not None, sql
+        try:
+            mine = evaluate_value(sql, rows, SCHEMA, kind, session_tz=zone)
+        except (InvalidPredicateError, DeltaAnalysisError) as exc:
+            different.append(f"{sql}: {exc}")
+            continue
+        if pa.types.is_timestamp(mine.type) and mine.type.tz:
+            column = column.cast(mine.type)
+        if column.type != mine.type:
+            different.append(f"{sql}: {mine.type} for {column.type}")
+        elif not column.combine_chunks().equals(mine.combine_chunks()):
+            shown = [each.cast(pa.string()).to_pylist() for each in (mine, column)]
+            pairs = zip(*shown, strict=True)
+            different.append(f"{sql}: {[(m, t) for m, t in pairs if m != t]}")
+    assert different == []
+
+
+FAILING = ["CAST('x' AS INT)", "CAST(b AS INT)", "t * 100Y", "a / 0", "a % 0", "a * 2147483647"]
+
+
+@pytest.mark.parametrize("sql", FAILING)
+def test_what_spark_refuses_has_no_value_here(spark, sql):
+    rows = table()
+    with pytest.raises(Exception, match=r"CAST|OVERFLOW|DIVIDE|REMAINDER|ZERO"):
+        spark.createDataFrame(rows).selectExpr(f"{sql} AS c").toArrow()
+    with pytest.raises((DeltaAnalysisError, InvalidPredicateError)):
+        evaluate_value(sql, rows, SCHEMA, value_type(sql, SCHEMA) or PrimitiveType("integer"))

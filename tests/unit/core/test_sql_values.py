@@ -1,0 +1,125 @@
+"""What the core evaluates itself; `test_sql_values_as_spark.py` holds it against Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.sql_values import evaluate_value, value_type
+
+LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
+SCHEMA = StructType((StructField("a", LONG), StructField("b", LONG), StructField("s", STRING)))
+
+
+def values(sql: str, target: Any = None, **columns: list[Any]) -> list[Any]:
+    size = len(next(iter(columns.values()), [None]))
+    types = {"a": pa.int64(), "b": pa.int64(), "s": pa.string()}
+    data = {name: pa.array(columns.get(name, [None] * size), t) for name, t in types.items()}
+    kind = target or value_type(sql, SCHEMA) or STRING
+    found: list[Any] = evaluate_value(sql, pa.table(data), SCHEMA, kind).to_pylist()
+    return found
+
+
+longs = st.integers(-(1 << 62), (1 << 62) - 1)
+small = st.integers(-(1 << 30), 1 << 30)
+
+
+@given(st.lists(st.tuples(small, small.filter(bool)), min_size=1))
+def test_integers_divide_as_java_does(pairs: list[tuple[int, int]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    quotients, rests = values("a div b", a=a, b=b), values("a % b", a=a, b=b)
+    for x, y, q, r in zip(a, b, quotients, rests, strict=True):
+        assert q * y + r == x
+        assert abs(r) < abs(y)
+        assert r == 0 or (r > 0) == (x > 0)
+    for r, y in zip(values("pmod(a, b)", a=a, b=b), b, strict=True):
+        assert y < 0 or 0 <= r < y
+
+
+@given(st.lists(longs, min_size=1), st.lists(longs, min_size=1))
+def test_sums_are_exact_or_refused(a: list[int], b: list[int]) -> None:
+    size = min(len(a), len(b))
+    expected = [x + y for x, y in zip(a[:size], b[:size], strict=True)]
+    if all(-(1 << 63) <= each < 1 << 63 for each in expected):
+        assert values("a + b", a=a[:size], b=b[:size]) == expected
+    else:
+        with pytest.raises(DeltaAnalysisError, match="overflow"):
+            values("a + b", a=a[:size], b=b[:size])
+
+
+@given(st.lists(st.text() | st.none(), min_size=1), st.integers(-9, 9), st.integers(-2, 9))
+def test_substrings_are_those_of_spark_s_definition(
+    texts: list[str | None], start: int, length: int
+) -> None:
+    def spark(text: str) -> str:
+        begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+        return text[max(begin, 0) : max(begin + max(length, 0), 0)]
+
+    expected = [None if t is None else spark(t) for t in texts]
+    assert values(f"substring(s, {start}, {length})", s=texts) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "rand()",
+        "my_function(a)",
+        "sha2(s, 256)",
+        "CAST(a AS TIMESTAMP)",
+        "a + 1.5",
+        "date_format(current_date(), 'yyyy')",
+        "CASE a WHEN 1 THEN 2 END",
+        "if(a > 0, a + 1, 0)",
+        "s || a + 1",
+        "'back\\\\slash'",
+        "s LIKE 'a%'",
+        "a[0]",
+        "substring(s, a)",
+        "length(a)",
+        "year()",
+    ],
+)
+def test_what_is_left_to_spark_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError, match="only Spark evaluates") as caught:
+        values(sql, STRING, a=[1], s=["x"])
+    assert repr(sql) in str(caught.value)
+
+
+@pytest.mark.parametrize("sql", ["a +", "SELECT 1", "", "a b"])
+def test_what_is_no_expression_is_refused(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError):
+        values(sql, STRING, a=[1])
+
+
+def test_an_unknown_column_is_told_with_the_known_ones() -> None:
+    with pytest.raises(InvalidPredicateError, match=r"unknown column aa.*did you mean a"):
+        values("aa + 1", LONG, a=[1])
+
+
+def test_columns_are_found_in_any_case_and_batches_keep_their_order() -> None:
+    batches = [pa.record_batch({"a": [i], "b": [0], "s": ["x"]}) for i in range(3)]
+    rows = pa.Table.from_batches(batches)
+    assert evaluate_value("`A` * 2", rows, SCHEMA, LONG).to_pylist() == [0, 2, 4]
+
+
+def test_a_value_is_cast_to_its_column_s_type_or_refused() -> None:
+    assert values("a", INT, a=[5]) == [5]
+    with pytest.raises(DeltaAnalysisError, match="has no value for some row"):
+        values("a", INT, a=[1 << 40])
+
+
+@pytest.mark.parametrize("sql", ["hour(ts)", "CAST(CAST(ts AS DATE) AS TIMESTAMP)"])
+def test_times_whose_zone_has_no_known_rules_are_left_to_spark(sql: str) -> None:
+    schema = StructType((StructField("ts", PrimitiveType("timestamp")),))
+    far = pa.table({"ts": pa.array([2_500_000_000_000_000], pa.timestamp("us", "UTC"))})
+    kind = value_type(sql, schema)
+    assert kind is not None
+    assert len(evaluate_value(sql, far, schema, kind, session_tz="+02:00")) == 1
+    with pytest.raises(InvalidPredicateError, match="a time after 2036 in the zone Europe/Berlin"):
+        evaluate_value(sql, far, schema, kind, session_tz="Europe/Berlin")
