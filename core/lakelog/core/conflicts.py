@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lakelog.core.column_mapping import physical_name
+from lakelog.core.conflict_rules import USUAL_RULES, unsafe_upgrades
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.core.actions import AddFile, Metadata, Protocol
+    from lakelog.core.conflict_rules import ConflictRules
     from lakelog.core.reads import ReadSet
     from lakelog.core.schema import StructType
     from lakelog.core.winners import WinningCommit
@@ -68,6 +70,8 @@ class PendingCommit:
     """The domains whose metadata it sets."""
     operation: str = ""
     """What history will call it."""
+    rules: ConflictRules = USUAL_RULES
+    """What the session wants of the checks."""
 
 
 def check_conflicts(current: PendingCommit, winner: WinningCommit) -> PendingCommit:
@@ -117,6 +121,17 @@ def _check_protocol(current: PendingCommit, winner: WinningCommit) -> PendingCom
             current,
             winner,
         )
+    added = supported_features(protocol) - supported_features(current.protocol)
+    unsafe = unsafe_upgrades(added) if current.rules.strict_upgrades else []
+    if unsafe:
+        raise _conflict(
+            ProtocolChangedException,
+            f"the table got the features {', '.join(unsafe)}, which this transaction did not know "
+            "of when it wrote",
+            "Read the table again and run the job again.",
+            current,
+            winner,
+        )
     check_writable(protocol, winner.metadata or current.metadata, current.table)
     return replace(current, protocol=protocol)
 
@@ -125,8 +140,10 @@ def _check_metadata(current: PendingCommit, winner: WinningCommit) -> PendingCom
     metadata = winner.metadata
     if metadata is None:
         return current
+    resolves = current.rules.goes_by_enablement or winner.only_enables_row_tracking
+    features = supported_features(current.protocol)
     if not current.changes_metadata and (
-        harmless_change(current.metadata, metadata, supported_features(current.protocol))
+        (resolves and harmless_change(current.metadata, metadata, features))
         or (winner.only_counts_identities and moves_marks_only(current.metadata, metadata))
     ):
         check_writable(current.protocol, metadata, current.table)

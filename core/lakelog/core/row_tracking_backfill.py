@@ -19,6 +19,7 @@ from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import supported_features
 from lakelog.core.row_tracking import BACKFILL, is_row_tracking_enabled
 from lakelog.core.row_tracking_names import ENABLED, SUSPENDED
+from lakelog.core.winners import ENABLEMENT_ONLY_TAG
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,6 @@ __all__ = ["enable_row_tracking"]
 
 _BATCH_KEY = "rowTracking.backfill.maxNumFiles"
 _BATCH = 22_000
-_ENABLEMENT_ONLY = {"rowTrackingEnablementOnly": "true"}
 
 
 def enable_row_tracking(log: DeltaLog) -> int:
@@ -99,4 +99,4 @@ def _enable(log: DeltaLog) -> int:
     wanted = {**txn.metadata.configuration, ENABLED: "true"}
     txn.update_metadata(replace(txn.metadata, configuration=wanted))
     said = {"properties": json_text({ENABLED: "true"})}
-    return txn.commit([], Operation("SET TBLPROPERTIES", said, tags=_ENABLEMENT_ONLY))
+    return txn.commit([], Operation("SET TBLPROPERTIES", said, tags={ENABLEMENT_ONLY_TAG: "true"}))

@@ -15,6 +15,7 @@ from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.conf import DeltaConf
+from lakelog.core.conflict_rules import ConflictRules
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
 from lakelog.core.errors import DeltaAnalysisError
@@ -420,6 +421,7 @@ class OptimisticTransaction(TrackedReads):
             },
             domains=frozenset(a.domain for a in prepared.actions if isinstance(a, DomainMetadata)),
             operation=prepared.commit_info.operation or "",
+            rules=ConflictRules.of(self._conf),
         )
 
     def _run(self, prepared: PreparedCommit) -> int:

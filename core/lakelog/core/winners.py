@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from lakelog.core.commit_file import Commit
     from lakelog.logstores import LogStore
 
-__all__ = ["WinningCommit", "read_winner"]
+__all__ = ["ENABLEMENT_ONLY_TAG", "WinningCommit", "read_winner"]
+
+ENABLEMENT_ONLY_TAG = "rowTrackingEnablementOnly"
+"""Delta's tag for a commit that only enables row tracking."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,16 @@ class WinningCommit:
     @property
     def only_counts_identities(self) -> bool:
         """Whether its metadata differs only in how far identity columns have counted."""
+        return self._is_tagged(IDENTITY_TAG)
+
+    @property
+    def only_enables_row_tracking(self) -> bool:
+        """Whether it says that its metadata does nothing but enable row tracking."""
+        return self._is_tagged(ENABLEMENT_ONLY_TAG)
+
+    def _is_tagged(self, tag: str) -> bool:
         tags = self.commit_info.tags if self.commit_info else None
-        return str((tags or {}).get(IDENTITY_TAG)).lower() == "true"
+        return str((tags or {}).get(tag)).lower() == "true"
 
     @property
     def operation(self) -> str:

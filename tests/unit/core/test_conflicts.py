@@ -19,6 +19,8 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.commit_file import parse_commit
+from lakelog.core.conf import DeltaConf
+from lakelog.core.conflict_rules import ConflictRules
 from lakelog.core.conflicts import PendingCommit, check_conflicts
 from lakelog.core.errors import (
     ConcurrentAppendException,
@@ -269,6 +271,44 @@ def test_a_backfill_leaves_out_files_that_are_gone() -> None:
     read = reads(files=[here("a")])
     assert outcome(pending(read, operation=BACKFILL), gone) == "-"
     assert outcome(pending(read), gone) == "ConcurrentDeleteReadException"
+
+
+KNOWN = ["appendOnly", "domainMetadata"]
+
+
+@pytest.mark.parametrize(
+    ("added", "strict", "expected"),
+    [
+        ("checkConstraints", True, "ProtocolChangedException"),
+        ("checkConstraints", False, "-"),
+        ("inCommitTimestamp", True, "-"),
+    ],
+)
+def test_a_feature_that_writers_must_have_known_of_conflicts_where_the_session_asks(
+    added: str, strict: bool, expected: str
+) -> None:
+    key = "spark.databricks.delta.conflictChecker.enforceConcurrentFeatureEnablement.enabled"
+    rules = ConflictRules.of(DeltaConf.of({key: str(strict)}))
+    winner = won(replace(PROTOCOL, writer_features=[*KNOWN, added]))
+    assert outcome(pending(is_blind_append=True, rules=rules), winner) == expected
+
+
+@pytest.mark.parametrize(
+    ("resolves", "tags", "expected"),
+    [
+        ("true", None, "-"),
+        ("false", None, "MetadataChangedException"),
+        ("false", {"rowTrackingEnablementOnly": "true"}, "-"),
+    ],
+)
+def test_the_session_may_ask_that_no_enablement_is_gone_by(
+    resolves: str, tags: dict[str, str] | None, expected: str
+) -> None:
+    conf = {"spark.databricks.delta.featureEnablement.conflictResolution.enabled": resolves}
+    tracked = replace(PROTOCOL, writer_features=[*KNOWN, "rowTracking"])
+    enabled = replace(METADATA, configuration={"delta.enableRowTracking": "true"})
+    current = pending(protocol=tracked, rules=ConflictRules.of(DeltaConf.of(conf)))
+    assert outcome(current, won(enabled, tags=tags)) == expected
 
 
 RETYPED = replace(METADATA, schema_string=schema_json(id="long", day="date", country="long"))
