@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock, SystemClock
     from lakelog.core.columns import generated, identity, with_default
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.convert import convert_to_delta
     from lakelog.core.create import create_table
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.events import CommitStats
@@ -58,6 +59,7 @@ _HOMES = {
         "clock": "Clock SystemClock",
         "columns": "generated identity with_default",
         "conf": "DeltaConf",
+        "convert": "convert_to_delta",
         "create": "create_table",
         "delta_log": "DeltaLog",
         "events": "CommitStats",
@@ -104,6 +106,7 @@ __all__ = [
     "StructField",
     "StructType",
     "SystemClock",
+    "convert_to_delta",
     "create_table",
     "delete_rows",
     "enable_row_tracking",

@@ -19,8 +19,10 @@ from pyspark.sql.types import (
 )
 
 from lakelog.core.conf import DeltaConf
+from lakelog.core.convert import convert_to_delta
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark._convert import parquet_folder, partition_schema
 from lakelog.spark._reader import snapshot_df
 from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf
@@ -148,6 +150,32 @@ class DeltaTable:
     ) -> bool:
         """Whether the folder at a path is a Delta table, readable by this version or not."""
         return DeltaLog.for_table(identifier, session_conf(sparkSession)).table_exists()
+
+    @classmethod
+    def convertToDelta(  # noqa: N802  # delta-spark's name
+        cls,
+        sparkSession: SparkSession,  # noqa: N803  # delta-spark's name
+        identifier: str,
+        partitionSchema: str | StructType | None = None,  # noqa: N803  # delta-spark's name
+    ) -> DeltaTable:
+        """Make a table of a folder of Parquet files, which stay where they are.
+
+        A folder that is a table already is left as it is. Footers are read by the driver.
+
+        Args:
+            sparkSession: a session, classic or Connect.
+            identifier: ``parquet.`/path` ``.
+            partitionSchema: the columns of the Hive folders, in their order: DDL as
+                `"day DATE, n INT"`, or a schema.
+
+        Raises:
+            DeltaAnalysisError: no folder of Parquet files, or other partition columns.
+            SchemaMismatchError: files whose types have nothing in common.
+        """
+        path = parquet_folder(identifier)
+        columns = partition_schema(sparkSession, partitionSchema)
+        convert_to_delta(path, columns, conf=session_conf(sparkSession))
+        return cls.forPath(sparkSession, path)
 
     @property
     def log(self) -> DeltaLog:

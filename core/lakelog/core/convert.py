@@ -1,0 +1,147 @@
+"""Making a table of Parquet files that are there already (`CONVERT TO DELTA`)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import Metadata
+from lakelog.core.convert_files import find_files, merged_schema, with_partition_columns
+from lakelog.core.data_files import add_files_at
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.operations import Operation, json_text
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import StructField, StructType, type_from_json_value
+from lakelog.core.stats import StatsConfig
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.convert_files import ParquetFile
+    from lakelog.core.transaction import OptimisticTransaction
+
+__all__ = ["convert_to_delta"]
+
+_STEP = 1000
+_SQL_NAMES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def convert_to_delta(
+    uri: str | os.PathLike[str],
+    partition_schema: StructType | Mapping[str, str] | None = None,
+    *,
+    collect_stats: bool = True,
+    conf: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    user_metadata: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> int:
+    """Make a Delta table of a folder of Parquet files, which stay where they are.
+
+    The files become version 0, in one commit that is streamed: a million of them need no more
+    memory than their names. Nobody may write to the folder meanwhile: files that come after the
+    listing are not in the table.
+
+    Args:
+        uri: the folder.
+        partition_schema: the columns that Hive folders (`day=2024-01-01`) give, in their order:
+            a schema, or `{"day": "date"}`. Nothing is guessed from folders.
+        collect_stats: whether to take statistics from the footers; without them no file is
+            skipped by a filter.
+        conf: the user's whole Spark conf; it chooses the store.
+        properties: table properties.
+        user_metadata: a note for the table's history.
+        progress: told what is being done (`schema` or `files`), how many files are done, and of
+            how many.
+
+    Returns:
+        0; of a folder that is a table already its version, and nothing was done.
+
+    Raises:
+        DeltaAnalysisError: no files, one that is not Parquet, folders that are not those of
+            `partition_schema`, or a schema that a table can't have. Nothing was committed.
+        SchemaMismatchError: files whose types have nothing in common. Nothing was committed.
+        ConcurrentWriteException: another writer made a table there. Nothing was committed.
+        CommitOutcomeUnknownError: the storage never said.
+        OSError: the storage refused.
+    """
+    log = DeltaLog.for_table(uri, conf)
+    txn = log.start_transaction()
+    if txn.snapshot is not None:
+        return txn.read_version
+    partitions = _as_schema(partition_schema)
+    filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table)
+    found = find_files(filesystem, root, partitions)
+    tell = progress or _nobody
+
+    def read(done: int) -> None:
+        tell("schema", done, len(found))
+
+    data, files = merged_schema(filesystem, root, found, read)
+    schema = with_partition_columns(data, partitions)
+    txn.update_metadata(
+        Metadata(
+            id=str(uuid.uuid4()),
+            schema_string=schema.to_json(),
+            partition_columns=partitions.names,
+            configuration=dict(properties or {}),
+        )
+    )
+    stats = StatsConfig.of(TableProperties(txn.metadata.configuration), log.conf)
+    operation = Operation(
+        name="CONVERT",
+        parameters={
+            "numFiles": len(files),
+            "partitionedBy": json_text(partitions.names),
+            "collectStats": collect_stats and stats is not None,
+            "sourceFormat": "parquet",
+        },
+        metrics={"numConvertedFiles": len(files)},
+        user_metadata=user_metadata,
+    )
+    return txn.commit_large(
+        _actions(txn, files, schema, stats if collect_stats else None, tell), operation
+    )
+
+
+def _nobody(*_: object) -> None:
+    pass
+
+
+def _actions(
+    txn: OptimisticTransaction,
+    files: Sequence[ParquetFile],
+    schema: StructType,
+    stats: StatsConfig | None,
+    tell: Callable[[str, int, int], None],
+) -> Iterator[AddFile]:
+    store, table = txn.delta_log.store, txn.delta_log.table
+    for start in range(0, len(files), _STEP):
+        some = files[start : start + _STEP]
+        yield from add_files_at(
+            store.filesystem,
+            store.filesystem_path(table),
+            [(each.path, each.partition_values) for each in some],
+            schema,
+            txn.metadata.partition_columns,
+            stats=stats,
+        )
+        tell("files", start + len(some), len(files))
+
+
+def _as_schema(given: StructType | Mapping[str, str] | None) -> StructType:
+    if given is None or isinstance(given, StructType):
+        return given or StructType()
+    fields = []
+    for name, text in given.items():
+        try:
+            kind = type_from_json_value(_SQL_NAMES.get(text.lower(), text.lower()))
+        except ValueError as exc:
+            raise DeltaAnalysisError(
+                f"the partition column {name} can't be of type {text!r}: {exc}", column=name
+            ) from exc
+        fields.append(StructField(name, kind))
+    return StructType(tuple(fields))
