@@ -94,3 +94,18 @@ def test_generate_writes_symlink_manifests_and_knows_no_other_mode(
     assert lines
     with pytest.raises(DeltaAnalysisError, match="DELTA_MODE_NOT_SUPPORTED"):
         found.generate("nonsense")
+
+
+def test_convert_to_delta_makes_a_table_of_what_spark_wrote(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "old")
+    rows = spark.range(10).selectExpr("id", "CAST(id AS STRING) AS name", "id % 3 AS p")
+    rows.write.partitionBy("p").parquet(path)
+    found = delta.DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "p BIGINT")
+    assert sorted(found.toDF().select("id", "name", "p").collect()) == sorted(rows.collect())
+    assert found.log.snapshot.metadata.partition_columns == ["p"]
+    again = delta.DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "p BIGINT")
+    assert again.history().count() == 1
+    with pytest.raises(DeltaAnalysisError, match="MISSING_PROVIDER_FOR_CONVERT"):
+        delta.DeltaTable.convertToDelta(spark, "a.table")
