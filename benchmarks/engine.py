@@ -84,6 +84,16 @@ class _Engine:
         row = self._load(job["table"]).agg(F.sum("l2"), F.sum("d1")).first()
         return [row[0], round(row[1], 3)]
 
+    def plan(self, job: dict[str, Any]) -> int:
+        """Open the table anew, and choose files by a filter; how many are left."""
+        if self.delta:
+            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+            return len(self._load(job["table"]).where(job["where"]).inputFiles())
+        from lakelog.core import DeltaLog
+
+        log = DeltaLog.for_table(job["table"])
+        return int(log.start_transaction().filter_file_table(job["where"]).num_rows)
+
     def count(self, job: dict[str, Any]) -> int:
         return int(self._load(job["table"]).count())
 

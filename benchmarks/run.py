@@ -1,6 +1,6 @@
 """Run the benchmarks and put their tables into RESULTS.md.
 
-    python benchmarks/run.py [core] [s3] [scale] [spark] [--folder DIR] [--rows N]
+    python benchmarks/run.py [core] [s3] [scale] [planning] [spark] [--folder DIR] [--rows N]
 
 Each part replaces its own section of the file and leaves the other as it was.
 """
@@ -32,7 +32,8 @@ Absolute times belong to the machine named, and carry over to no other.
 def _machine() -> str:
     return (
         f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, {datetime.now(UTC).date()}"
+        f"Python {platform.python_version()}, {datetime.now(UTC).date()}, "
+        f"load average {os.getloadavg()[0]:.1f} at the end"
     )
 
 
@@ -52,6 +53,7 @@ def _publish(name: str, section: str) -> None:
             "core": "## Commits",
             "s3": "## Commits on S3",
             "scale": "## Tables of a million files",
+            "planning": "## Planning against delta-spark",
             "spark": "## Spark",
         }
         text += f"\n{titles[name]}\n\n{section}"
@@ -62,7 +64,7 @@ def _publish(name: str, section: str) -> None:
 def main() -> int:
     """Run what was asked for; the exit code says whether all targets were reached."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["core", "s3", "scale", "spark"])
+    parser.add_argument("parts", nargs="*", default=["core", "s3", "scale", "planning", "spark"])
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
     args = parser.parse_args()
@@ -83,11 +85,24 @@ def main() -> int:
         _publish("s3", _section("s3", "python benchmarks/run.py s3", found, []))
         missed += sum(not m.reached for m in found)
     if "scale" in args.parts:
+        import many_commits
         import scale
 
         print("scale: a table of a million files", flush=True)
-        found = scale.measure(args.folder)
+        found = [*scale.measure(args.folder), *many_commits.measure(args.folder)]
         _publish("scale", _section("scale", "python benchmarks/run.py scale", found, []))
+        missed += sum(not m.reached for m in found)
+    if "planning" in args.parts:
+        import planning
+
+        from support import delta_spark
+
+        print("planning: one partition of a million files, against delta-spark", flush=True)
+        peer = delta_spark.installed()
+        jars = ",".join(map(str, peer.jars))
+        found, versions = planning.measure(args.folder, str(peer.python), jars)
+        command = "python benchmarks/run.py planning"
+        _publish("planning", _section("planning", command, found, [versions]))
         missed += sum(not m.reached for m in found)
     if "spark" in args.parts:
         import versus_delta

@@ -48,7 +48,7 @@ def make_source(path: Path, rows: int) -> None:
         pq.write_table(table, path / f"part-{part}.parquet", row_group_size=per_file)
 
 
-class _Engine:
+class Engine:
     """A running `engine.py`."""
 
     def __init__(self, python: str, arguments: list[str], log: Path) -> None:
@@ -75,12 +75,14 @@ class _Engine:
         return answer
 
     def run(self, op: str, **job: Any) -> tuple[float, Any]:
+        """Do a job; how long it took, and what came of it."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"op": op, **job}) + "\n")
         answer = self._answer()
         return answer["seconds"], answer["result"]
 
     def close(self) -> None:
+        """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -111,14 +113,14 @@ def measure(
         ("one_row", "one-row Spark write", 0.4, 9),
     ]
     root = Path(tempfile.mkdtemp(dir=folder))
-    engines: dict[str, _Engine] = {}
+    engines: dict[str, Engine] = {}
     try:
         source = root / "source"
         make_source(source, rows)
-        engines["lakelog"] = _Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
-        engines["delta"] = _Engine(peer_python, jars, root / "delta.log")
-        engines["tuned"] = _Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
+        engines["delta"] = Engine(peer_python, jars, root / "delta.log")
+        engines["tuned"] = Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
         stand: dict[str, str] = {}
         seconds: dict[tuple[str, str], list[float]] = {}
         for op, _, _, repeats in targets:

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitLoop"]
 
-_KEPT_WINNERS = 32
+_KEPT_ACTIONS = 100_000
+"""File actions of winners that are kept, so that nobody reads them again after the commit."""
 
 
 class CommitLoop:
@@ -99,11 +100,12 @@ class CommitLoop:
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
+        self._room = _KEPT_ACTIONS
 
     @property
     def winners(self) -> list[WinningCommit]:
         """All that were checked, in their order; none where they are too many to be kept."""
-        return self._winners if len(self._winners) <= _KEPT_WINNERS else []
+        return self._winners if self._room >= 0 else []
 
     @property
     def pending(self) -> PendingCommit:
@@ -243,8 +245,11 @@ class CommitLoop:
         attempt.winners += 1
         attempt.first = attempt.first or winner
         self._last_winner = winner
-        if len(self._winners) <= _KEPT_WINNERS:
+        self._room -= 1 + len(winner.commit.adds) + len(winner.commit.removes)
+        if self._room >= 0:
             self._winners.append(winner)
+        else:
+            self._winners.clear()
         number = self._records.attempts + 1
         try:
             self._rebase(winner)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, OptimisticTransaction
+from lakelog.core import AddFile, DeltaLog, Operation, OptimisticTransaction, commit_loop
 from lakelog.core.actions import RemoveFile
 from lakelog.core.clock import SystemClock
 from lakelog.core.conf import DeltaConf
@@ -118,12 +118,6 @@ DAYS = (
 )
 
 
-def until_landed(store: FaultyLogStore) -> list[tuple[str, str]]:
-    """The calls up to the write that landed: what comes after brings the snapshot up to date."""
-    last = max(n for n, (operation, _) in enumerate(store.calls) if operation == "write")
-    return store.calls[: last + 1]
-
-
 def read_day_two(log: DeltaLog) -> OptimisticTransaction:
     txn = log.start_transaction()
     txn.filter_files("day = '2'")
@@ -138,11 +132,15 @@ def test_a_thousand_winners_are_read_once_each() -> None:
     mine: list[AddFile | RemoveFile] = [add_file("mine", day="2")]
     assert txn.commit(mine, Operation("WRITE")) == WINNERS + 1
     # The last one asked for is the first that is not there.
-    calls = until_landed(store)
+    calls = list(store.calls)
     reads = [path for operation, path in calls if operation == "read"]
     assert reads == [commit_path(table, version) for version in range(1, WINNERS + 2)]
     assert [operation for operation, _ in calls if operation not in ("read", "write")] == []
     assert len(calls) - len(reads) == 2
+    # What was checked need not be read again to know the table as it is now.
+    assert log.known_version == WINNERS + 1
+    assert log.snapshot.num_files == WINNERS + 1
+    assert len(store.calls) == len(calls)
 
 
 def test_over_several_lost_races_no_winner_is_read_again() -> None:
@@ -161,7 +159,7 @@ def test_over_several_lost_races_no_winner_is_read_again() -> None:
     store.calls.clear()
     last = WINNERS + 40 + 1 + 7 + 25
     assert txn.commit([add_file("mine", day="2")], Operation("WRITE")) == last + 1
-    calls = until_landed(store)
+    calls = list(store.calls)
     reads = [path for operation, path in calls if operation == "read"]
     winners = [path for path in reads if path != commit_path(table, last + 1)]
     # A version that was not there when it was looked for is looked for again once it was lost.
@@ -170,6 +168,19 @@ def test_over_several_lost_races_no_winner_is_read_again() -> None:
     assert set(again) == {commit_path(table, version) for version in probed}
     assert len(winners) == last + len(probed)
     assert len([1 for operation, _ in calls if operation == "write"]) == 6
+
+
+def test_winners_that_are_too_many_to_keep_are_read_again_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commit_loop, "_KEPT_ACTIONS", 39)
+    table, store, log = partitioned()
+    txn = read_day_two(log)
+    rivals(table, 1, 20)
+    store.calls.clear()
+    assert txn.commit([add_file("mine", day="2")], Operation("WRITE")) == 21
+    assert len([1 for operation, _ in store.calls if operation == "read"]) > 21
+    assert log.snapshot.num_files == 21
 
 
 def test_a_conflict_with_the_last_of_a_thousand_winners_is_found() -> None:
