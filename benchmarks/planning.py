@@ -15,11 +15,11 @@ from measure import Measurement
 from scale import COMMITS, DAYS, FILES, make_table
 from versus_delta import Engine
 
-WARM_UPS = 2
+WARM_UPS = 1
 
 
 def measure(
-    folder: Path, peer_python: str, peer_jars: str, files: int = FILES, rounds: int = 5
+    folder: Path, peer_python: str, peer_jars: str, files: int = FILES, rounds: int = 3
 ) -> tuple[list[Measurement], str]:
     """Measure; the second value names the versions."""
     from lakelog.core import DeltaLog
