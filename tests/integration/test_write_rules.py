@@ -24,6 +24,7 @@ from lakelog.core.errors import (
 from lakelog.logstores import LocalLogStore
 from lakelog.logstores.errors import CommitOutcomeUnknownError
 from lakelog.spark import write
+from support.raw_log import RawLog, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,14 +123,12 @@ def test_a_field_within_a_struct_may_be_absent_with_its_struct(spark, path):
 
 
 def test_a_table_with_a_feature_that_we_lack_is_refused_before_any_work(spark, path):
-    DeltaTable.create(
-        path,
-        Schema([Field("id", LONG)]),
-        configuration={"delta.enableChangeDataFeed": "true"},
-    )
+    names = ["fromTheFuture"]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": names}
+    RawLog(Path(path)).commit({"protocol": protocol}, metadata())
 
-    with pytest.raises(UnsupportedFeatureError, match="changeDataFeed"):
-        write(spark.range(3)).mode("append").save(path)
+    with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
+        write(spark.range(3).selectExpr("id AS a")).mode("append").save(path)
 
     assert data_files(path) == []
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         RemoveFile,
         SetTransaction,
     )
+    from lakelog.core.change_feed import table_changes
     from lakelog.core.clock import Clock, SystemClock
     from lakelog.core.columns import generated, identity, with_default
     from lakelog.core.conf import DeltaConf
@@ -56,6 +57,7 @@ _HOMES = {
             "AddCDCFile AddFile CommitInfo DeletionVectorDescriptor DomainMetadata Format "
             "Metadata Protocol RemoveFile SetTransaction"
         ),
+        "change_feed": "table_changes",
         "clock": "Clock SystemClock",
         "columns": "generated identity with_default",
         "conf": "DeltaConf",
@@ -113,6 +115,7 @@ __all__ = [
     "generated",
     "identity",
     "set_properties",
+    "table_changes",
     "unset_properties",
     "update_rows",
     "with_default",

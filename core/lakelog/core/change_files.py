@@ -7,12 +7,12 @@ then take them alone, so that they hold every change of the commit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelog.core.actions import AddCDCFile
-from lakelog.core.data_files import write_plan
 from lakelog.core.executor_writer import PartitionedWriter
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from lakelog.core.executor_writer import WritePlan
+    from lakelog.core.file_layout import FileLayout
     from lakelog.logstores import LogStore
 
-__all__ = ["CHANGE_FOLDER", "CHANGE_TYPE", "ChangeFileWriter", "change_actions", "change_plan"]
+__all__ = ["CHANGE_FOLDER", "CHANGE_TYPE", "ChangeFileWriter", "change_actions", "change_layout"]
 
 CHANGE_FOLDER = "_change_data"
 CHANGE_TYPE = "_change_type"
@@ -32,20 +32,18 @@ CHANGE_TYPE = "_change_type"
 `update_postimage`."""
 
 
-def change_plan(
-    store: LogStore,
-    table: str,
-    schema: StructType,
-    partition_columns: Sequence[str],
-    **options: Any,
-) -> WritePlan:
-    """How files of change data are written; see `data_files.write_plan`."""
-    with_type = StructType((*schema, StructField(CHANGE_TYPE, PrimitiveType("string"))))
-    return write_plan(store, table, with_type, partition_columns, folder=CHANGE_FOLDER, **options)
+def change_layout(layout: FileLayout) -> FileLayout:
+    """How files of change data are written, given how those of data are."""
+    return replace(
+        layout,
+        schema=StructType((*layout.schema, StructField(CHANGE_TYPE, PrimitiveType("string")))),
+        stats=None,
+        options={**layout.options, "folder": CHANGE_FOLDER},
+    )
 
 
 def change_actions(results: Iterable[Sequence[Any]]) -> list[AddCDCFile]:
-    """The actions of what `executor_writer` reported for a `change_plan`."""
+    """The actions of what `executor_writer` reported for a `change_layout`."""
     import orjson
 
     return [
@@ -57,11 +55,15 @@ def change_actions(results: Iterable[Sequence[Any]]) -> list[AddCDCFile]:
 class ChangeFileWriter:
     """Writes changed rows; the actions come when it is closed."""
 
-    def __init__(
-        self, store: LogStore, table: str, schema: StructType, partition_columns: Sequence[str]
-    ) -> None:
-        """Open nothing yet; the arguments are those of `change_plan`."""
-        self._writer = PartitionedWriter(change_plan(store, table, schema, partition_columns))
+    def __init__(self, store: LogStore, table: str, layout: FileLayout) -> None:
+        """Open nothing yet.
+
+        Args:
+            store: of the table.
+            table: its URI.
+            layout: of its files of data.
+        """
+        self._writer = PartitionedWriter(change_layout(layout).plan(store, table))
 
     def write(self, rows: pa.Table, change: str) -> None:
         """Take rows with the table's columns, to all of which the same happened."""

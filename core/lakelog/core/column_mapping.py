@@ -161,10 +161,14 @@ def _by(
 
 
 def by_field_id(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:
-    """A `Match` by Parquet's field ids; a field without an id is none of the table's."""
-    known = {each.metadata.get(ID_KEY): each for each in target}
-    ids = (field_id(each) for each in fields)
-    return [None if each is None else known.get(each) for each in ids]
+    """A `Match` by Parquet's field ids; a field without an id is none of the table's.
+
+    What a reader wants beside the table's columns (`_change_type`) has none, and goes by name.
+    """
+    known = {each.metadata[ID_KEY]: each for each in target if ID_KEY in each.metadata}
+    others = {each.name: each for each in target if ID_KEY not in each.metadata}
+    ids = ((each, field_id(each)) for each in fields)
+    return [others.get(each.name) if found is None else known.get(found) for each, found in ids]
 
 
 def field_id(field: Any) -> int | None:

@@ -60,7 +60,7 @@ _ALL: Final = (
     Feature("appendOnly", None, _YES, "delta.appendOnly=true", 2),
     Feature("invariants", None, _YES, "NOT NULL columns or delta.invariants", 2),
     Feature("checkConstraints", None, _YES, "delta.constraints.*", 3),
-    Feature("changeDataFeed", None, _INACTIVE, "delta.enableChangeDataFeed=true", 4),
+    Feature("changeDataFeed", None, _YES, "delta.enableChangeDataFeed=true", 4),
     Feature("generatedColumns", None, _YES, "columns GENERATED ALWAYS AS", 4),
     Feature("columnMapping", _YES, _YES, "delta.columnMapping.mode other than none", 5, 2),
     Feature("identityColumns", None, _YES, "columns GENERATED AS IDENTITY", 6),

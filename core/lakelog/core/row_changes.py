@@ -76,7 +76,7 @@ class RowChanges:
         self._schema, table = snapshot.read_schema, log.table
         self._ids = MovedRowIds.of(snapshot)
         self._files = TableFiles(snapshot, self._with_ids(self._schema))
-        properties, columns = snapshot.properties, snapshot.partition_columns
+        properties = snapshot.properties
         layout = FileLayout.of(snapshot.metadata, log.conf)
         self._has_feed = properties.change_data_feed
         command = "delete" if update is None else "update"
@@ -92,7 +92,7 @@ class RowChanges:
             layout.schema,
             stats=layout.stats,
         )
-        self._changes = ChangeFileWriter(log.store, table, self._schema, columns)
+        self._changes = ChangeFileWriter(log.store, table, layout)
         self._actions: list[Action] = []
         self.metrics = RowMetrics()
         self.keeps_row_ids = True

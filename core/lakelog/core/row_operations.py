@@ -189,7 +189,7 @@ def _transaction(txn: OptimisticTransaction, job: _Job) -> list[Action]:
 
 def _shown(where: Filter | None, condition: Expression | None) -> list[str]:
     if condition is None:
-        return []
+        return ["true"]
     return [where if isinstance(where, str) else to_sql(condition)]
 
 

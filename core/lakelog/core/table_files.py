@@ -135,6 +135,17 @@ class TableFiles:
             DataFileMissingError: the storage does not have it.
             DataFileError: a damaged deletion vector, or columns that can't be told apart.
         """
+        return self.rows_without(file, self.deleted(file))
+
+    def rows_without(
+        self, file: DataFile, deleted: Callable[[int], pa.BooleanArray] | None
+    ) -> pa.Table:
+        """The same, where the caller says which rows are left out.
+
+        Args:
+            file: from `find`.
+            deleted: given the number of the file's rows, which of them; `None` for no row.
+        """
         store = self._stores.of(file.path)
         with self._explained(file):
             return self._reader.rows(
@@ -142,7 +153,7 @@ class TableFiles:
                 store.filesystem_path(file.path),
                 file.partition,
                 file.partition_values,
-                deleted=self.deleted(file),
+                deleted=deleted,
             )
 
     def pieces(self, file: DataFile) -> Iterator[Piece]:

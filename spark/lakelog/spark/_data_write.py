@@ -17,9 +17,11 @@ The conf `spark.lakelog.write.path` (`auto`, `driver`, `native`, `arrow`) decide
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.actions import AddCDCFile
+from lakelog.core.change_files import change_layout
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.executor_writer import write_batches
 from lakelog.core.file_layout import FileLayout
@@ -60,6 +62,15 @@ class TableFiles:
     options: WriteOptions
     bounds: IdentityBounds | None = None
     """Learns the numbers of the table's identity columns, where the write gives out any."""
+    changes: bool = False
+    """Whether the files are of change data, and the rows have the column `_change_type`."""
+
+    def write_changes(self, frame: DataFrame) -> list[AddCDCFile]:
+        """Write changed rows: the table's columns, and what happened to each row."""
+        return [
+            AddCDCFile(path=each.path, partition_values=each.partition_values, size=each.size)
+            for each in replace(self, changes=True, bounds=None).write(frame)
+        ]
 
     def write(
         self, frame: DataFrame, source: DataFrame | None = None, few: DataFrame | None = None
@@ -102,7 +113,8 @@ class TableFiles:
 
     @property
     def _layout(self) -> FileLayout:
-        return FileLayout.of(self.metadata, self.log.conf)
+        layout = FileLayout.of(self.metadata, self.log.conf)
+        return change_layout(layout) if self.changes else layout
 
     def _make_root(self, plan: WritePlan) -> None:
         """Make the table's folder, so that a folder that can't be made fails here and clearly.

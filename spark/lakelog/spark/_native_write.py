@@ -71,12 +71,13 @@ def write_natively(
         The actions of the files that have rows.
     """
     filesystem = plan.filesystem or _local()
-    folder = f"write-{uuid.uuid4()}"
+    folder = "/".join(filter(None, (plan.folder, f"write-{uuid.uuid4()}")))
     stays = False
     try:
         _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}")
         paths = _parquet_files(filesystem, plan.root, folder)
-        adds = actions_of([(path, _partition_values(plan, path)) for path in paths])
+        values = [_partition_values(plan, path.removeprefix(folder)) for path in paths]
+        adds = actions_of(list(zip(paths, values, strict=True)))
         if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
             return [_moved(filesystem, plan, each) for each in adds]
         stays = True
@@ -157,7 +158,12 @@ def _value(text: str, kind: pa.DataType) -> Any:
 
 
 def _partition_values(plan: WritePlan, path: str) -> dict[str, str | None]:
-    """The partition values of a file as the log spells them, from the folders that it is in."""
+    """The partition values of a file as the log spells them.
+
+    Args:
+        plan: names the partition columns.
+        path: below the job's folder; each of its folders stands for one.
+    """
     import pyarrow as pa
 
     values: dict[str, str | None] = {}
@@ -187,10 +193,12 @@ def _moved(filesystem: FileSystem, plan: WritePlan, add: AddFile) -> AddFile:
     values = [add.partition_values[name] for name in plan.partition_columns]
     before = data_path(plan.root, add.path)
     name = before.rpartition("/")[2]
-    if plan.prefix_length:
-        folder = random_folder(plan.prefix_length)
-    else:
-        folder = partition_folder(plan.partition_columns, values)
+    inner = (
+        random_folder(plan.prefix_length)
+        if plan.prefix_length
+        else partition_folder(plan.partition_columns, values)
+    )
+    folder = "/".join(filter(None, (plan.folder, inner)))
     if folder:
         filesystem.create_dir(f"{plan.root}/{folder}", recursive=True)
         name = f"{folder}/{name}"

@@ -33,6 +33,8 @@ class Replaced:
     files: Sequence[AddFile] = field(default_factory=list)
     kept_rows: DataFrame | None = None
     """Rows of those files that are to be written again, with the table's columns."""
+    deleted_rows: DataFrame | None = None
+    """Those that are not, where some are."""
 
 
 def replaced_before(
@@ -93,6 +95,11 @@ def _matching(
         return Replaced()
     schema = without_void(snapshot.schema)
     rows = files_df(spark, snapshot, files, schema=schema)
-    rows = rows.where(f"NOT (({options.replace_where}) <=> true)")
     columns = projection(schema, target)
-    return Replaced(to_add_files(files), rows if columns is None else rows.selectExpr(*columns))
+
+    def those(condition: str) -> DataFrame:
+        found = rows.where(condition)
+        return found if columns is None else found.selectExpr(*columns)
+
+    matches = f"(({options.replace_where}) <=> true)"
+    return Replaced(to_add_files(files), those(f"NOT {matches}"), those(matches))

@@ -13,6 +13,7 @@ from lakelog.core.errors import DeltaError, TableExistsError
 from lakelog.core.identity_bounds import IdentityBounds
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
+from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import check_writable
 from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
@@ -21,7 +22,8 @@ from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
 from lakelog.spark._filled import FilledColumns
 from lakelog.spark._options import WriteOptions
-from lakelog.spark._overwrite import Replaced, replaced_before, replaced_by
+from lakelog.spark._overwrite import replaced_before, replaced_by
+from lakelog.spark._replaced_changes import Written, write_with_changes
 from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf, with_storage
 from lakelog.spark._table_schema import apply_schema
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.actions import Action, AddCDCFile, AddFile
     from lakelog.core.transaction import OptimisticTransaction
     from lakelog.spark._options import SaveMode
 
@@ -80,8 +82,8 @@ class _Save:
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
         with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
-            adds, replaced = self._write(txn, data)
-        return self._commit(txn, adds, replaced)
+            written = self._write(txn, data)
+        return self._commit(txn, written)
 
     def _is_done(self, txn: OptimisticTransaction) -> bool:
         """Whether there is nothing to do: mode `ignore` met a table, or the batch is known."""
@@ -99,10 +101,8 @@ class _Save:
         app_id = options.txn_app_id
         return app_id is not None and txn.txn_version(app_id) >= options.txn_version
 
-    def _write(
-        self, txn: OptimisticTransaction, data: StructType
-    ) -> tuple[list[AddFile], Replaced]:
-        """Write the data files; give them, and what they replace."""
+    def _write(self, txn: OptimisticTransaction, data: StructType) -> Written:
+        """Write the files; give them, and what they replace."""
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
         filled = FilledColumns.of(data, target, txn.protocol, self.log.table, self.log.conf)
@@ -110,16 +110,20 @@ class _Save:
         rows = enforced(filled.rows(self.frame), rules)
         bounds = IdentityBounds(target, filled.identities) if filled.identities else None
         files = TableFiles(self.log, txn.metadata, self.options, bounds)
-        if replaced.kept_rows is not None:
-            adds = files.write(rows.union(replaced.kept_rows))
-        else:
+        if replaced.kept_rows is None:
             few = enforced(filled.rows(self.frame, 1), rules) if bounds else None
-            adds = files.write(rows, self.frame, few)
+            written = Written(files.write(rows, self.frame, few), replaced)
+        elif TableProperties(txn.metadata.configuration).change_data_feed:
+            written = write_with_changes(txn, rows, replaced, files, target)
+        else:
+            written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
         txn.mark_written()
         if bounds is not None:
             txn.advance_identity_columns(bounds.marks())
-        dynamic = replaced_by(txn, adds, self.options)
-        return adds, replace(replaced, files=[*replaced.files, *dynamic.files])
+        dynamic = replaced_by(txn, written.adds, self.options).files
+        if not dynamic:
+            return written
+        return replace(written, replaced=replace(replaced, files=[*replaced.files, *dynamic]))
 
     def _rules(self, txn: OptimisticTransaction, target: StructType) -> list[RowRule]:
         rules = table_rules(txn.metadata)
@@ -135,10 +139,8 @@ class _Save:
             )
         return rules
 
-    def _commit(
-        self, txn: OptimisticTransaction, adds: list[AddFile], replaced: Replaced
-    ) -> int | None:
-        options = self.options
+    def _commit(self, txn: OptimisticTransaction, written: Written) -> int | None:
+        options, adds, replaced = self.options, written.adds, written.replaced
         now = self.log.clock.now_ms()
         actions: list[Action] = []
         if options.txn_app_id is not None:
@@ -148,19 +150,17 @@ class _Save:
                 )
             )
         actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
-        actions += adds
+        actions += (*adds, *written.changes)
         try:
-            return txn.commit_if_needed(actions, self._operation(txn, adds, replaced))
+            return txn.commit_if_needed(actions, self._operation(txn, written))
         except DeltaError:
             # Nothing was committed, so nobody knows of the files. Where the outcome is unknown
             # another type is raised, and the files must stay.
-            self._discard(adds)
+            self._discard([*adds, *written.changes])
             raise
 
-    def _operation(
-        self, txn: OptimisticTransaction, adds: list[AddFile], replaced: Replaced
-    ) -> Operation:
-        options = self.options
+    def _operation(self, txn: OptimisticTransaction, written: Written) -> Operation:
+        options, adds, replaced = self.options, written.adds, written.replaced
         moves_rows = replaced.kept_rows is not None
         return Operation.write(
             _MODE_NAMES[options.mode],
@@ -169,11 +169,14 @@ class _Save:
             dynamic_overwrite=options.dynamic_overwrite,
             overwrite_schema=options.overwrite_schema,
             merge_schema=options.merge_schema,
-            metrics=write_metrics(
-                adds,
-                replaced.files if options.mode == "overwrite" else None,
-                whole_files_by_predicate=(options.replace_where is not None and not moves_rows),
-            ),
+            metrics={
+                **write_metrics(
+                    adds,
+                    replaced.files if options.mode == "overwrite" else None,
+                    whole_files_by_predicate=(options.replace_where is not None and not moves_rows),
+                ),
+                **({"numAddedChangeFiles": len(written.changes)} if written.changes else {}),
+            },
             user_metadata=options.user_metadata,
             # They get new ids in their new files.
             tags=preservation_tags(txn.protocol, txn.metadata, preserved=False)
@@ -181,9 +184,9 @@ class _Save:
             else None,
         )
 
-    def _discard(self, adds: list[AddFile]) -> None:
+    def _discard(self, files: Sequence[AddFile | AddCDCFile]) -> None:
         store = self.log.store
-        for each in adds:
+        for each in files:
             with contextlib.suppress(OSError):
                 path = data_path(self.log.table, each.path)
                 store.filesystem.delete_file(store.filesystem_path(path))

@@ -181,7 +181,6 @@ def test_numbers_and_lists_that_do_not_go_together_are_refused(protocol: Protoco
 # --- Writing ---
 
 OFF: list[tuple[str, Metadata]] = [
-    ("changeDataFeed", with_configuration({"delta.enableChangeDataFeed": "true"})),
     ("icebergCompatV2", with_configuration({"delta.enableIcebergCompatV2": "true"})),
 ]
 
@@ -198,12 +197,14 @@ def test_a_feature_that_we_lack_hinders_writing_only_while_it_is_on(
     assert FEATURES[name].switch in str(caught.value)
 
 
-def test_a_legacy_version_hinders_writing_only_by_what_is_on() -> None:
-    check_writable(legacy(2, 6), metadata(), "/t")
+def test_a_legacy_version_hinders_nobody() -> None:
+    check_writable(legacy(2, 6), with_configuration({"delta.enableChangeDataFeed": "true"}), "/t")
+
+
+def test_a_property_that_switches_a_feature_on_is_the_way_out() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        check_writable(legacy(1, 4), OFF[0][1], "/t")
-    assert caught.value.features == ["changeDataFeed"]
-    assert "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')" in str(caught.value)
+        check_writable(listed("icebergCompatV2"), OFF[0][1], "/t")
+    assert "SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'false')" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_without_a_condition_all_files_go_unread(uri):
     assert done.metrics["numDeletedRows"] == 7
     assert done.metrics["numRemovedFiles"] == 1
     assert rows(uri) == []
-    assert actions(uri, 2, "commitInfo")[0]["operationParameters"] == {"predicate": "[]"}
+    assert actions(uri, 2, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
 
 
 ODD = ["a b", "100%", "x/y", "k=v", "ü", "'", '"', "..", "a:b", None]

@@ -1,0 +1,209 @@
+"""Reading the change data feed: which rows came, went and changed from version to version."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow_types import to_arrow_schema
+from lakelog.core.change_commits import ChangeCommit, read_change_commit
+from lakelog.core.change_files import CHANGE_TYPE
+from lakelog.core.change_range import ChangeBounds, change_versions, commit_files
+from lakelog.core.changed_files import ChangedFile, changed_files
+from lakelog.core.column_mapping import physical_schema
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.file_rows import in_order
+from lakelog.core.properties import TableProperties
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema_diff import differences
+from lakelog.core.schema_rules import as_nullable
+from lakelog.core.table_files import TableFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from lakelog.core.actions import Metadata
+    from lakelog.core.snapshot import Snapshot
+
+__all__ = ["COMMIT_TIMESTAMP", "COMMIT_VERSION", "ChangeFeed", "table_changes"]
+
+COMMIT_VERSION, COMMIT_TIMESTAMP = "_commit_version", "_commit_timestamp"
+_THREADS = 16
+
+
+def table_changes(
+    uri: str | os.PathLike[str],
+    starting_version: int | None = None,
+    ending_version: int | None = None,
+    *,
+    starting_timestamp: int | str | datetime | None = None,
+    ending_timestamp: int | str | datetime | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """The rows that were changed in some versions, with what happened to each.
+
+        table_changes("/lake/flights", 5).read_all()
+
+    The columns are those of the last version, then `_change_type` (`insert`, `delete`,
+    `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Versions
+    come in order, the rows of one in none. Every version must have been written with
+    `delta.enableChangeDataFeed`; `VACUUM` takes changes away with the files that held them.
+
+    Args:
+        uri: the table.
+        starting_version: the first version. Either this or `starting_timestamp` is needed.
+        ending_version: the last one; the latest where none is given, or there are fewer.
+        starting_timestamp: instead, the first version committed at or after a time: epoch
+            milliseconds, a datetime or ISO 8601 text (UTC where they have no zone).
+        ending_timestamp: instead, the last version committed at or before a time.
+        conf: the user's whole Spark conf; it chooses the store.
+            `changeDataFeed.timestampOutOfRange.enabled` makes a start after the latest version
+            an empty answer instead of an error.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        DeltaAnalysisError: bounds that are no range; a version without a feed; or a change of the
+            schema in between, so that older rows have no place in the last version's columns.
+        TimestampOutOfRangeError: a time after the latest version.
+        LogGapError: commits of the range are gone.
+        DataFileMissingError: a file is gone; it shows when its rows are read.
+    """
+    bounds = ChangeBounds(
+        starting_version=starting_version,
+        ending_version=ending_version,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+    )
+    return ChangeFeed(DeltaLog.for_table(uri, conf), bounds).to_batches()
+
+
+class ChangeFeed:
+    """One read of changes: planned when it is made, carried out by `to_batches`."""
+
+    def __init__(self, log: DeltaLog, bounds: ChangeBounds) -> None:
+        """Read the commits; see `table_changes`."""
+        versions = change_versions(log, bounds)
+        latest = log.snapshot
+        self.snapshot: Snapshot = log.snapshot_at(versions[-1]) if versions else latest
+        """Of the last version; it has the columns."""
+        self._log = log
+        self._commits = _read(log, versions) if versions else []
+        if versions:
+            _check_feed(log.snapshot_at(versions[0]), self._commits, versions)
+            _check_schemas(log.snapshot_at(versions[0]), self._commits, self.snapshot)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns that come out."""
+        return StructType((*self.rows, StructField(CHANGE_TYPE, _STRING), *_OF_COMMIT))
+
+    @property
+    def rows(self) -> StructType:
+        """The columns of the table; older versions may have nulls where the last allows none."""
+        return as_nullable(self.snapshot.read_schema)
+
+    def files(self) -> list[ChangedFile]:
+        """What was changed, in the order of versions.
+
+        Raises:
+            CorruptLogError: the log does not say where a file or its deletion vector is.
+        """
+        finder, table = TableFiles(self.snapshot, self.rows), self._log.table
+        return [each for commit in self._commits for each in changed_files(commit, finder, table)]
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The changed rows; files are read by a few threads, in order, when they are asked for."""
+        schema = to_arrow_schema(self.schema)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(self.files()))
+
+    def _batches(self, files: list[ChangedFile]) -> Iterator[pa.RecordBatch]:
+        plain = TableFiles(self.snapshot, self.rows)
+        typed = TableFiles(
+            self.snapshot, StructType((*self.rows, StructField(CHANGE_TYPE, _STRING)))
+        )
+        workers = min(2 * (os.cpu_count() or 1), 32)
+        for table in in_order(partial(_rows, plain, typed), files, workers):
+            yield from table.to_batches()
+
+
+_STRING = PrimitiveType("string")
+_OF_COMMIT = (
+    StructField(COMMIT_VERSION, PrimitiveType("long")),
+    StructField(COMMIT_TIMESTAMP, PrimitiveType("timestamp")),
+)
+
+
+def _rows(plain: TableFiles, typed: TableFiles, changed: ChangedFile) -> pa.Table:
+    if changed.change is None:
+        rows = typed.rows_without(changed.file, None)
+    else:
+        rows = plain.rows_without(changed.file, changed.others(plain))
+        rows = _with(rows, CHANGE_TYPE, pa.scalar(changed.change))
+    rows = _with(rows, COMMIT_VERSION, pa.scalar(changed.version, pa.int64()))
+    moment = pa.scalar(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
+    return _with(rows, COMMIT_TIMESTAMP, moment)
+
+
+def _with(rows: pa.Table, name: str, value: pa.Scalar[Any]) -> pa.Table:
+    return rows.append_column(name, pa.repeat(value, rows.num_rows))
+
+
+def _read(log: DeltaLog, versions: range) -> list[ChangeCommit]:
+    def read(commit: tuple[int, str, int]) -> ChangeCommit:
+        version, path, time = commit
+        return read_change_commit(log.store, path, version, time)
+
+    return list(in_order(read, commit_files(log, versions), _THREADS))
+
+
+def _check_feed(first: Snapshot, commits: list[ChangeCommit], versions: range) -> None:
+    """Refuse a range with a version that was written without a feed."""
+    on = first.properties.change_data_feed
+    for commit in commits:
+        if commit.metadata is not None:
+            on = TableProperties(commit.metadata.configuration).change_data_feed
+        if not on:
+            raise DeltaAnalysisError(
+                f"[DELTA_MISSING_CHANGE_DATA] the changes of {first.table} from version "
+                f"{versions[0]} to version {versions[-1]} can't be read: version {commit.version} "
+                "was written without a change data feed. The history shows when it was switched "
+                "on; to switch it on now, set the property delta.enableChangeDataFeed to true.",
+                table=first.table,
+                version=commit.version,
+                starting_version=versions[0],
+                ending_version=versions[-1],
+            )
+
+
+def _check_schemas(first: Snapshot, commits: list[ChangeCommit], last: Snapshot) -> None:
+    """Refuse a range in which a column went, or changed beyond what its old values fit."""
+    seen: list[tuple[int, Metadata]] = [(first.version, first.metadata)]
+    seen += [(each.version, each.metadata) for each in commits if each.metadata is not None]
+    now, by = physical_schema(last.read_schema), _partitioning(last.metadata)
+    for version, metadata in seen:
+        then = StructType.from_json(metadata.schema_string)
+        mapped = TableProperties(metadata.configuration).column_mapping_mode != "none"
+        found = differences(now, physical_schema(then) if mapped else then)
+        if any(each.blocks for each in found) or _partitioning(metadata) != by:
+            columns = ", ".join(each.path for each in found if each.blocks) or "the partitioning"
+            raise DeltaAnalysisError(
+                f"[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] the changes of {last.table} "
+                f"since version {first.version} have no place in the columns of version "
+                f"{last.version}: it differs from version {version} in {columns}. Read up to the "
+                "version before that change, and from it on, in two calls.",
+                table=last.table,
+                version=version,
+            )
+
+
+def _partitioning(metadata: Metadata) -> list[str]:
+    schema = StructType.from_json(metadata.schema_string)
+    mapped = TableProperties(metadata.configuration).column_mapping_mode != "none"
+    found = [schema.get(name) for name in metadata.partition_columns]
+    named = StructType(tuple(each for each in found if each is not None))
+    return (physical_schema(named) if mapped else named).names

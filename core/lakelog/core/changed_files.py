@@ -1,0 +1,99 @@
+"""Which rows of which files a commit inserted, deleted or updated.
+
+PROTOCOL.md, "Reading Change Data Files": where a commit has files of change data, they alone tell;
+elsewhere an added file inserts its rows and a removed one deletes them. A file that is removed and
+added again with another deletion vector differs by what one vector has and the other has not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.compute import pc
+from lakelog.core.errors import CorruptLogError
+from lakelog.core.file_table import files_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import AddFile, RemoveFile
+    from lakelog.core.change_commits import ChangeCommit
+    from lakelog.core.table_files import DataFile, TableFiles
+
+__all__ = ["ChangedFile", "changed_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """Some rows of a file, to all of which the same happened."""
+
+    file: DataFile
+    change: str | None
+    """`insert` or `delete`; `None`: the file's own column `_change_type` says it."""
+    version: int
+    timestamp: int
+    """Milliseconds since the epoch."""
+    only: DataFile | None = None
+    """The same file with another deletion vector: only rows of that one are meant."""
+
+    def others(self, files: TableFiles) -> Callable[[int], pa.BooleanArray] | None:
+        """The rows that are not meant, given the number of the file's rows."""
+        gone = files.deleted(self.file)
+        wanted = None if self.only is None else files.deleted(self.only)
+        if wanted is None:
+            return gone
+
+        def unmeant(rows: int) -> pa.BooleanArray:
+            unwanted: Any = pc.invert(wanted(rows))
+            return unwanted if gone is None else pc.or_(unwanted, gone(rows))
+
+        return unmeant
+
+
+def changed_files(commit: ChangeCommit, files: TableFiles, table: str) -> Iterator[ChangedFile]:
+    """What a commit changed, by files.
+
+    Args:
+        commit: the commit.
+        files: finds the files of the table.
+        table: its URI, for errors.
+
+    Raises:
+        CorruptLogError: a removed file does not say which partition it was in, or the log does
+            not say where a deletion vector is.
+    """
+    at = commit.version, commit.timestamp
+    if commit.changes:
+        rows = files_from_json([each.to_json_value() for each in commit.changes])
+        yield from (ChangedFile(file, None, *at) for file in files.find(rows))
+        return
+    added = dict(zip((a.path for a in commit.adds), _found(commit.adds, files), strict=True))
+    for remove in commit.removes:
+        if remove.partition_values is None:
+            raise CorruptLogError(
+                "[DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA] the changes of version "
+                f"{commit.version} of {table} can't be read: its remove of {remove.path} does not "
+                "say which partition the file was in. An older client wrote it; begin with a "
+                "later version.",
+                table=table,
+                path=remove.path,
+                version=commit.version,
+            )
+    removed = _found(commit.removes, files)
+    for remove, old in zip(commit.removes, removed, strict=True):
+        new = added.pop(remove.path, None)
+        if new is None:
+            yield ChangedFile(old, "delete", *at)
+            continue
+        if new.vector is not None:
+            yield ChangedFile(old, "delete", *at, only=new)
+        if old.vector is not None:
+            yield ChangedFile(new, "insert", *at, only=old)
+    yield from (ChangedFile(file, "insert", *at) for file in added.values())
+
+
+def _found(actions: list[AddFile] | list[RemoveFile], files: TableFiles) -> list[DataFile]:
+    return files.find(files_from_json([each.to_json_value() for each in actions]))

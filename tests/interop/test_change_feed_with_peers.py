@@ -1,0 +1,141 @@
+"""One table's change data feed, written and read by us and by delta-spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+import lakelog.spark as delta
+from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
+from support.samples import PARTITIONS
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+WAYS = {
+    "vectors": {**FEED, **VECTORS},
+    "rewrite": FEED,
+    "mapped": {**FEED, "delta.columnMapping.mode": "name"},
+    "mapped by id, vectors": {**FEED, **VECTORS, "delta.columnMapping.mode": "id"},
+}
+either_way = pytest.mark.parametrize("properties", WAYS.values(), ids=WAYS)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "t")
+
+
+def numbers(count, start=0):
+    values = range(start, start + count)
+    return pa.table(
+        {
+            "id": pa.array(values, pa.int64()),
+            "p": pa.array([i % 3 for i in values], pa.int32()),
+            "text": [f"t{i}" for i in values],
+        }
+    )
+
+
+def listed(rows):
+    """Rows as sorted tuples; times to the millisecond, without a zone, as text."""
+    found = []
+    for row in rows:
+        at = row.pop("_commit_timestamp")
+        text = at if isinstance(at, str) else at.replace(tzinfo=None).isoformat()
+        found.append((row["_commit_version"], row["_change_type"], text[:23], str(row)))
+    return sorted(found)
+
+
+def ours(path, first=0, last=None):
+    return listed(table_changes(path, first, last).read_all().to_pylist())
+
+
+def theirs(delta_spark, path, first=0, last=None):
+    end = "" if last is None else f", {last}"
+    return listed(delta_spark.sql(f"SELECT * FROM table_changes_by_path('{path}', {first}{end})"))
+
+
+@either_way
+@pytest.mark.parametrize("partition_by", [None, ["p"]])
+def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, properties, partition_by):
+    write_arrow(path, numbers(30), partition_by=partition_by, properties=properties)
+    table = f"delta.`{path}`"
+    delete_rows(path, "id < 3")
+    delta_spark.sql(f"DELETE FROM {table} WHERE id BETWEEN 2 AND 5")
+    update_rows(path, {"text": "ours", "p": pc.field("p") + 1}, "id IN (6, 7, 20)")
+    delta_spark.sql(f"UPDATE {table} SET text = 'theirs' WHERE id > 25")
+    delta_spark.sql(
+        f"MERGE INTO {table} t USING (SELECT EXPLODE(SEQUENCE(9, 40, 10)) AS k) s ON t.id = s.k "
+        "WHEN MATCHED AND k > 15 THEN DELETE WHEN MATCHED THEN UPDATE SET text = 'merged' "
+        "WHEN NOT MATCHED THEN INSERT (id, p, text) VALUES (k, 1, 'new')"
+    )
+    frame = spark.sql("SELECT 11L AS id, 2 AS p, 'replaced' AS text")
+    delta.write(frame).mode("overwrite").replaceWhere("id >= 10 AND id < 15").save(path)
+    delta_spark.sql(f"INSERT INTO {table} REPLACE WHERE id = 16 SELECT 16, 5, 'swapped'")
+    delta_spark.sql(f"OPTIMIZE {table}")
+    delete_rows(path, "p = 1")
+    delta_spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 6")
+    delta_spark.sql(f"DELETE FROM {table} WHERE p = 2")
+    delta.write(spark.sql("SELECT 1L AS id, 1 AS p, 'x' AS text")).mode("overwrite").save(path)
+    delete_rows(path)
+
+    latest = DeltaLog.for_table(path).snapshot.version
+    assert latest >= 12
+    for version in range(latest + 1):
+        assert ours(path, version, version) == theirs(delta_spark, path, version, version), version
+    assert ours(path, 2, 5) == theirs(delta_spark, path, 2, 5)
+    assert len(ours(path)) == len(theirs(delta_spark, path)) > 60
+
+
+@either_way
+def test_partitions_of_any_value_are_told_alike(delta_spark, path, properties):
+    count = len(PARTITIONS)
+    data = pa.table(
+        {"id": pa.array(range(2 * count), pa.int64()), "p": pa.array(PARTITIONS * 2, pa.string())}
+    )
+    write_arrow(path, data, partition_by=["p"], properties=properties)
+    delete_rows(path, f"id < {count} AND id > 2")
+    update_rows(path, {"id": pc.field("id") + 1000}, f"id >= {count}")
+    delta_spark.sql(f"UPDATE delta.`{path}` SET id = id + 1000 WHERE id < 1010")
+
+    assert ours(path) == theirs(delta_spark, path)
+    assert len(ours(path)) > 5 * count
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_the_feed_of_a_table_with_mapped_columns_is_read(delta_spark, path, mode):
+    table = f"delta.`{path}`"
+    delta_spark.sql(
+        f"CREATE TABLE {table} (id LONG, p STRING, s STRUCT<x: INT>) USING delta "
+        "PARTITIONED BY (p) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
+        f"'delta.columnMapping.mode' = '{mode}')"
+    )
+    delta_spark.sql(
+        f"INSERT INTO {table} SELECT id, CAST(id % 2 AS STRING), NAMED_STRUCT('x', 1) "
+        "FROM RANGE(0, 10)"
+    )
+    delta_spark.sql(f"DELETE FROM {table} WHERE id < 4")
+    delta_spark.sql(f"UPDATE {table} SET s = NAMED_STRUCT('x', 2), p = 'z' WHERE id = 7")
+
+    found = table_changes(path, 0).read_all().to_pylist()
+    expected = delta_spark.sql(f"SELECT * FROM table_changes_by_path('{path}', 0)")
+    assert len(found) == 16
+    assert sorted((r["_change_type"], r["id"], r["p"], r["s"]["x"]) for r in found) == sorted(
+        (r["_change_type"], r["id"], r["p"], r["s"]["x"]) for r in expected
+    )
+
+
+def test_deltalake_reads_our_feed(path):
+    write_arrow(path, numbers(30), partition_by=["p"], properties=FEED)
+    delete_rows(path, "id < 3")
+    update_rows(path, {"text": "new"}, "id = 7")
+    write_arrow(path, numbers(3, 50), mode="overwrite")
+
+    found = pa.table(DeltaTable(path).load_cdf(starting_version=0).read_all()).to_pylist()
+    mine = table_changes(path, 0).read_all().to_pylist()
+    columns = ("_commit_version", "_change_type", "id", "p", "text")
+    assert sorted(tuple(str(row[c]) for c in columns) for row in found) == sorted(
+        tuple(str(row[c]) for c in columns) for row in mine
+    )
