@@ -14,6 +14,8 @@ from lakelog.core.properties import (
     PSEUDO_PROPERTIES,
     validate_properties,
 )
+from lakelog.core.row_tracking_backfill import enablement_tags, give_row_ids
+from lakelog.core.row_tracking_names import ENABLED
 
 if TYPE_CHECKING:
     import os
@@ -37,6 +39,9 @@ def set_properties(
 
     `delta.feature.<name>`, `delta.minReaderVersion` and `delta.minWriterVersion` speak to the
     table's protocol and are not stored; what they ask for can't be taken back.
+
+    Where `delta.enableRowTracking` is switched on, every file gets its row ids first, as with
+    `enable_row_tracking`.
 
     Args:
         uri: the table.
@@ -62,8 +67,12 @@ def set_properties(
             "delta-spark; new tables take constraints as properties.",
             property=checks[0],
         )
+    if ENABLED in given:
+        give_row_ids(txn.delta_log, given)
+        txn = txn.delta_log.start_transaction()
     wanted = {**txn.metadata.configuration, **given}
-    return _commit(txn, wanted, Operation("SET TBLPROPERTIES", {"properties": given}))
+    operation = Operation("SET TBLPROPERTIES", {"properties": given}, tags=enablement_tags(given))
+    return _commit(txn, wanted, operation)
 
 
 def unset_properties(

@@ -22,12 +22,14 @@ from lakelog.core.row_tracking_names import ENABLED, SUSPENDED
 from lakelog.core.winners import ENABLEMENT_ONLY_TAG
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.transaction import OptimisticTransaction
 
-__all__ = ["enable_row_tracking"]
+__all__ = ["enable_row_tracking", "enablement_tags", "give_row_ids"]
 
 _BATCH_KEY = "rowTracking.backfill.maxNumFiles"
 _BATCH = 22_000
@@ -55,17 +57,44 @@ def enable_row_tracking(log: DeltaLog) -> int:
     snapshot = log.update()
     if is_row_tracking_enabled(snapshot.protocol, snapshot.metadata):
         return snapshot.version
-    if TableProperties(snapshot.metadata.configuration).get(SUSPENDED):
+    give_row_ids(log, {ENABLED: "true"})
+    return _enable(log)
+
+
+def give_row_ids(log: DeltaLog, properties: Mapping[str, str]) -> None:
+    """Make a table ready for row tracking, if properties enable it and it is not enabled yet.
+
+    With `spark.databricks.delta.rowTracking.backfill.enabled=false` nothing is made ready.
+
+    Args:
+        log: the table, which exists.
+        properties: what will be set, checked.
+
+    Raises:
+        DeltaError: as `enable_row_tracking`.
+    """
+    snapshot = log.update()
+    wanted = TableProperties({**snapshot.metadata.configuration, **properties})
+    if is_row_tracking_enabled(snapshot.protocol, snapshot.metadata) or not wanted.get(ENABLED):
+        return
+    if wanted.get(SUSPENDED):
         raise DeltaAnalysisError(
             f"[DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION] {log.table}: row tracking can't be "
             f"enabled while {SUSPENDED} is true. Set it to false first.",
             table=log.table,
             properties=[ENABLED, SUSPENDED],
         )
+    if not log.conf.get_bool("rowTracking.backfill.enabled", True):
+        return
     if "rowTracking" not in supported_features(snapshot.protocol):
         log.upgrade_protocol(features=["rowTracking"])
     _backfill(log)
-    return _enable(log)
+
+
+def enablement_tags(properties: Mapping[str, str]) -> dict[str, str]:
+    """The tags of a commit that sets these properties: whether it only enables row tracking."""
+    only = properties.keys() == {ENABLED} and properties[ENABLED].lower() == "true"
+    return {ENABLEMENT_ONLY_TAG: "true"} if only else {}
 
 
 def _backfill(log: DeltaLog) -> None:
@@ -96,7 +125,8 @@ def _commit_batch(txn: OptimisticTransaction, files: pa.Table, batch: int) -> No
 
 def _enable(log: DeltaLog) -> int:
     txn = log.start_transaction()
-    wanted = {**txn.metadata.configuration, ENABLED: "true"}
+    given = {ENABLED: "true"}
+    wanted = {**txn.metadata.configuration, **given}
     txn.update_metadata(replace(txn.metadata, configuration=wanted))
-    said = {"properties": json_text({ENABLED: "true"})}
-    return txn.commit([], Operation("SET TBLPROPERTIES", said, tags={ENABLEMENT_ONLY_TAG: "true"}))
+    said = {"properties": json_text(given)}
+    return txn.commit([], Operation("SET TBLPROPERTIES", said, tags=enablement_tags(given)))

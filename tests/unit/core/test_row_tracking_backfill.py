@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, enable_row_tracking, row_tracking_backfill
+from lakelog.core import (
+    AddFile,
+    DeltaLog,
+    Operation,
+    enable_row_tracking,
+    row_tracking_backfill,
+    set_properties,
+)
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.core.paths import commit_name
 from lakelog.core.row_tracking import BACKFILL, high_water_mark
@@ -183,3 +190,39 @@ def test_a_writer_that_met_a_backfill_takes_its_ids(uri: str) -> None:
     removed = [line["remove"] for line in lines(uri, 4) if "remove" in line]
     assert [(r["baseRowId"], r["defaultRowCommitVersion"]) for r in removed] == [found["b"]]
     assert mark(uri) == 5
+
+
+# By the property ---------------------------------------------------------------------------
+
+
+def test_setting_the_property_gives_every_file_its_ids_first(uri: str) -> None:
+    table(uri, "a", "b")
+    assert set_properties(uri, {"delta.enablerowtracking": "true"}) == 4
+    assert operations(uri)[2:] == ["UPGRADE PROTOCOL", BACKFILL, "SET TBLPROPERTIES"]
+    assert sorted(ids(uri).values()) == [(0, 3), (2, 3)]
+    assert lines(uri, 4)[0]["commitInfo"]["tags"] == {"rowTrackingEnablementOnly": "true"}
+    assert set_properties(uri, {"delta.enableRowTracking": "true"}) == 4
+
+
+def test_beside_another_property_the_commit_is_not_tagged(uri: str) -> None:
+    table(uri, "a")
+    set_properties(uri, {"delta.enableRowTracking": "true", "note": "x"})
+    assert "tags" not in lines(uri, 4)[0]["commitInfo"]
+
+
+def test_the_session_may_ask_for_no_backfill(uri: str) -> None:
+    table(uri, "a")
+    conf = {"spark.databricks.delta.rowTracking.backfill.enabled": "false"}
+    with pytest.raises(DeltaAnalysisError, match="lacks the table feature rowTracking"):
+        set_properties(uri, {"delta.enableRowTracking": "true"}, conf=conf)
+    assert DeltaLog.for_table(uri).snapshot.version == 1
+
+
+def test_a_property_that_suspends_is_refused_beside_it(
+    uri: str,
+) -> None:
+    table(uri, "a")
+    both = {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}
+    with pytest.raises(DeltaAnalysisError, match="ILLEGAL_PROPERTY_COMBINATION"):
+        set_properties(uri, both)
+    assert DeltaLog.for_table(uri).snapshot.version == 1
