@@ -20,6 +20,7 @@ parts by their names: part 2 of one writer holds what part 2 of the other holds.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_checkpoint", "write_under_classic_name"]
 
+logger = logging.getLogger("lakelog")
 _SIDECAR_ACTIONS = 50_000
 
 
@@ -79,6 +81,14 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
     else:
         hint = _write_classic(snapshot, clock, size)
     write_last_checkpoint(snapshot.store, snapshot.table, hint)
+    logger.info(
+        "Checkpoint of version %d written to %s: %d actions, %d files of the table, %d bytes",
+        hint.version,
+        log_path(snapshot.table),
+        hint.size,
+        hint.num_of_add_files or 0,
+        hint.size_in_bytes or 0,
+    )
     return hint
 
 

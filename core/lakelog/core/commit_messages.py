@@ -20,10 +20,23 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts import PendingCommit
     from lakelog.core.errors import DeltaError
 
-__all__ = ["CommitMessages", "log_prefix"]
+__all__ = ["CommitMessages", "log_prefix", "tell_other_table"]
 
 logger = logging.getLogger("lakelog")
 _SHOWN = 8
+
+
+def tell_other_table(table: str, read_id: str, new_id: str, txn_id: str) -> None:
+    """Say that a commit gives a table another id, which makes it another table to its readers."""
+    if new_id != read_id:
+        logger.warning(
+            "%s Change in the table id detected in txn. Table id for txn on table at %s was %s "
+            "when the txn was created and is now changed to %s.",
+            log_prefix(read_id, txn_id),
+            table,
+            read_id,
+            new_id,
+        )
 
 
 def log_prefix(table_id: str, txn_id: str | None) -> str:
@@ -44,7 +57,6 @@ class CommitMessages:
         """
         self._clock = clock
         self._began = clock.monotonic()
-        self._table_id = pending.metadata.id
         self._prefix = log_prefix(pending.metadata.id, txn_id)
 
     @property
@@ -61,15 +73,6 @@ class CommitMessages:
             actions,
             pending.isolation,
         )
-        if pending.metadata.id != self._table_id:
-            logger.warning(
-                "%s Change in the table id detected in txn. Table id for txn on table at %s was "
-                "%s when the commit was started and is now changed to %s.",
-                self._prefix,
-                pending.table,
-                self._table_id,
-                pending.metadata.id,
-            )
 
     def committed(self, version: int, pending: PendingCommit) -> None:
         """The version is in the log."""

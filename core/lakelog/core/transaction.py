@@ -14,6 +14,7 @@ from lakelog.core.checksum_writer import checksum_hook
 from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
+from lakelog.core.commit_messages import tell_other_table
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflict_rules import ConflictRules
 from lakelog.core.conflicts import PendingCommit
@@ -426,6 +427,9 @@ class OptimisticTransaction(TrackedReads):
 
     def _run(self, prepared: PreparedCommit) -> int:
         log = self._log
+        if self._snapshot is not None:
+            read = self._snapshot.metadata.id
+            tell_other_table(log.table, read, prepared.metadata.id, self.txn_id)
         if is_kept(prepared.metadata) and any(map(_is_of_a_file, prepared.actions)):
             self.register_post_commit_hook(SymlinkManifestHook())
         loop = CommitLoop(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,3 +75,27 @@ def test_a_lost_commit_tells_to_whom(tmp_path: Path, caplog: pytest.LogCaptureFi
         f"[attempt 1] Conflict with version {version}: DELTA_CONCURRENT_APPEND, N ms since start"
     )
     assert "1 read predicates, 1 read files" in said(caplog)[1]
+
+
+def test_a_checkpoint_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = new_table(str(tmp_path / "t"))
+    log.start_transaction().commit([add_file("a")], APPEND)
+    with caplog.at_level(logging.INFO, "lakelog"):
+        log.checkpoint()
+    folder = f"{log.table}/_delta_log"
+    size = (tmp_path / "t" / "_delta_log" / f"{1:020d}.checkpoint.parquet").stat().st_size
+    assert said(caplog) == [
+        f"Checkpoint of version 1 written to {folder}: 3 actions, 1 files of the table, "
+        f"{size} bytes"
+    ]
+
+
+def test_another_table_id_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = new_table(str(tmp_path / "t"))
+    txn = log.start_transaction()
+    txn.update_metadata(replace(txn.metadata, id="another"))
+    with caplog.at_level(logging.WARNING, "lakelog"):
+        txn.commit([], Operation.manual())
+    [text] = said(caplog)
+    assert "Change in the table id detected in txn." in text
+    assert text.endswith("was test when the txn was created and is now changed to another.")
