@@ -15,6 +15,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import commit_name
 from support.delta_spark_peer import DeltaSparkError
 from support.samples import SAMPLES, numbers, rows_of
+from support.tables import new_table, schema_json
 
 
 @pytest.fixture
@@ -303,3 +304,20 @@ def test_commit_info_has_the_fields_that_history_shows(delta_spark, paths):
         ), version
         assert set(metrics[0]) == set(metrics[1]), version
     assert rows_of(delta_spark.read(mine)) == rows_of(delta_spark.read(theirs))
+
+
+ARRAY_OF_LIMITED = {"type": "array", "elementType": "varchar(3)", "containsNull": True}
+LIMITED = "id LONG, v VARCHAR(5), n ARRAY<VARCHAR(3)>, c CHAR(4)"
+
+
+def test_char_and_varchar_are_stored_and_held_as_by_delta_spark(delta_spark, paths):
+    mine, theirs = paths
+    delta_spark.sql(f"CREATE TABLE delta.`{theirs}` ({LIMITED}) USING delta")
+    kinds = {"id": "long", "v": "varchar(5)", "n": ARRAY_OF_LIMITED, "c": "char(4)"}
+    new_table(mine, schema=schema_json(**kinds))
+    stored = [json.loads(action(path, "metaData")["schemaString"]) for path in paths]
+    assert stored[0] == stored[1]
+    for path in paths:
+        with pytest.raises(DeltaSparkError, match="EXCEED_CHAR_VARCHAR_LIMIT"):
+            delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, 'longer', NULL, NULL)")
+        delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, 'short', array('abc'), 'char')")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import AddFile, Metadata
 from lakelog.core.delta_log import DeltaLog
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock
 
 
-def schema_json(**columns: str) -> str:
-    """A schema of nullable columns, by name and type."""
+def schema_json(**columns: Any) -> str:
+    """A schema of nullable columns, by name and the JSON value of their type."""
     fields = [
         {"name": name, "type": kind, "nullable": True, "metadata": {}}
         for name, kind in columns.items()

@@ -1,4 +1,4 @@
-"""The rules that every row of a table must keep: NOT NULL, column invariants, CHECK."""
+"""The rules that every row of a table must keep: NOT NULL, invariants, lengths, CHECK."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import orjson
 
+from lakelog.core.char_varchar import length_rules
 from lakelog.core.column_paths import dotted, split_path, sql_path, walk
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.properties import TableProperties
@@ -28,7 +29,9 @@ class Constraint(NamedTuple):
     name: str
     """Of a CHECK: its own. Of the others: the column's path."""
     sql: str
-    kind: Literal["check", "invariant", "not_null"] = "check"
+    kind: Literal["check", "invariant", "not_null", "length"] = "check"
+    limit: int | None = None
+    """Characters, of a length that is the whole rule."""
 
 
 def required_columns(schema: StructType) -> list[str]:
@@ -50,7 +53,7 @@ def not_null_sql(schema: StructType, path: str) -> str:
 
 
 def table_constraints(metadata: Metadata) -> list[Constraint]:
-    """Every rule of a table: NOT NULL first, then invariants, then CHECK by name.
+    """Every rule of a table: NOT NULL, invariants, lengths of CHAR and VARCHAR, then CHECK by name.
 
     Raises:
         CorruptLogError: an invariant that can't be read.
@@ -64,6 +67,7 @@ def table_constraints(metadata: Metadata) -> list[Constraint]:
         text = field.metadata.get("delta.invariants")
         if text is not None:
             rules.append(Constraint(dotted(path), _expression(dotted(path), text), "invariant"))
+    rules += [Constraint(dotted([c]), sql, "length", n) for c, sql, n in length_rules(schema)]
     checks = TableProperties(metadata.configuration).constraints
     return rules + [Constraint(name, sql) for name, sql in checks.items()]
 

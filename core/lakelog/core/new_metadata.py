@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.cdc_checks import perform_cdc_metadata_check
+from lakelog.core.char_varchar import stored_as_string
 from lakelog.core.column_paths import dotted
 from lakelog.core.column_rules import check_filled_columns
 from lakelog.core.dependent_columns import check_dependent_columns
@@ -43,7 +44,8 @@ def schema_of(metadata: Metadata) -> StructType:
 def storable(old: Metadata | None, new: Metadata, conf: DeltaConf) -> Metadata:
     """The metadata with the schema in the form in which a table keeps it.
 
-    A schema that stays as it is stays untouched: another client may have its reasons.
+    `char(n)` and `varchar(n)` become marked strings, whose length every write is held to. A schema
+    that stays as it is stays untouched: another client may have its reasons.
 
     Args:
         old: as it is; `None` for a new table.
@@ -53,6 +55,9 @@ def storable(old: Metadata | None, new: Metadata, conf: DeltaConf) -> Metadata:
     Raises:
         DeltaAnalysisError: NOT NULL within an array or a map, or a text that is no schema.
     """
+    text = stored_as_string(new.schema_string)
+    if text != new.schema_string:
+        new = replace(new, schema_string=text)
     schema = schema_of(new)
     if old is not None and old.schema_string == new.schema_string:
         return new

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelog.core.column_paths import split_path
+from lakelog.core.compute import pc
 from lakelog.core.constraints import table_constraints
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions import columns, normalize_filter
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
+    from lakelog.core.constraints import Constraint
     from lakelog.core.expressions import Expression
     from lakelog.core.schema import StructType
 
@@ -21,7 +24,7 @@ _ROW = "__row"
 
 
 def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, table: str) -> None:
-    """Check every CHECK constraint and invariant; NOT NULL is checked by the cast.
+    """Check every CHECK constraint, invariant and length; NOT NULL is checked by the cast.
 
     Raises:
         ConstraintViolationError: some row breaks one.
@@ -29,6 +32,9 @@ def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, ta
     """
     for rule in table_constraints(metadata):
         if rule.kind == "not_null" or not rows.num_rows:
+            continue
+        if rule.limit is not None:
+            _check_length(rows, rule, table)
             continue
         what = f"rows break the rule {rule.name} ({rule.sql}) of {table}"
         try:
@@ -42,6 +48,22 @@ def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, ta
                 table=table,
                 constraint=rule.name,
             ) from exc
+
+
+def _check_length(rows: pa.Table, rule: Constraint, table: str) -> None:
+    """Check the strings of a CHAR or VARCHAR column."""
+    column = rows[split_path(rule.name)[0]]
+    too_long = column.filter(pc.greater(pc.utf8_length(column), rule.limit))
+    if not len(too_long):
+        return
+    first = too_long[0].as_py()
+    raise ConstraintViolationError(
+        f'[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] {table}: value "{first}" exceeds char/varchar type '
+        f"length limitation. Failed check: {rule.sql}. {len(too_long)} of {rows.num_rows} rows "
+        "break it. Nothing was written.",
+        rows=len(too_long),
+        first={rule.name: first},
+    )
 
 
 def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: str) -> None:

@@ -68,6 +68,13 @@ def table_rules(metadata: Metadata) -> list[RowRule]:
             )
             rules.append(check_rule(message, each.sql, ()))
             continue
+        if each.kind == "length":
+            message = (
+                "[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value exceeds char/varchar type length "
+                f"limitation. Failed check: {each.sql}."
+            )
+            rules.append(check_rule(message, each.sql, columns))
+            continue
         message = (
             f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint {each.name} ({each.sql}) "
             "violated by row with values:"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from lakelog.core.actions import Metadata
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.new_metadata import schema_of, storable, verify_new_metadata
+from lakelog.core.operations import Operation
 from lakelog.core.schema import ArrayType, PrimitiveType, StructField, StructType
-from support.tables import schema_json
+from support.commits import new_uri
+from support.tables import new_table, schema_json
 
 LONG = PrimitiveType("long")
 STRICT = StructType((StructField("x", LONG, nullable=False),))
@@ -126,3 +129,17 @@ def test_a_schema_that_stays_as_it_is_is_left_alone() -> None:
 def test_a_type_that_delta_does_not_have_is_named() -> None:
     with pytest.raises(DeltaAnalysisError, match=r"DELTA_UNSUPPORTED_DATA_TYPES.*'interval day'"):
         schema_of(metadata(schema_json(a="interval day")))
+
+
+def test_a_transaction_verifies_the_metadata_that_it_is_given() -> None:
+    log = new_table(new_uri(), schema=TWO, properties={"delta.constraints.c": "a > 1"})
+    dropped = replace(log.snapshot.metadata, schema_string=schema_json(b="long"))
+    with pytest.raises(DeltaAnalysisError, match="DEPENDENT_COLUMN_CHANGE"):
+        log.start_transaction().update_metadata(dropped)
+    with pytest.raises(DeltaAnalysisError, match="DEPENDENT_COLUMN_CHANGE"):
+        log.start_transaction().commit([dropped], Operation("DROP COLUMNS"))
+    with pytest.raises(DeltaAnalysisError, match="NESTED_NOT_NULL"):
+        new_table(new_uri(), schema=of(a=ArrayType(STRICT)))
+    limited = new_table(new_uri(), schema=schema_json(v="varchar(3)"))
+    assert '"varchar(3)"' in limited.snapshot.metadata.schema_string
+    assert str(limited.snapshot.schema) == "struct<v:string>"

@@ -42,6 +42,17 @@ def test_a_table_asks_for_its_not_null_columns_and_its_constraints():
     assert "CHECK constraint positive (x > 0)" in check.message
 
 
+def test_a_length_is_a_rule_with_delta_s_condition():
+    marks = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}
+    schema = StructType((StructField("v", PrimitiveType("string"), metadata=marks),))
+
+    (rule,) = table_rules(Metadata(id="1", schema_string=schema.to_json()))
+
+    assert rule.message.startswith("[DELTA_EXCEED_CHAR_VARCHAR_LIMIT]")
+    assert rule.violated == "NOT ((`v` IS NULL OR length(`v`) <= 5) <=> true)"
+    assert rule.shown == ("v",)
+
+
 def test_a_violation_is_found_in_the_text_of_any_exception():
     text = "[USER_RAISED_EXCEPTION] {{lakelog: bad\n - a : 3 :lakelog}} SQLSTATE: P0001"
 
