@@ -1,11 +1,17 @@
-"""Writing to tables with a change data feed, and with deletion vectors."""
+"""Tables with a change data feed, and with deletion vectors: written, and their feed read."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 import lakelog.spark as delta
-from lakelog.core import DeltaLog, delete_rows, table_changes
+from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
+from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
+from support.raw_log import RawLog
 from support.samples import rows_of
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -131,3 +137,123 @@ def test_the_data_source_writes_to_such_tables(spark, path):
     frame.write.format("lakelog").mode("overwrite").save(path)
     assert changes(path, 3)[:3] == [("delete", 3), ("delete", 4), ("delete", 5)]
     assert ids(path) == [10, 11]
+
+
+def told(df):
+    return sorted(str(row.asDict(recursive=True)) for row in df.collect())
+
+
+def expected(path, *bounds, **times):
+    rows = table_changes(path, *bounds, **times).read_all().to_pylist()
+    return sorted(str(_naive(row)) for row in rows)
+
+
+def _naive(row):
+    return {k: v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for k, v in row.items()}
+
+
+def feed(spark, path, **options):
+    return delta.read(spark).option("readChangeFeed", "true").options(**options).load(path)
+
+
+@pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["plain", "partitioned"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, VECTORS, {**VECTORS, "delta.columnMapping.mode": "id"}],
+    ids=["rewrite", "vectors", "mapped"],
+)
+def test_the_feed_is_read_as_the_core_reads_it(spark, path, partition_by, more):
+    make(spark, path, {**FEED, **more}, partition_by)
+    delete_rows(path, "id = 1 OR id = 4")
+    update_rows(path, {"p": 7}, "id = 2")
+    delete_rows(path, "id = 5")
+    delete_rows(path)
+
+    df = feed(spark, path, startingVersion=0)
+    assert told(df) == expected(path, 0)
+    assert df.columns == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert dict(df.dtypes)["_commit_timestamp"] == "timestamp"
+    assert df.count() == 6 + 2 + 2 + 1 + 3
+    assert told(feed(spark, path, startingVersion="1", endingVersion=2)) == expected(path, 1, 2)
+
+    narrow = delta.read(spark).where("_change_type = 'delete' AND id > 1")
+    narrow = narrow.option("columns", "id, _commit_version").option("readChangeFeed", True)
+    found = narrow.option("startingVersion", 0).load(path).collect()
+    assert sorted(map(tuple, found)) == [(2, 4), (3, 4), (4, 1), (5, 3)]
+
+
+def test_the_bounds_of_the_feed_may_be_times_of_the_session(spark, path):
+    make(spark, path, FEED)
+    overwrite(spark, path, 7, 8)
+    log = RawLog(Path(path))
+    for version in (0, 1):
+        log.touch(version, 1_000_000 * (version + 1))
+
+    spark.conf.set("spark.sql.session.timeZone", "+01:00")
+    try:
+        late = feed(spark, path, startingTimestamp="1970-01-01 01:33:20")
+        early = feed(spark, path, startingVersion=0, endingTimestamp="1970-01-01 01:33:19")
+        assert late.select("_commit_version").distinct().count() == 1
+        assert told(late.drop("_commit_timestamp")) != told(early.drop("_commit_timestamp"))
+        assert early.count() == 6
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_what_is_no_range_is_refused(spark, path):
+    make(spark, path, FEED)
+    for options, match in (
+        ({}, "DELTA_NO_START_FOR_CDC_READ"),
+        ({"startingVersion": "one"}, "startingVersion is 'one'"),
+        ({"startingTimestamp": "soon"}, "startingTimestamp is 'soon'"),
+        ({"startingVersion": 5}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
+        ({"startingVersion": 0, "versionAsOf": 0}, "versionAsOf reads the rows of one version"),
+    ):
+        with pytest.raises(DeltaAnalysisError, match=match):
+            feed(spark, path, **options)
+    conf = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+    spark.conf.set(conf, "true")
+    try:
+        assert feed(spark, path, startingVersion=5).collect() == []
+    finally:
+        spark.conf.unset(conf)
+
+
+def test_a_file_that_is_gone_is_named(spark, path):
+    make(spark, path, FEED)
+    for file in Path(path).glob("*.parquet"):
+        file.unlink()
+
+    with pytest.raises(PySparkException) as caught:
+        feed(spark, path, startingVersion=0).collect()
+    error = delta.original_error(caught.value)
+    assert isinstance(error, DataFileMissingError)
+    assert "changes of version 0" in str(error)
+
+
+def test_a_feed_of_many_files_is_dealt_out_to_tasks(spark, path):
+    make(spark, path, FEED)
+    for start in range(10, 90):
+        write_arrow(path, pa.table({"id": [start], "p": pa.array([0], pa.int32())}))
+
+    df = feed(spark, path, startingVersion=1)
+    assert sorted(row.id for row in df.collect()) == list(range(10, 90))
+
+
+def test_scripts_read_the_feed_where_lakelog_is_enabled(spark, path):
+    make(spark, path, FEED)
+    delete_rows(path, "id = 1")
+    delta.enable(spark)
+    try:
+        reader = spark.read.format("delta").option("readChangeFeed", "true")
+        df = reader.option("startingVersion", 1).load(path)
+        assert [(row.id, row._change_type) for row in df.collect()] == [(1, "delete")]
+    finally:
+        delta.disable(spark)
+
+
+def test_the_data_source_says_who_reads_the_feed(spark, path):
+    make(spark, path, FEED)
+    delta.register(spark)
+    with pytest.raises(PySparkException, match=r"lakelog\.spark\.read\(spark\) does"):
+        spark.read.format("lakelog").option("readChangeFeed", "true").load(path).collect()

@@ -172,7 +172,7 @@ def test_what_it_cannot_do_names_the_call_that_can(spark: SparkSession, table: s
         delta.read(spark).format("csv")
     with pytest.raises(DeltaAnalysisError, match="load"):
         delta.read(spark).table("db.t")
-    with pytest.raises(DeltaAnalysisError, match="versionAsOf"):
-        delta.read(spark).option("readChangeFeed", True).load(table)
+    with pytest.raises(DeltaAnalysisError, match="leave out schema"):
+        delta.read(spark).schema("id LONG").option("readChangeFeed", True).load(table)
     with pytest.raises(DeltaAnalysisError, match="one path"):
         delta.read(spark).load([table, table])

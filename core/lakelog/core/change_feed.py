@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,7 +13,13 @@ from lakelog.core.arrow_types import to_arrow_schema
 from lakelog.core.change_commits import ChangeCommit, read_change_commit
 from lakelog.core.change_files import CHANGE_TYPE
 from lakelog.core.change_range import ChangeBounds, change_versions, commit_files
-from lakelog.core.changed_files import ChangedFile, changed_files
+from lakelog.core.changed_files import (
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    ChangedFile,
+    changed_files,
+    stamped,
+)
 from lakelog.core.column_mapping import physical_schema
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
@@ -30,9 +37,8 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["COMMIT_TIMESTAMP", "COMMIT_VERSION", "ChangeFeed", "table_changes"]
+__all__ = ["ChangeFeed", "table_changes"]
 
-COMMIT_VERSION, COMMIT_TIMESTAMP = "_commit_version", "_commit_timestamp"
 _THREADS = 16
 
 
@@ -94,18 +100,17 @@ class ChangeFeed:
         self._log = log
         self._commits = _read(log, versions) if versions else []
         if versions:
-            _check_feed(log.snapshot_at(versions[0]), self._commits, versions)
-            _check_schemas(log.snapshot_at(versions[0]), self._commits, self.snapshot)
-
-    @property
-    def schema(self) -> StructType:
+            first = log.snapshot_at(versions[0])
+            _check_feed(first, self._commits, versions)
+            _check_schemas(first, self._commits, self.snapshot)
+        rows = as_nullable(self.snapshot.read_schema)
+        told = StructType((*rows, StructField(CHANGE_TYPE, _STRING)))
+        self.plain = TableFiles(self.snapshot, rows)
+        """Reads files of data: older versions may have nulls where the last allows none."""
+        self.typed = TableFiles(self.snapshot, told)
+        """Reads files of change data."""
+        self.schema = StructType((*told, *_OF_COMMIT))
         """The columns that come out."""
-        return StructType((*self.rows, StructField(CHANGE_TYPE, _STRING), *_OF_COMMIT))
-
-    @property
-    def rows(self) -> StructType:
-        """The columns of the table; older versions may have nulls where the last allows none."""
-        return as_nullable(self.snapshot.read_schema)
 
     def files(self) -> list[ChangedFile]:
         """What was changed, in the order of versions.
@@ -113,8 +118,8 @@ class ChangeFeed:
         Raises:
             CorruptLogError: the log does not say where a file or its deletion vector is.
         """
-        finder, table = TableFiles(self.snapshot, self.rows), self._log.table
-        return [each for commit in self._commits for each in changed_files(commit, finder, table)]
+        found = (changed_files(each, self.plain, self._log.table) for each in self._commits)
+        return list(chain.from_iterable(found))
 
     def to_batches(self) -> pa.RecordBatchReader:
         """The changed rows; files are read by a few threads, in order, when they are asked for."""
@@ -122,12 +127,8 @@ class ChangeFeed:
         return pa.RecordBatchReader.from_batches(schema, self._batches(self.files()))
 
     def _batches(self, files: list[ChangedFile]) -> Iterator[pa.RecordBatch]:
-        plain = TableFiles(self.snapshot, self.rows)
-        typed = TableFiles(
-            self.snapshot, StructType((*self.rows, StructField(CHANGE_TYPE, _STRING)))
-        )
         workers = min(2 * (os.cpu_count() or 1), 32)
-        for table in in_order(partial(_rows, plain, typed), files, workers):
+        for table in in_order(partial(_rows, self), files, workers):
             yield from table.to_batches()
 
 
@@ -138,19 +139,10 @@ _OF_COMMIT = (
 )
 
 
-def _rows(plain: TableFiles, typed: TableFiles, changed: ChangedFile) -> pa.Table:
+def _rows(feed: ChangeFeed, changed: ChangedFile) -> pa.Table:
     if changed.change is None:
-        rows = typed.rows_without(changed.file, None)
-    else:
-        rows = plain.rows_without(changed.file, changed.others(plain))
-        rows = _with(rows, CHANGE_TYPE, pa.scalar(changed.change))
-    rows = _with(rows, COMMIT_VERSION, pa.scalar(changed.version, pa.int64()))
-    moment = pa.scalar(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
-    return _with(rows, COMMIT_TIMESTAMP, moment)
-
-
-def _with(rows: pa.Table, name: str, value: pa.Scalar[Any]) -> pa.Table:
-    return rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return stamped(feed.typed.rows_without(changed.file, None), changed)
+    return stamped(feed.plain.rows_without(changed.file, changed.others(feed.plain)), changed)
 
 
 def _read(log: DeltaLog, versions: range) -> list[ChangeCommit]:

@@ -8,8 +8,11 @@ added again with another deletion vector differs by what one vector has and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
+
+from lakelog.core.change_files import CHANGE_TYPE
 from lakelog.core.compute import pc
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.file_table import files_from_json
@@ -17,13 +20,24 @@ from lakelog.core.file_table import files_from_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow as pa
-
     from lakelog.core.actions import AddFile, RemoveFile
     from lakelog.core.change_commits import ChangeCommit
     from lakelog.core.table_files import DataFile, TableFiles
 
-__all__ = ["ChangedFile", "changed_files"]
+__all__ = [
+    "CHANGE_TYPE",
+    "COMMIT_TIMESTAMP",
+    "COMMIT_VERSION",
+    "ChangedFile",
+    "changed_files",
+    "stamped",
+]
+
+COMMIT_VERSION, COMMIT_TIMESTAMP = "_commit_version", "_commit_timestamp"
+
+
+class _Vectors(Protocol):
+    def deleted(self, file: DataFile) -> Callable[[int], pa.BooleanArray] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +53,12 @@ class ChangedFile:
     only: DataFile | None = None
     """The same file with another deletion vector: only rows of that one are meant."""
 
-    def others(self, files: TableFiles) -> Callable[[int], pa.BooleanArray] | None:
-        """The rows that are not meant, given the number of the file's rows."""
+    def others(self, files: _Vectors) -> Callable[[int], pa.BooleanArray] | None:
+        """The rows that are not meant, given the number of the file's rows.
+
+        Args:
+            files: reads deletion vectors.
+        """
         gone = files.deleted(self.file)
         wanted = None if self.only is None else files.deleted(self.only)
         if wanted is None:
@@ -93,6 +111,19 @@ def changed_files(commit: ChangeCommit, files: TableFiles, table: str) -> Iterat
         if old.vector is not None:
             yield ChangedFile(new, "insert", *at, only=old)
     yield from (ChangedFile(file, "insert", *at) for file in added.values())
+
+
+def stamped(rows: pa.Table, changed: ChangedFile) -> pa.Table:
+    """Rows with the columns that say what happened to them, in which version, and when."""
+    if changed.change is not None:
+        rows = _with(rows, CHANGE_TYPE, pa.scalar(changed.change))
+    rows = _with(rows, COMMIT_VERSION, pa.scalar(changed.version, pa.int64()))
+    moment = pa.scalar(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
+    return _with(rows, COMMIT_TIMESTAMP, moment)
+
+
+def _with(rows: pa.Table, name: str, value: pa.Scalar[Any]) -> pa.Table:
+    return rows.append_column(name, pa.repeat(value, rows.num_rows))
 
 
 def _found(actions: list[AddFile] | list[RemoveFile], files: TableFiles) -> list[DataFile]:

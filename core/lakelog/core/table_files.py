@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.snapshot import Snapshot
     from lakelog.logstores._contract import LogStore
 
-__all__ = ["DataFile", "DataStores", "TableFiles"]
+__all__ = ["DataFile", "DataStores", "TableFiles", "storage_root"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class DataFile:
     """Partition column -> scalar."""
     partition_values: Mapping[str, str | None]
     """The same as the log has it."""
+    size: int = 0
+    """Bytes; 0 where the log does not say."""
     vector: DeletionVector | None = None
 
 
@@ -49,8 +51,8 @@ class DataStores:
 
     def of(self, path: str) -> LogStore:
         """The store of a storage path."""
-        root, snapshot = _root(path), self._snapshot
-        if root == _root(snapshot.table):
+        root, snapshot = storage_root(path), self._snapshot
+        if root == storage_root(snapshot.table):
             return snapshot.store
         if root not in self._others:
             from lakelog.logstores import log_store_for
@@ -94,7 +96,7 @@ class TableFiles:
         """
         self._snapshot = snapshot
         self._stores = DataStores(snapshot)
-        self._reader = RowReader(
+        self.reader = RowReader(
             snapshot.read_schema,
             tuple(snapshot.partition_columns),
             read,
@@ -112,13 +114,18 @@ class TableFiles:
 
         snapshot = self._snapshot
         paths = [data_path(snapshot.table, path) for path in files["path"].to_pylist()]
-        found = [DataFile(path, {}, {}) for path in paths]
+        sizes = [size or 0 for size in files["size"].to_pylist()]
+        found = [DataFile(path, {}, {}, size) for path, size in zip(paths, sizes, strict=True)]
         if snapshot.partition_columns:
             values = typed_partition_table(files, snapshot.partition_schema)
             texts = files["partition_values"].to_pylist()
             found = [
-                DataFile(path, {name: values[name][i] for name in values.column_names}, dict(text))
-                for i, (path, text) in enumerate(zip(paths, texts, strict=True))
+                replace(
+                    each,
+                    partition={name: values[name][i] for name in values.column_names},
+                    partition_values=dict(texts[i]),
+                )
+                for i, each in enumerate(found)
             ]
         vectors = files["deletion_vector"]
         if vectors.null_count == files.num_rows:
@@ -148,7 +155,7 @@ class TableFiles:
         """
         store = self._stores.of(file.path)
         with self._explained(file):
-            return self._reader.rows(
+            return self.reader.rows(
                 store.filesystem,
                 store.filesystem_path(file.path),
                 file.partition,
@@ -165,7 +172,7 @@ class TableFiles:
         """
         store = self._stores.of(file.path)
         with self._explained(file):
-            yield from self._reader.pieces(
+            yield from self.reader.pieces(
                 store.filesystem,
                 store.filesystem_path(file.path),
                 file.partition,
@@ -203,6 +210,6 @@ class TableFiles:
             raise
 
 
-def _root(uri: str) -> str:
+def storage_root(uri: str) -> str:
     """Scheme and authority; empty for a local path."""
     return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions import Expression
     from lakelog.core.snapshot import Snapshot
 
-__all__ = ["ArrowScan", "ScanJob"]
+__all__ = ["ArrowScan", "ScanJob", "task_numbers"]
 
 _MOST_TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 4 << 20
@@ -211,23 +211,34 @@ class ArrowScan:
         Args:
             spark: a session, classic or Connect.
         """
-        from lakelog.spark._pyfiles import ship
-
         tasks = self.job.tasks
         if not tasks:
             return spark.createDataFrame([], self._schema)
-        ship(spark)
-        # Spark guesses the size of the result by that of the input. Task numbers alone would be
-        # so small that a join broadcasts a table of any size; so each stands at the end of a run
-        # of numbers, made and dropped within the JVM, that weighs about what the files do.
-        run = max(1, min(self._bytes // 8, _MOST_COUNTED) // tasks)
-        numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
-        return numbers.selectExpr(f"id DIV {run}").mapInArrow(self.job.run, self._schema)
+        return task_numbers(spark, tasks, self._bytes).mapInArrow(self.job.run, self._schema)
 
     def to_arrow(self) -> pa.Table:
         """Read in this process."""
         batches = (batch for number in range(self.job.tasks) for batch in self.job.batches(number))
         return pa.Table.from_batches(batches, to_arrow_schema(self.job.reader.read))
+
+
+def task_numbers(spark: SparkSession, tasks: int, size: int) -> DataFrame:
+    """The numbers of some tasks, each in a partition of its own, for executors that have lakelog.
+
+    Args:
+        spark: a session, classic or Connect.
+        tasks: how many.
+        size: bytes of what the tasks read.
+    """
+    from lakelog.spark._pyfiles import ship
+
+    ship(spark)
+    # Spark guesses the size of the result by that of the input. Task numbers alone would be
+    # so small that a join broadcasts a table of any size; so each stands at the end of a run
+    # of numbers, made and dropped within the JVM, that weighs about what the files do.
+    run = max(1, min(size // 8, _MOST_COUNTED) // tasks)
+    numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
+    return numbers.selectExpr(f"id DIV {run}")
 
 
 def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:

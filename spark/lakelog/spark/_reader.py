@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark._changes_read import changes_df, wants_changes
 from lakelog.spark._files_read import files_df
 from lakelog.spark._options import chosen_columns
 from lakelog.spark._paths import quoted
@@ -103,6 +104,10 @@ class DeltaReader:
         `columns` names the columns to read, separated by commas: what a `select` of the result
         does, and on storages that Spark's own reader can't open the only way to leave columns out.
 
+        `readChangeFeed` reads the rows that were changed, instead of those that are there, between
+        `startingVersion` or `startingTimestamp` and, if one is given, `endingVersion` or
+        `endingTimestamp`, both included; see `lakelog.core.table_changes`.
+
         Names are compared ignoring case; `None` is no value, as in PySpark; options that Delta
         doesn't have do nothing.
         """
@@ -162,6 +167,8 @@ class DeltaReader:
         if schema is not None:
             self.schema(schema)
         self.options(**options)
+        if wants_changes(self._options):
+            return self._changes(self._one(path))
         snapshot = self._snapshot(self._one(path))
         self._compare_schema(snapshot)
         condition = " AND ".join(f"({each})" for each in self._where) or None
@@ -193,6 +200,16 @@ class DeltaReader:
                 paths=paths,
             )
         return paths[0]
+
+    def _changes(self, path: str) -> DataFrame:
+        if self._schema is not None:
+            raise DeltaAnalysisError("the changes of a table have its own schema: leave out schema")
+        conf = DeltaConf.of(with_storage(session_conf(self._spark), self._options))
+        df = changes_df(self._spark, path, self._options, conf, self._millis)
+        for each in self._where:
+            df = df.where(each)
+        chosen = self._options.get("columns")
+        return df.select(*(quoted(name.strip()) for name in chosen.split(","))) if chosen else df
 
     def _snapshot(self, path: str) -> Snapshot:
         conf = DeltaConf.of(with_storage(session_conf(self._spark), self._options))

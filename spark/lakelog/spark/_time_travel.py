@@ -53,8 +53,8 @@ def snapshot_of(
     for name in _CHANGE_FEED:
         if options.get(name, "").lower() == "true":
             raise DeltaAnalysisError(
-                f"this version of lakelog does not read the change data feed ({name}=true); "
-                "read two versions with versionAsOf and compare them",
+                f'format("lakelog") does not read the change data feed ({name}=true); '
+                "lakelog.spark.read(spark) does, with the same options",
                 option=name,
             )
     version, time = options.get("versionasof"), options.get("timestampasof")
@@ -102,12 +102,10 @@ def millis_in_zone(text: str, zone: str) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def no_timestamp(text: str) -> DeltaAnalysisError:
+def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError:
     """The error about a text that is no time."""
     return DeltaAnalysisError(
-        f"timestampAsOf is {text!r}, which is no timestamp or date",
-        option="timestampAsOf",
-        value=text,
+        f"{option} is {text!r}, which is no timestamp or date", option=option, value=text
     )
 
 
