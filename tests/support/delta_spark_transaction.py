@@ -54,9 +54,9 @@ class JvmTransaction:
         self._jvm = spark._jvm
         self._delta = spark._jvm.org.apache.spark.sql.delta
         self._path = path
-        self._next = 1
         self._log = self._delta.DeltaLog.forTable(self._spark, path)
         self._txn = self._log.startTransaction()
+        self._next = self._txn.readVersion() + 1
 
     def run(self, steps: list[list[Any]]) -> int | None:
         """Run all steps; the last one commits."""

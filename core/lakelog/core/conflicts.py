@@ -255,8 +255,8 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
 
 def _check_removed_and_read(current: PendingCommit, winner: WinningCommit) -> None:
     paths = winner.removed_paths
-    # A backfill simply leaves out what is gone.
-    if not paths or current.operation == BACKFILL:
+    # A commit that only numbers files simply leaves out what is gone.
+    if not paths or current.operation in _NUMBERING:
         return
     found = current.reads.find_file(paths)
     if found is None and not current.reads.whole_table:

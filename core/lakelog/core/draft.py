@@ -17,6 +17,7 @@ from lakelog.core.row_tracking import (
     BACKFILL,
     NO_MARK,
     PRESERVED,
+    UNBACKFILL,
     assigns_row_ids,
     high_water_mark,
     is_row_tracking_enabled,
@@ -25,6 +26,7 @@ from lakelog.core.row_tracking import (
     with_row_ids,
     with_versions,
 )
+from lakelog.core.unbackfill import met_by_unbackfill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -81,6 +83,8 @@ class Draft:
             CorruptLogError: the winner's high-water mark can't be read.
         """
         draft = self._without_replaced_domains(winner)
+        if self.commit_info.operation == UNBACKFILL:
+            draft = replace(draft, actions=met_by_unbackfill(draft.actions, winner, after.table))
         draft = draft._rebased_row_ids(before, after, winner)
         return draft._rebased_time(after, winner, landed_at)
 

@@ -41,12 +41,13 @@ class ReadSet:
         """One entry a read; `None` is a read without predicate."""
         self.partitions: set[tuple[Any, ...]] = set()
         """Keys of the partitions that a dynamic overwrite replaces."""
+        self._replaces = False
         self._tables: list[pa.Table] = []
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing of the table's contents was read; a commit then is a blind append."""
-        return not (self.whole_table or self.predicates or self.partitions or self._tables)
+        return not (self.whole_table or self.predicates or self._replaces or self._tables)
 
     @property
     def is_unlimited(self) -> bool:
@@ -69,7 +70,8 @@ class ReadSet:
             self._tables.append(files.select(["path", "partition_values"]))
 
     def add_partitions(self, keys: Iterable[tuple[Any, ...]]) -> None:
-        """Record partitions, by `partition_key`, as replaced whole."""
+        """Record partitions, by `partition_key`, as replaced whole; none is a read, too."""
+        self._replaces = True
         self.partitions.update(keys)
 
     def find_file(self, paths: Sequence[str]) -> tuple[str, dict[str, str | None]] | None:

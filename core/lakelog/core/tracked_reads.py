@@ -72,6 +72,7 @@ class TrackedReads:
         files themselves do not: the caller removes them, which conflicts with other removes.
         """
         if self._snapshot is None:
+            self._reads.add_partitions(())
             return []
         schema = self._snapshot.partition_schema
         keys = partition_keys(adds, schema)

@@ -33,6 +33,7 @@ from lakelog.core.prepare import (
     prepare_commit,
 )
 from lakelog.core.properties import TableProperties
+from lakelog.core.protocol import supported_features
 from lakelog.core.row_tracking_names import check_may_enable
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
@@ -394,6 +395,12 @@ class OptimisticTransaction(TrackedReads):
             written, self._has_written = self._has_written, False
             self.update_metadata(each)
             self._has_written = written
+        if self._snapshot is None and metadata and self._new_protocol and protocols:
+            # The protocol of a new table comes with its metadata, unless one that has what the
+            # metadata needs is given.
+            needed = supported_features(self._new_protocol)
+            if needed <= supported_features(protocols[0]):
+                self._new_protocol = None
         if len(protocols) + (self._new_protocol is not None) > 1:
             raise DeltaAnalysisError(
                 "Cannot change the protocol more than once in a transaction.",

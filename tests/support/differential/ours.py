@@ -23,8 +23,8 @@ class OurTransaction:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._next = 1
         self._txn = DeltaLog.for_table(str(path)).start_transaction()
+        self._next = self._txn.read_version + 1
 
     def run(self, steps: list[Step]) -> int | None:
         """Run all steps; the last one commits."""

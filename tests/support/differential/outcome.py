@@ -23,6 +23,7 @@ _PROVENANCE: Final = ("operation", "readVersion", "isolationLevel", "isBlindAppe
 # Each client's own clock and ids; delta-spark 4.4 spells out empty and default values.
 _VOLATILE: Final = {"deletionTimestamp", "modificationTime", "createdTime", "lastUpdated"}
 _DEFAULTS: Final[dict[str, Any]] = {"tags": {}, "configuration": {}, "stats": ""}
+_ORDER: Final = {"commitInfo": 0, "metaData": 1, "protocol": 2}
 _FUTURE: Final = 3_000_000_000_000
 
 
@@ -64,9 +65,12 @@ def outcome_of(run: Callable[[], int | None], path: Path) -> Outcome:
     lines = [json.loads(line) for line in text.splitlines()]
     said = lines[0].get("commitInfo", {})
     own_time = said.get("inCommitTimestamp")
+    settled = [_settled(line, own_time) for line in lines]
+    # Metadata and protocol stand in either order in a new table, and mean the same.
+    settled.sort(key=lambda line: _ORDER.get(next(iter(line)), len(_ORDER)))
     return Outcome(
         f"version {version}",
-        lines=tuple(_settled(line, own_time) for line in lines),
+        lines=tuple(settled),
         data_change=said.get("dataChange"),
     )
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from support.differential.lines import add, remove
-from support.differential.scenario import Scenario, Table, commits, reads, wins
+from support.differential.scenario import (
+    Scenario,
+    Table,
+    commits,
+    reads,
+    replaces_partitions_of,
+    wins,
+)
 
 _TYPED: Final = Table(
     by=("n", "day", "at", "amount", "flag", "name"),
@@ -92,7 +99,57 @@ _PLAIN: Final = Table(
 # Skipping by statistics decides which removed files a job has read.
 _SKIPPING: Final = ["id > 10L", "id < 10L", "id = 15L", "id IS NULL", "id > 10L AND p = '1'"]
 
+_REPLACED: Final[list[tuple[str, dict[str, Any], dict[str, Any]]]] = [
+    ("null", {"p": None}, {"p": None}),
+    ("null, appended beside", {"p": None}, {"p": "1"}),
+    ("the empty text", {"p": ""}, {"p": None}),
+    ("text with other cases", {"p": "Köln"}, {"p": "köln"}),
+]
+_BY_TIME: Final = Table(
+    by=("at",),
+    columns={"id": "long", "at": "timestamp"},
+    files=(add("a", at="2024-02-29 12:30:00"), add("b", at="2024-02-29T12:30:00.000000Z")),
+)
+_NEW_AT: Final = add("new", at="2024-02-29 12:30:00.000000")
+_OVERWRITES: Final = [
+    *(
+        Scenario(
+            f"a dynamic overwrite of {name}",
+            Table(by=("p",)),
+            replaces_partitions_of(add("new", **mine)),
+            wins(add("w", **others), blind=True),
+            commits("WRITE", add("new", **mine)),
+        )
+        for name, mine, others in _REPLACED
+    ),
+    *(
+        Scenario(
+            f"a dynamic overwrite of one moment, and an append at {at}",
+            _BY_TIME,
+            replaces_partitions_of(_NEW_AT),
+            wins(add("w", at=at), blind=True),
+            commits("WRITE", _NEW_AT),
+        )
+        for at in ("2024-02-29 12:30:00", "2024-02-29T12:30:00Z", "2024-02-29 12:30:01")
+    ),
+    Scenario(
+        "a dynamic overwrite of a table without partitions",
+        Table(files=(add("a"),)),
+        replaces_partitions_of(add("new")),
+        wins(add("w"), blind=True),
+        commits("WRITE", remove("a"), add("new")),
+    ),
+    Scenario(
+        "a dynamic overwrite with no file, and an append",
+        Table(by=("p",), files=(add("a", p="1"),)),
+        replaces_partitions_of(),
+        wins(add("w", p="1"), blind=True),
+        commits("WRITE"),
+    ),
+]
+
 PREDICATES: Final = [
+    *_OVERWRITES,
     *(_case(condition, _VALUES, "a partition") for condition in _MATCHES),
     *(_case(condition, _NULLS, "the partition of nulls") for condition in _MATCHES[::3]),
     *(

@@ -197,4 +197,92 @@ _TIME_CASES: Final = [
 ]
 
 
-REBASED_CASES: Final = [*_ROW_CASES, *_TIME_CASES]
+_IDS: Final[dict[str, Any]] = {"baseRowId": 0, "defaultRowCommitVersion": 1}
+_UNNUMBERED: Final = Table(by=("p",), features=("domainMetadata", "rowTracking"), files=_FILES)
+_BACKFILLS: Final = [
+    *reads(),
+    commits(
+        "ROW TRACKING BACKFILL",
+        add("a", p="1", data_change=False),
+        add("b", p="2", data_change=False),
+    ),
+]
+_NUMBERED: Final = Table(
+    by=("p",),
+    features=("domainMetadata", "rowTracking"),
+    properties={"delta.rowTrackingSuspended": "true"},
+    files=(add("a", p="1", fields={"baseRowId": 0, "defaultRowCommitVersion": 0}), row_ids(9)),
+)
+_UNBACKFILLS: Final = [
+    *reads(),
+    commits("ROW TRACKING UNBACKFILL", add("a", p="1", data_change=False)),
+]
+_BACKFILL_CASES: Final = [
+    Scenario("the job numbers old files", _UNNUMBERED, _BACKFILLS),
+    Scenario(
+        "the job numbers old files while one is deleted",
+        _UNNUMBERED,
+        wins(remove("a", p="1"), operation="DELETE"),
+        _BACKFILLS,
+    ),
+    Scenario(
+        "the job numbers old files while one is rewritten",
+        _UNNUMBERED,
+        wins(remove("a", p="1"), _tracked("a2", 0, 1, p="1"), row_ids(9), operation="UPDATE"),
+        _BACKFILLS,
+    ),
+    Scenario(
+        "the job numbers old files while others append",
+        _UNNUMBERED,
+        wins(_tracked("w", 0, 1, p="1"), row_ids(9), blind=True),
+        _BACKFILLS,
+    ),
+    Scenario(
+        "the job numbers old files while another does",
+        _UNNUMBERED,
+        wins(
+            add("a", p="1", data_change=False, fields=_IDS),
+            row_ids(9),
+            operation="ROW TRACKING BACKFILL",
+        ),
+        _BACKFILLS,
+    ),
+    Scenario(
+        "the job numbers old files while another takes numbers away",
+        _UNNUMBERED,
+        wins(add("a", p="1", data_change=False), operation="ROW TRACKING UNBACKFILL"),
+        _BACKFILLS,
+    ),
+    Scenario(
+        "the job numbers old files while the schema changes",
+        _UNNUMBERED,
+        wins(_UNNUMBERED.changed({"mine": "1"}), blind=True),
+        _BACKFILLS,
+    ),
+    Scenario("the job takes numbers away", _NUMBERED, _UNBACKFILLS),
+    Scenario(
+        "the job takes numbers away while others append",
+        _NUMBERED,
+        wins(_tracked("w", 10, 1, p="1"), row_ids(19), blind=True),
+        _UNBACKFILLS,
+    ),
+    Scenario(
+        "the job takes numbers away while the file is deleted",
+        _NUMBERED,
+        wins(remove("a", p="1"), operation="DELETE"),
+        _UNBACKFILLS,
+    ),
+    Scenario(
+        "the job takes numbers away while another gives them",
+        _NUMBERED,
+        wins(
+            add("a", p="1", data_change=False, fields=_IDS),
+            row_ids(9),
+            operation="ROW TRACKING BACKFILL",
+        ),
+        _UNBACKFILLS,
+    ),
+    Scenario("an append while row tracking is suspended", _NUMBERED, _APPENDS),
+]
+
+REBASED_CASES: Final = [*_ROW_CASES, *_BACKFILL_CASES, *_TIME_CASES]

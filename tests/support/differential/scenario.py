@@ -133,9 +133,15 @@ def commits_if_needed(operation: str, *lines: Line) -> Step:
 
 
 class Scenario:
-    """One conflict, or one that is none."""
+    """One conflict, or one that is none.
 
-    def __init__(self, name: str, table: Table, *steps: Step | list[Step]) -> None:
+    Args:
+        name: what tells it from others.
+        table: None where the job finds no table.
+        steps: in their order; lists among them are taken apart.
+    """
+
+    def __init__(self, name: str, table: Table | None, *steps: Step | list[Step]) -> None:
         self.name = name
         self.table = table
         self.steps: list[Step] = []
@@ -146,15 +152,21 @@ class Scenario:
         """Make the table, at a path that does not exist yet."""
         log = path / "_delta_log"
         log.mkdir(parents=True)
+        if self.table is None:
+            return
         text = "".join(f"{json.dumps(line)}\n" for line in self.table.lines)
         (log / f"{0:020d}.json").write_text(text)
 
     def story(self) -> str:
         """What happens, a line a step."""
-        return "\n".join([_table_told(self.table), *(f"  {t}" for t in _steps_told(self.steps))])
+        first = 0 if self.table is None else 1
+        told = _steps_told(self.steps, first)
+        return "\n".join([_table_told(self.table), *(f"  {each}" for each in told)])
 
 
-def _table_told(table: Table) -> str:
+def _table_told(table: Table | None) -> str:
+    if table is None:
+        return "no table"
     parts = [f"a table by {', '.join(table.by)}" if table.by else "a table without partitions"]
     if table.own_protocol:
         parts.append(_line_told(table.own_protocol))
@@ -164,8 +176,7 @@ def _table_told(table: Table) -> str:
     return ", ".join(parts)
 
 
-def _steps_told(steps: list[Step]) -> Iterator[str]:
-    version = 0
+def _steps_told(steps: list[Step], version: int) -> Iterator[str]:
     for kind, args in steps:
         match kind:
             case "reads":
@@ -179,8 +190,8 @@ def _steps_told(steps: list[Step]) -> Iterator[str]:
             case "sets_metadata":
                 yield f"the job sets: {_line_told(args[0])}"
             case "wins":
-                version += 1
                 yield f"version {version} of another: {_lines_told(args[0]) or 'nothing'}"
+                version += 1
             case _:
                 yield f"the job {kind.replace('_', ' ')} {args[0]}: {_lines_told(args[1])}"
 

@@ -7,6 +7,7 @@ import pytest
 from lakelog.core.actions import (
     DomainMetadata,
     Metadata,
+    Protocol,
     SetTransaction,
 )
 from lakelog.core.delta_log import DeltaLog
@@ -17,7 +18,7 @@ from lakelog.core.operations import Operation
 from support.commits import APPEND, DELETE, append, info_of, kinds_of, new_uri
 from support.faults import FaultyLogStore
 from support.manual_clock import ManualClock
-from support.tables import ID_SCHEMA, add_file, new_table
+from support.tables import ID_SCHEMA, add_file, new_table, schema_json
 
 
 @pytest.fixture
@@ -116,3 +117,28 @@ def test_a_commit_that_says_nothing_is_made_only_by_commit(uri: str) -> None:
     keep = {"spark.databricks.delta.skipRecordingEmptyCommits": "false"}
     keeping = DeltaLog.for_table(uri, keep)
     assert keeping.start_transaction().commit_if_needed([], APPEND) == 3
+
+
+def test_a_new_table_takes_the_protocol_that_comes_with_its_metadata(uri: str) -> None:
+    metadata = Metadata(id="t", schema_string=ID_SCHEMA)
+    given = Protocol(min_reader_version=1, min_writer_version=3)
+    log = DeltaLog.for_table(uri)
+    assert log.start_transaction().commit([metadata, given], Operation.manual()) == 0
+    assert log.update().protocol == given
+
+
+def test_a_new_table_takes_no_protocol_that_lacks_what_its_metadata_needs(uri: str) -> None:
+    checked = {"delta.constraints.small": "id < 9"}
+    metadata = Metadata(id="t", schema_string=ID_SCHEMA, configuration=checked)
+    txn = DeltaLog.for_table(uri).start_transaction()
+    manual = Operation.manual()
+    with pytest.raises(DeltaAnalysisError, match="protocol more than once"):
+        txn.commit([metadata, Protocol(min_reader_version=1, min_writer_version=2)], manual)
+
+
+def test_a_dynamic_overwrite_without_rows_is_no_blind_append(uri: str) -> None:
+    log = new_table(uri, schema=schema_json(id="long", p="string"), partition_by=["p"])
+    txn = log.start_transaction()
+    assert txn.files_in_same_partitions([]) == []
+    version = txn.commit([], Operation.write("Overwrite"))
+    assert info_of(log, version).is_blind_append is False
