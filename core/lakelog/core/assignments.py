@@ -77,7 +77,7 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
     new = cast_table(rows.select(schema.names), schema)
     zone = snapshot.conf.get_str("spark.sql.session.timeZone", "UTC")
     new = regenerated(new, schema, values, snapshot.table, session_tz=zone)
-    check_table_rules(new, snapshot.metadata, schema, snapshot.table)
+    check_table_rules(new, snapshot.metadata, schema, snapshot.table, session_tz=zone)
     return new
 
 

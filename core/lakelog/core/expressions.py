@@ -39,6 +39,7 @@ __all__ = [
     "StartsWith",
     "columns",
     "conjuncts",
+    "is_opaque",
     "is_partition_only",
     "join_and",
     "join_or",
@@ -188,18 +189,19 @@ def is_partition_only(expr: Expression, partition_columns: Iterable[str]) -> boo
 
     Something opaque is not decided here, whatever it refers to.
     """
-    if _has_opaque(expr):
+    if is_opaque(expr):
         return False
     names = {name.lower() for name in partition_columns}
     return all(len(path) == 1 and path[0].lower() in names for path in columns(expr))
 
 
-def _has_opaque(expr: Expression) -> bool:
+def is_opaque(expr: Expression) -> bool:
+    """Whether a part of it is one that only an engine understands."""
     match expr:
         case And(parts) | Or(parts):
-            return any(map(_has_opaque, parts))
+            return any(map(is_opaque, parts))
         case Not(part):
-            return _has_opaque(part)
+            return is_opaque(part)
         case _:
             return isinstance(expr, Opaque)
 

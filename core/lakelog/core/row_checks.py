@@ -9,8 +9,10 @@ import pyarrow as pa
 from lakelog.core.column_paths import split_path
 from lakelog.core.compute import pc
 from lakelog.core.constraints import table_constraints
+from lakelog.core.dependent_columns import referenced_columns
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions import columns, normalize_filter
+from lakelog.core.expressions import columns, is_opaque, normalize_filter
+from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
@@ -23,8 +25,22 @@ __all__ = ["check_rows", "check_table_rules"]
 _ROW = "__row"
 
 
-def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, table: str) -> None:
+def check_table_rules(
+    rows: pa.Table,
+    metadata: Metadata,
+    schema: StructType,
+    table: str,
+    *,
+    session_tz: str = "UTC",
+) -> None:
     """Check every CHECK constraint, invariant and length; NOT NULL is checked by the cast.
+
+    Args:
+        rows: with exactly the columns of `schema`.
+        metadata: the table's; it has the rules.
+        schema: the table's, without void columns.
+        table: for messages.
+        session_tz: the time zone of timestamps that name none.
 
     Raises:
         ConstraintViolationError: some row breaks one.
@@ -38,9 +54,11 @@ def check_table_rules(rows: pa.Table, metadata: Metadata, schema: StructType, ta
             continue
         what = f"rows break the rule {rule.name} ({rule.sql}) of {table}"
         try:
-            predicate = normalize_filter(rule.sql, schema)
-            if predicate is not None:
+            predicate = normalize_filter(rule.sql, schema, session_tz=session_tz)
+            if predicate is not None and not is_opaque(predicate):
                 check_rows(rows, predicate, schema, what)
+            else:
+                _check_value(rows, rule.sql, schema, what, session_tz)
         except InvalidPredicateError as exc:
             raise DeltaAnalysisError(
                 f"{table} has the rule {rule.name} ({rule.sql}), which can't be checked without "
@@ -81,10 +99,29 @@ def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: 
         return
     numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
     first = _first_missing(numbered.filter(condition)[_ROW].to_pylist())
-    names = sorted({path[0] for path in columns(predicate)})
+    raise _broken(rows, broken, first, {path[0] for path in columns(predicate)}, what)
+
+
+def _check_value(rows: pa.Table, sql: str, schema: StructType, what: str, session_tz: str) -> None:
+    """The same for a condition of functions, which no filter holds."""
+    from lakelog.core.sql_values import evaluate_value
+
+    found = evaluate_value(sql, rows, schema, PrimitiveType("boolean"), session_tz=session_tz)
+    kept = pc.fill_null(found, False)
+    broken = rows.num_rows - (pc.sum(kept).as_py() or 0)
+    if broken:
+        first = pc.index(kept, False).as_py()
+        used = (schema.get(path[0]) for path in referenced_columns(sql))
+        raise _broken(rows, broken, first, {f.name for f in used if f is not None}, what)
+
+
+def _broken(
+    rows: pa.Table, broken: int, first: int, used: set[str], what: str
+) -> ConstraintViolationError:
+    names = sorted(used)
     values = rows.select(names).slice(first, 1).to_pylist()[0] if names else {}
     shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    raise ConstraintViolationError(
+    return ConstraintViolationError(
         f"{what}: {broken} of {rows.num_rows}, the first with {shown}. Nothing was written.",
         rows=broken,
         first=values,

@@ -375,7 +375,14 @@ class _Walker:
         return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
 
     def _conditions(self, *nodes: Any) -> list[Any]:
-        found = [self.value(node) for node in nodes]
+        found = [self.value(nodes[0])]
+        for node in nodes[1:]:
+            try:
+                found.append(self.value(node))
+            except pa.ArrowException as exc:
+                # For that row Spark may not have looked at it.
+                shown = node.sql(dialect="spark")
+                raise NotInCoreError(f"{shown} where it has no value ({exc})") from None
         for node, each in zip(nodes, found, strict=True):
             if each.data_type not in (_BOOLEAN, _VOID):
                 raise NotInCoreError(f"{node.sql(dialect='spark')} as a condition")

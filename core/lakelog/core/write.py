@@ -184,15 +184,11 @@ def _write(log: DeltaLog, job: _Job) -> int:
     if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
         return txn.read_version
     schema = _settle_schema(txn, job)
+    zone = log.conf.get_str("spark.sql.session.timeZone", "UTC")
     filled = fill_rows(
-        job.data,
-        schema,
-        txn.protocol,
-        log.table,
-        session_tz=log.conf.get_str("spark.sql.session.timeZone", "UTC"),
-        now_ms=log.clock.now_ms(),
+        job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
     )
-    check_table_rules(filled.rows, txn.metadata, schema, log.table)
+    check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
     removed = _replaced(txn, job, schema, filled.rows)
     return _commit(txn, job, filled, removed)
 
