@@ -39,8 +39,8 @@ def _opening(folder: Path, rounds: int) -> Iterator[Measurement]:
         shutil.rmtree(root, ignore_errors=True)
     work = f"open {COMMITS:,} JSON commits of one file, no checkpoint"
     yield Measurement(work, PEER, [o["seconds"] for o in ours], [t["seconds"] for t in theirs], 1.0)
-    peaks = [[each["peak"] / 1e6 for each in side] for side in (ours, theirs)]
-    yield Measurement("memory of that", PEER, *peaks, 1.0, unit="MB")
+    memory = [[each["peak"] / 1e6 for each in side] for side in (ours, theirs)]
+    yield Measurement("memory of that", PEER, memory[0], memory[1], 1.0, unit="MB")
 
 
 def _check(slipped: tuple[int, ...]) -> Measurement:
