@@ -161,10 +161,7 @@ def create(delta_spark, path, columns="id LONG", **properties):
 
 
 REFUSED_TO_WRITE: dict[str, Any] = {
-    "changeDataFeed": {"enableChangeDataFeed": "true"},
     "clustering": "CLUSTER BY (id)",
-    "columnMapping": {"columnMapping__mode": "name"},
-    "deletionVectors": {"enableDeletionVectors": "true"},
     "typeWidening": {"enableTypeWidening": "true"},
     "icebergCompatV2": {"columnMapping__mode": "name", "enableIcebergCompatV2": "true"},
 }
