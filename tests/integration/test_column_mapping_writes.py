@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lakelog.spark as delta
@@ -175,3 +176,46 @@ def test_rows_of_an_arrow_frame_keep_odd_names(spark, path):
     delta.write(spark.createDataFrame(data)).option("delta.columnMapping.mode", "name").save(path)
 
     assert snapshot(path).to_arrow().to_pylist() == [{"a.b": 1, "c d": {"e,f": 2}}]
+
+
+def test_types_get_wider_with_merge_schema_alone(spark, path):
+    writer = delta.write(spark.sql("SELECT 1 AS a, 1.5F AS f, CAST(1 AS TINYINT) AS p"))
+    writer.option("delta.enableTypeWidening", True).partitionBy("p").save(path)
+    wider = spark.sql("SELECT 1L << 40 AS a, 0.1D AS f, 1000 AS p")
+    with pytest.raises(SchemaMismatchError):
+        delta.write(wider).mode("append").save(path)
+
+    delta.write(wider).mode("append").option("mergeSchema", True).save(path)
+
+    expected = [{"a": 1, "f": 1.5, "p": 1}, {"a": 1 << 40, "f": 0.1, "p": 1000}]
+    assert sorted(delta.read(spark).load(path).toArrow().to_pylist(), key=lambda r: r["a"]) == (
+        expected
+    )
+    changes = [field.metadata["delta.typeChanges"] for field in snapshot(path).schema]
+    assert [(each[0]["fromType"], each[0]["toType"]) for each in changes] == [
+        ("integer", "long"),
+        ("float", "double"),
+        ("byte", "integer"),
+    ]
+    # What is narrower is cast to what the column has become.
+    delta.write(spark.sql("SELECT 5 AS a, 2 AS p")).mode("append").save(path)
+    assert snapshot(path).to_arrow(filter="p = 2")["a"].to_pylist() == [5]
+    with pytest.raises(SchemaMismatchError):
+        delta.write(spark.sql("SELECT 5.5D AS a")).mode("append").option("mergeSchema", True).save(
+            path
+        )
+
+
+@pytest.mark.parametrize("way", ["auto", "arrow"])
+def test_partition_columns_are_in_files_where_a_property_wants_that(spark, path, way):
+    spark.conf.set(WAY, way)
+    try:
+        writer = delta.write(frame(spark)).option("delta.enableIcebergCompatV2", True)
+        writer.partitionBy("p").save(path)
+    finally:
+        spark.conf.unset(WAY)
+
+    assert snapshot(path).properties.column_mapping_mode == "name"
+    for each in snapshot(path).files():
+        assert names(path)["p"] in pq.read_schema(f"{path}/{each.path}").names
+    assert ids(path) == list(range(12))

@@ -148,10 +148,15 @@ def test_a_damaged_or_missing_vector_is_an_error_with_its_name(spark, path):
     assert error.path == str(file)
 
 
-def test_nothing_is_written_to_such_a_table(spark, path):
-    df = delta.read(spark).load(path)
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        delta.write(df).mode("append").save(path)
-    assert caught.value.features == ["typeWidening"]
-    assert caught.value.access == "write"
-    assert DeltaLog.for_table(path).snapshot.version == 3
+def test_such_a_table_is_appended_to(spark, path):
+    before = expected(path)
+
+    delta.write(delta.read(spark).load(path)).mode("append").save(path)
+
+    assert sorted(map(repr, expected(path))) == sorted(map(repr, before + before))
+    snapshot = DeltaLog.for_table(path).snapshot
+    assert snapshot.version == 4
+    new = [file for file in snapshot.files() if "/part-" in file.path]
+    assert {tuple(file.partition_values) for file in new} == {("col-5",)}
+    same = [file for file in new if file.partition_values == {"col-5": "1"}]
+    assert len(snapshot.files("p = 1")) == 1 + len(same)

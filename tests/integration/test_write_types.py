@@ -197,3 +197,15 @@ def test_statistics_count_rows_and_nulls_and_cut_long_texts(spark, way, table):
     assert sum(each["nullCount"]["s"] for each in stats) == 1
     assert max(each["maxValues"]["t"]["y"] for each in stats) == 2
     assert {each["minValues"]["s"] for each in stats if "s" in each["minValues"]} == {"x" * 32}
+
+
+@pytest.mark.parametrize("number", [1, 3000])
+def test_a_struct_may_be_null_whose_fields_never_are(spark, way, table, number):
+    rows = spark.range(number).selectExpr(
+        "id", "IF(id % 2 = 0, NULL, NAMED_STRUCT('x', id, 'y', NAMED_STRUCT('z', id))) AS s"
+    )
+    write(rows).save(table)
+
+    found = DeltaLog.for_table(table).snapshot.to_arrow().sort_by("id")
+    expected = [None if i % 2 == 0 else {"x": i, "y": {"z": i}} for i in range(number)]
+    assert found["s"].to_pylist() == expected

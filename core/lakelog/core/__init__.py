@@ -22,6 +22,13 @@ if TYPE_CHECKING:
         RemoveFile,
         SetTransaction,
     )
+    from lakelog.core.alter_columns import (
+        add_columns,
+        change_column,
+        drop_columns,
+        rename_column,
+    )
+    from lakelog.core.alter_constraints import add_constraint, drop_constraint
     from lakelog.core.change_feed import table_changes
     from lakelog.core.clock import Clock, SystemClock
     from lakelog.core.columns import generated, identity, with_default
@@ -58,6 +65,8 @@ _HOMES = {
             "Metadata Protocol RemoveFile SetTransaction"
         ),
         "change_feed": "table_changes",
+        "alter_columns": "add_columns change_column drop_columns rename_column",
+        "alter_constraints": "add_constraint drop_constraint",
         "clock": "Clock SystemClock",
         "columns": "generated identity with_default",
         "conf": "DeltaConf",
@@ -108,12 +117,18 @@ __all__ = [
     "StructField",
     "StructType",
     "SystemClock",
+    "add_columns",
+    "add_constraint",
+    "change_column",
     "convert_to_delta",
     "create_table",
     "delete_rows",
+    "drop_columns",
+    "drop_constraint",
     "enable_row_tracking",
     "generated",
     "identity",
+    "rename_column",
     "set_properties",
     "table_changes",
     "unset_properties",

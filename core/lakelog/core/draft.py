@@ -1,8 +1,9 @@
 """What a commit will say, for the version that is tried next.
 
-Most of it stays as it was prepared. Row ids, row commit versions and the in-commit timestamp depend
-on what lies before the commit: each time that a version is lost to another writer they are made
-anew, from what that one wrote.
+Most of it stays as it was prepared. Row ids, row commit versions, the in-commit timestamp and, with
+the preview of type widening, the version of a change of type depend on what lies before the
+commit: each time that a version is lost to another writer they are made anew, from what that one
+wrote.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lakelog.core import type_widening
 from lakelog.core.actions import AddFile, DomainMetadata, Metadata, RemoveFile
 from lakelog.core.in_commit_time import commits_carry_time, keep_enablement, with_enablement
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN
@@ -86,6 +88,9 @@ class Draft:
         if self.commit_info.operation == UNBACKFILL:
             draft = replace(draft, actions=met_by_unbackfill(draft.actions, winner, after.table))
         draft = draft._rebased_row_ids(before, after, winner)
+        if type_widening.names_versions(after.protocol):
+            lost = winner.version
+            draft = draft._with_metadata(lambda each: type_widening.stamped(each, lost + 1, lost))
         return draft._rebased_time(after, winner, landed_at)
 
     def _without_replaced_domains(self, winner: WinningCommit) -> Draft:
@@ -179,6 +184,9 @@ def first_draft(prepared: PreparedCommit, snapshot: Snapshot | None, table: str)
     draft = Draft(
         commit_info=prepared.commit_info, actions=tuple(prepared.actions), row_id_mark=mark
     )
+    if type_widening.names_versions(prepared.protocol):
+        version = 0 if snapshot is None else snapshot.version + 1
+        draft = draft._with_metadata(lambda each: type_widening.stamped(each, version))
     return _with_first_time(_with_first_ids(draft, prepared, snapshot, table), prepared, snapshot)
 
 

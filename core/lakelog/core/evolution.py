@@ -9,7 +9,8 @@ from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.schema_diff import EXTRA, TYPES, Difference, differences, render, same_type
 from lakelog.core.schema_rules import as_nullable, without_void
-from lakelog.core.upcasts import is_upcast, is_widening, shares_int32
+from lakelog.core.type_widening import change_of, with_changes
+from lakelog.core.upcasts import is_upcast, shares_int32, widens_unasked
 
 __all__ = [
     "ColumnCast",
@@ -21,8 +22,6 @@ __all__ = [
     "same_type",
 ]
 
-TYPE_CHANGES = "delta.typeChanges"
-"""Field metadata that tells readers which types older files have."""
 _NOT_INHERITED = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__")
 """Marks on a field that are rules of the table that the data came from, and not of this one."""
 
@@ -76,8 +75,9 @@ def merge_schemas(
 
     The table's fields keep order, spelling, nullability and metadata; new ones, nested ones too,
     go behind their siblings and may be null. A type becomes the data's where that is wider and
-    both are byte, short or int, which files store alike, or where type widening is allowed; such
-    a change is recorded in the field's metadata as the protocol asks.
+    both are byte, short or int, which files store alike, or where type widening is allowed, from
+    integers to integers, float to double, date to timestamp_ntz and among decimals; such a change
+    is recorded in the field's metadata as the protocol asks.
 
     Args:
         table: the schema as it is.
@@ -120,11 +120,11 @@ class _Merger:
     def _field(self, ours: StructField, theirs: StructField, path: tuple[str, ...]) -> StructField:
         outer, self._changes = self._changes, []
         merged = self._type(ours.data_type, theirs.data_type, (*path, ours.name), ())
-        metadata = dict(ours.metadata)
+        field = ours.with_type(merged)
         if self._changes:
-            metadata[TYPE_CHANGES] = [*metadata.get(TYPE_CHANGES, []), *self._changes]
+            field = with_changes(field, *self._changes)
         self._changes = outer
-        return StructField(ours.name, merged, ours.nullable, metadata)
+        return field
 
     def _type(
         self, ours: DataType, theirs: DataType, path: tuple[str, ...], within: tuple[str, ...]
@@ -153,9 +153,8 @@ class _Merger:
     ) -> DataType:
         if ours == theirs or is_upcast(theirs, ours):
             return ours
-        if self._widening and is_widening(ours, theirs):
-            change = {"fromType": ours.json_value(), "toType": theirs.json_value()}
-            self._changes.append(change | ({"fieldPath": ".".join(within)} if within else {}))
+        if self._widening and widens_unasked(ours, theirs):
+            self._changes.append(change_of(ours, theirs, within))
             return theirs
         if ours == PrimitiveType("void") or shares_int32(ours, theirs):
             return theirs

@@ -70,15 +70,16 @@ _ALL: Final = (
     Feature(
         "rowTracking", None, _YES, "delta.enableRowTracking=true", requires=("domainMetadata",)
     ),
-    Feature("clustering", None, _NO, requires=("domainMetadata",)),
+    # Its duties are to keep the domain, and statistics of the columns that it names.
+    Feature("clustering", None, _YES, requires=("domainMetadata",)),
     Feature("inCommitTimestamp", None, _YES, "delta.enableInCommitTimestamps=true"),
     Feature("deletionVectors", _YES, _YES, "delta.enableDeletionVectors=true"),
     Feature("timestampNtz", _YES, _YES, "timestamp_ntz columns", auto=False),
     Feature("v2Checkpoint", _YES, _YES, "delta.checkpointPolicy=v2"),
     # It binds VACUUM alone, which checks the writer protocol.
     Feature("vacuumProtocolCheck", _YES, _YES),
-    Feature("typeWidening", _YES, _NO, "delta.enableTypeWidening=true"),
-    Feature("typeWidening-preview", _YES, _NO),
+    Feature("typeWidening", _YES, _YES, "delta.enableTypeWidening=true"),
+    Feature("typeWidening-preview", _YES, _YES),
     Feature("variantType", _NO, _NO, "variant columns"),
     Feature("variantType-preview", _NO, _NO),
     Feature(
@@ -92,14 +93,14 @@ _ALL: Final = (
     Feature(
         "icebergCompatV1",
         None,
-        _INACTIVE,
+        _YES,
         "delta.enableIcebergCompatV1=true",
         requires=("columnMapping",),
     ),
     Feature(
         "icebergCompatV2",
         None,
-        _INACTIVE,
+        _YES,
         "delta.enableIcebergCompatV2=true",
         requires=("columnMapping",),
     ),
@@ -113,7 +114,7 @@ _ALL: Final = (
     Feature(
         "materializePartitionColumns",
         None,
-        _INACTIVE,
+        _YES,
         "delta.enableMaterializePartitionColumnsFeature=true",
     ),
     # It binds log cleanup alone.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.column_mapping import physical_name, read_schema_of
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.iceberg_compat import check_compat_files
 from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.vector_checks import check_vectors
@@ -51,6 +52,7 @@ def check_files(
     if conf.get_bool("commitValidation.enabled", True):
         _check_partition_keys(adds, metadata, table)
     _check_contents(adds, metadata, conf, table)
+    check_compat_files(adds, metadata, table)
     if conf.get_bool("deletionVectors.skipCommitCheck", True):  # which, whatever it says, is on
         check_vectors(adds, metadata, protocol, table, operation)
 
@@ -110,7 +112,9 @@ def check_data_change(kinds: set[bool], conf: DeltaConf, table: str) -> None:
 
 
 def _check_partition_keys(adds: Iterable[AddFile], metadata: Metadata, table: str) -> None:
-    expected = {physical_name(each) for each in _partition_fields(metadata)}
+    expected = set(metadata.partition_columns)
+    if _mapping(metadata) != "none":
+        expected = {physical_name(each) for each in _partition_fields(metadata)}
     for add in adds:
         if add.partition_values.keys() != expected:
             raise DeltaAnalysisError(
@@ -155,6 +159,9 @@ def _partition_fields(metadata: Metadata) -> list[StructField]:
     """The partition columns, whose values go by physical names where the table maps columns."""
     if not metadata.partition_columns:
         return []
-    mode = TableProperties(metadata.configuration).column_mapping_mode
-    schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
+    schema = read_schema_of(StructType.from_json(metadata.schema_string), _mapping(metadata))
     return [each for each in schema if each.name in metadata.partition_columns]
+
+
+def _mapping(metadata: Metadata) -> str:
+    return TableProperties(metadata.configuration).column_mapping_mode

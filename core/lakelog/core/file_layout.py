@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.clustering import clustering_columns
 from lakelog.core.column_mapping import read_schema_of
 from lakelog.core.data_files import add_files, add_files_at, write_plan
+from lakelog.core.iceberg_compat import compat_version
 from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import without_void
@@ -17,11 +19,20 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from lakelog.core.actions import AddFile, Metadata
+    from lakelog.core.actions import AddFile, DomainMetadata, Metadata
     from lakelog.core.executor_writer import WritePlan
+    from lakelog.core.transaction import OptimisticTransaction
     from lakelog.logstores import LogStore
 
 __all__ = ["FileLayout"]
+
+
+_IN_FILES_TOO = (
+    "delta.enableMaterializePartitionColumnsFeature",
+    "delta.writePartitionColumnsToParquet",
+)
+"""Properties by which files have the partition columns too."""
+_ROWS_ALONE = StatsConfig(num_indexed_cols=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +49,24 @@ class FileLayout:
     """What the properties say of `WritePlan`."""
 
     @classmethod
-    def of(cls, metadata: Metadata, conf: Mapping[str, str] | None = None) -> FileLayout:
+    def of_transaction(cls, txn: OptimisticTransaction) -> FileLayout:
+        """What holds for files that a transaction adds."""
+        domains = txn.snapshot.domain_metadata if txn.snapshot is not None else None
+        return cls.of(txn.metadata, txn.delta_log.conf, domains)
+
+    @classmethod
+    def of(
+        cls,
+        metadata: Metadata,
+        conf: Mapping[str, str] | None = None,
+        domains: Mapping[str, DomainMetadata] | None = None,
+    ) -> FileLayout:
         """What the metadata says.
 
         Args:
             metadata: as the table has it when the files become part of it.
             conf: the session's.
+            domains: the table's; columns that it is clustered by have statistics in any case.
 
         Raises:
             ValueError: the table maps columns, and one has no id or no physical name.
@@ -54,12 +77,15 @@ class FileLayout:
         options: dict[str, Any] = {}
         if mode != "none" or properties.randomize_file_prefixes:
             options["prefix_length"] = properties.random_prefix_length
-        return cls(
-            without_void(schema),
-            tuple(metadata.partition_columns),
-            StatsConfig.of(properties, conf),
-            options,
-        )
+        compat = compat_version(metadata) is not None
+        if compat or any(map(properties.get, _IN_FILES_TOO)):
+            options["materialize_partitions"] = True
+        stats, clustering = StatsConfig.of(properties, conf), clustering_columns(domains or {})
+        if stats is None and (compat or clustering):
+            stats = _ROWS_ALONE
+        if stats is not None and clustering:
+            stats = replace(stats, always=clustering)
+        return cls(without_void(schema), tuple(metadata.partition_columns), stats, options)
 
     def plan(self, store: LogStore, table: str, **options: Any) -> WritePlan:
         """How files are written; `options` are other fields of `WritePlan`.

@@ -11,11 +11,12 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakelog.core.column_mapping import ID_KEY, NAME_KEY, read_schema_of
+from lakelog.core.column_mapping import ID_KEY, NAME_KEY, NESTED_IDS, read_schema_of
 from lakelog.core.column_paths import dotted, walk
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.iceberg_compat import compat_version
 from lakelog.core.properties import TableProperties
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema_diff import same_type
@@ -29,6 +30,7 @@ __all__ = ["MAX_ID", "reused_mapping", "with_mapping"]
 
 _T = TypeVar("_T")
 
+_MARKS = (ID_KEY, NAME_KEY, NESTED_IDS)
 MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
 
@@ -59,7 +61,7 @@ def with_mapping(old: Metadata | None, new: Metadata) -> Metadata:
         _check_upgrade(known, schema)
         known = _named_as_shown(known)
     most = max(_max_id(new), 0 if old is None else _max_id(old), *_ids(schema), *_ids(known), 0)
-    assigned = _Assigner(most)
+    assigned = _Assigner(most, parts=compat_version(new) == 2)
     schema = assigned.struct(reused_mapping(schema, known))
     _check_unique(schema)
     _check_kept(known, schema)
@@ -86,7 +88,7 @@ def _reused(field: StructField, known: DataType | None) -> StructField:
     metadata = dict(field.metadata)
     unmarked = ID_KEY not in metadata and NAME_KEY not in metadata
     if before is not None and unmarked and same_type(before.data_type, field.data_type):
-        metadata |= {k: before.metadata[k] for k in (ID_KEY, NAME_KEY) if k in before.metadata}
+        metadata |= {k: before.metadata[k] for k in _MARKS if k in before.metadata}
     return replace(field, data_type=kind, metadata=metadata)
 
 
@@ -105,9 +107,11 @@ def _reused_type(kind: DataType, known: DataType | None) -> DataType:
 class _Assigner:
     """Gives what is missing, parents before their children, so that ids go depth first."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last: int, *, parts: bool = False) -> None:
         self.last = last
         """The greatest id that was ever given."""
+        self._parts = parts
+        """Whether elements, keys and values get ids too."""
 
     def struct(self, struct: StructType) -> StructType:
         return StructType(tuple(self._field(each) for each in struct))
@@ -119,7 +123,16 @@ class _Assigner:
             metadata[ID_KEY] = self.last
         if NAME_KEY not in metadata:
             metadata[NAME_KEY] = f"col-{uuid.uuid4()}"
-        return replace(field, data_type=self._type(field.data_type), metadata=metadata)
+        kind = self._type(field.data_type)
+        if self._parts and (paths := list(_parts(kind, metadata[NAME_KEY]))):
+            known = metadata.get(NESTED_IDS)
+            nested = dict(known) if isinstance(known, dict) else {}
+            for path in paths:
+                if path not in nested:
+                    self.last += 1
+                    nested[path] = self.last
+            metadata[NESTED_IDS] = {path: nested[path] for path in paths}
+        return replace(field, data_type=kind, metadata=metadata)
 
     def _type(self, kind: DataType) -> DataType:
         match kind:
@@ -131,6 +144,19 @@ class _Assigner:
                 keys = self._type(key)
                 return replace(kind, key_type=keys, value_type=self._type(value))
         return kind
+
+
+def _parts(kind: DataType, path: str) -> Iterator[str]:
+    """The paths of elements, keys and values, from the nearest field's physical name on."""
+    match kind:
+        case ArrayType(element):
+            yield f"{path}.element"
+            yield from _parts(element, f"{path}.element")
+        case MapType(key, value):
+            yield f"{path}.key"
+            yield from _parts(key, f"{path}.key")
+            yield f"{path}.value"
+            yield from _parts(value, f"{path}.value")
 
 
 def _unmapped(metadata: Metadata, schema: StructType) -> Metadata:
@@ -213,7 +239,7 @@ def _check_unique(schema: StructType) -> None:
             raise _bad(f"the column {dotted(path)} has the id {number!r}, which is no field id")
         if not isinstance(name, str) or not name:
             raise _bad(f"the column {dotted(path)} has the physical name {name!r}, which is none")
-    twice = _repeated((field.metadata[ID_KEY], path) for path, field in walk(schema))
+    twice = _repeated((number, path) for path, number in _marked_ids(schema))
     if twice:
         number, columns = twice
         raise _bad(f"the columns {columns} have one id, {number}")
@@ -266,8 +292,17 @@ def _has_id(field: StructField) -> bool:
 
 
 def _ids(schema: StructType) -> list[int]:
-    found = (field.metadata.get(ID_KEY) for _, field in walk(schema))
-    return [each for each in found if type(each) is int]
+    return [number for _, number in _marked_ids(schema) if type(number) is int]
+
+
+def _marked_ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every id, those of elements, keys and values too, with the path of the field that has it."""
+    for path, field in walk(schema):
+        if ID_KEY in field.metadata:
+            yield path, field.metadata[ID_KEY]
+        nested = field.metadata.get(NESTED_IDS)
+        if isinstance(nested, dict):
+            yield from ((path, number) for number in nested.values())
 
 
 def _max_id(metadata: Metadata) -> int:

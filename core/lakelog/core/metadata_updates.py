@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.column_rules import check_default_feature
+from lakelog.core.iceberg_compat import with_compat_defaults
 from lakelog.core.mapping_updates import with_mapping
 from lakelog.core.new_metadata import schema_of, storable, verify_new_metadata
 from lakelog.core.properties import TableProperties, defaults_from_conf, validate_properties
@@ -43,6 +44,7 @@ def new_table_metadata(
     asked = {*defaults_from_conf(conf), *metadata.configuration}
     check_default_feature(schema_of(wanted), asked, (), "create the table")
     protocol, final = protocol_for_new_table(wanted, conf)
+    final = with_compat_defaults(final)
     verify_new_metadata(None, final, conf)
     if replaced is not None and _mode(replaced) != _mode(final):
         replaced = None

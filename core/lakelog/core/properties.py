@@ -156,6 +156,11 @@ class TableProperties:
         return str(self.get("delta.columnMapping.mode"))
 
     @property
+    def type_widening(self) -> bool:
+        """Whether columns may get wider types."""
+        return bool(self.get("delta.enableTypeWidening"))
+
+    @property
     def randomize_file_prefixes(self) -> bool:
         """Whether a random folder stands in for partition folders."""
         return bool(self.get("delta.randomizeFilePrefixes"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.operations import Operation
+from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
     from lakelog.core.transaction import OptimisticTransaction
 
-__all__ = ["set_properties", "unset_properties"]
+__all__ = ["begin_change", "set_properties", "unset_properties"]
+
+_KEPT_BY_THE_TABLE = frozenset(
+    {
+        "delta.columnMapping.maxColumnId",
+        "delta.inCommitTimestampEnablementTimestamp",
+        "delta.inCommitTimestampEnablementVersion",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+        "delta.rowTracking.materializedRowIdColumnName",
+    }
+)
+"""Properties that clients write and users do not."""
 
 
 def set_properties(
@@ -57,21 +68,24 @@ def set_properties(
         UnsupportedFeatureError: we could not write the table any more.
         DeltaConcurrentModificationException: another writer changed metadata or protocol.
     """
-    txn = _begin(uri, conf)
+    txn = begin_change(uri, conf)
     given = validate_properties(properties, txn.delta_log.conf)
     checks = sorted(key for key in given if key.startswith(CONSTRAINT_PREFIX))
     if checks:
         raise DeltaAnalysisError(
             f"[DELTA_ADD_CONSTRAINTS] {txn.delta_log.table}: {checks[0]} is no property to set: "
-            "the rows that are there must be checked first. Use ALTER TABLE … ADD CONSTRAINT of "
-            "delta-spark; new tables take constraints as properties.",
+            "the rows that are there must be checked first. Use add_constraint; new tables take "
+            "constraints as properties.",
             property=checks[0],
         )
+    for name in given:
+        _check_settable(txn, name)
     if ENABLED in given:
         give_row_ids(txn.delta_log, given)
         txn = txn.delta_log.start_transaction()
     wanted = {**txn.metadata.configuration, **given}
-    operation = Operation("SET TBLPROPERTIES", {"properties": given}, tags=enablement_tags(given))
+    parameters = {"properties": json_text(given)}
+    operation = Operation("SET TBLPROPERTIES", parameters, tags=enablement_tags(given))
     return _commit(txn, wanted, operation)
 
 
@@ -98,7 +112,7 @@ def unset_properties(
         DeltaAnalysisError: a property that is not set, or a word to the protocol.
         DeltaConcurrentModificationException: another writer changed metadata or protocol.
     """
-    txn = _begin(uri, conf)
+    txn = begin_change(uri, conf)
     asked = list(names)
     by_lower = {key.lower(): key for key in txn.metadata.configuration}
     for name in asked:
@@ -116,13 +130,39 @@ def unset_properties(
                 f"is not set; set are {known}. To pass over such names, give if_exists=True.",
                 property=name,
             )
-    gone = {by_lower.get(name.lower()) for name in asked}
+    gone = {by_lower[name.lower()] for name in asked if name.lower() in by_lower}
+    for name in gone:
+        _check_settable(txn, name)
     wanted = {key: value for key, value in txn.metadata.configuration.items() if key not in gone}
-    parameters = {"properties": asked, "ifExists": if_exists}
+    # Delta's SQL looks for the names itself before, and always records true.
+    parameters = {"properties": json_text(asked), "ifExists": True}
     return _commit(txn, wanted, Operation("UNSET TBLPROPERTIES", parameters))
 
 
-def _begin(uri: str | os.PathLike[str], conf: Mapping[str, str] | None) -> OptimisticTransaction:
+def _check_settable(txn: OptimisticTransaction, name: str) -> None:
+    table = txn.delta_log.table
+    if name in _KEPT_BY_THE_TABLE:
+        raise DeltaAnalysisError(
+            f"{table}: the property {name} is kept by the table itself; leave it out.",
+            property=name,
+        )
+    if name == f"{FEATURE_PREFIX}clustering":
+        raise DeltaAnalysisError(
+            "[DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED] Cannot enable the table "
+            f"feature clustering of {table} by a property: create the table with CLUSTER BY in a "
+            "client that clusters.",
+            property=name,
+        )
+
+
+def begin_change(
+    uri: str | os.PathLike[str], conf: Mapping[str, str] | None
+) -> OptimisticTransaction:
+    """A transaction on a table that exists.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
     log = DeltaLog.for_table(uri, conf)
     txn = log.start_transaction()
     if txn.snapshot is None:

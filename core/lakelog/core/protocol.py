@@ -117,7 +117,8 @@ def protocol_for_new_table(
         defaults = {key: value for key, value in defaults.items() if not _is_protocol_word(key)}
     whole = dataclasses.replace(metadata, configuration=defaults | given)
     stored = strip_protocol_properties(whole)
-    needed = with_requirements(active_features(stored) | _asked_features(whole.configuration))
+    asked = _asked_features(whole.configuration)
+    needed = with_requirements(_without_previewed(active_features(stored), asked) | asked)
     properties = TableProperties(whole.configuration)
     reader = properties.get("delta.minReaderVersion") or 1
     writer = properties.get("delta.minWriterVersion") or 2
@@ -145,7 +146,7 @@ def upgraded_for(protocol: Protocol, metadata: Metadata) -> Protocol | None:
     reader = properties.get("delta.minReaderVersion") or 1
     writer = properties.get("delta.minWriterVersion") or 1
     asked |= _implied(min(reader, 2), writer) if writer < _LISTS_WRITER else frozenset()
-    active = active_features(metadata)
+    active = _without_previewed(active_features(metadata), has | asked)
     manual = {name for name in active - has - asked if not FEATURES[name].auto}
     if manual:
         raise _needs_enabling(sorted(manual))
@@ -228,6 +229,11 @@ def _asked_features(
             )
         found.add(known)
     return frozenset(found)
+
+
+def _without_previewed(active: frozenset[str], has: frozenset[str]) -> frozenset[str]:
+    """The active features without those that the table has in the form of their preview."""
+    return frozenset(name for name in active if name in has or f"{name}-preview" not in has)
 
 
 def _implied(reader: int, writer: int) -> frozenset[str]:

@@ -77,7 +77,7 @@ class RowChanges:
         self._ids = MovedRowIds.of(snapshot)
         self._files = TableFiles(snapshot, self._with_ids(self._schema))
         properties = snapshot.properties
-        layout = FileLayout.of(snapshot.metadata, log.conf)
+        layout = FileLayout.of_transaction(txn)
         self._has_feed = properties.change_data_feed
         command = "delete" if update is None else "update"
         conf = DeltaConf.of(log.conf)

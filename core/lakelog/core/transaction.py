@@ -23,6 +23,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.identity_columns import IDENTITY_TAG, with_marks
 from lakelog.core.isolation import IsolationLevel
+from lakelog.core.kept_promises import check_promises
 from lakelog.core.metadata_updates import changed_metadata, new_table_metadata
 from lakelog.core.post_commit import post_commit
 from lakelog.core.prepare import (
@@ -160,6 +161,7 @@ class OptimisticTransaction(TrackedReads):
         )
         check_may_enable(self._snapshot, final, self._log.table)
         refuse_deletion_vectors(self._snapshot, final, self._log.table)
+        check_promises(self._snapshot, final, protocol or self._snapshot.protocol)
         self._new_metadata = final
         self._new_protocol = protocol
 
@@ -175,6 +177,7 @@ class OptimisticTransaction(TrackedReads):
         now = self._log.clock.now_ms()
         replaced = None if self._snapshot is None else self._snapshot.metadata
         final, protocol = new_table_metadata(metadata, self._conf, now, replaced)
+        check_promises(self._snapshot, final, protocol, replaces=True)
         self._new_metadata = final
         if self._snapshot is None:
             self._new_protocol = protocol

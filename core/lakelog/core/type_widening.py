@@ -1,17 +1,38 @@
-"""Type widening: what a table's columns were before (PROTOCOL.md, "Type Widening")."""
+"""Type widening: what a table's columns were before (PROTOCOL.md, "Type Widening").
+
+A column that gets a wider type keeps its files; its field records what the type was, so that
+readers cast, and writers of Iceberg's metadata know.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from lakelog.core.schema import DataType, StructField, StructType
+from lakelog.core.column_paths import map_types
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.protocol import supported_features
+from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.upcasts import is_widening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["was_float"]
+    from lakelog.core.actions import Metadata, Protocol
 
-_CHANGES = "delta.typeChanges"
+__all__ = [
+    "TYPE_CHANGES",
+    "change_of",
+    "names_versions",
+    "retyped",
+    "stamped",
+    "was_float",
+    "with_changes",
+]
+
+TYPE_CHANGES = "delta.typeChanges"
+"""Field metadata that tells readers which types older files have."""
+_VERSION = "tableVersion"
 
 
 def was_float(schema: StructType, path: Sequence[str]) -> bool:
@@ -23,7 +44,122 @@ def was_float(schema: StructType, path: Sequence[str]) -> bool:
         if field is None:
             return False
         kind = field.data_type
-    changes = field.metadata.get(_CHANGES) if field is not None else None
+    changes = field.metadata.get(TYPE_CHANGES) if field is not None else None
     return isinstance(changes, list) and any(
         isinstance(each, dict) and each.get("fromType") == "float" for each in changes
     )
+
+
+def retyped(
+    field: StructField, within: Sequence[str], target: DataType, shown: str, *, widens: bool
+) -> StructField:
+    """A field with a wider type, and a record of it for those who read older files.
+
+    Args:
+        field: the field.
+        within: the way to the type in its arrays and maps: `element`, `key`, `value`.
+        target: the type to be.
+        shown: the column's path, for messages.
+        widens: whether the table has `delta.enableTypeWidening`.
+
+    Raises:
+        DeltaAnalysisError: the table does not widen types, or the protocol not this one to that.
+    """
+    source = _part(field.data_type, within)
+    if source == target:
+        return field
+    remedy = "" if widens else " Set the table property delta.enableTypeWidening=true first."
+    if source is None or not is_widening(source, target):
+        remedy = (
+            " Types only get wider: byte to short, int, long, double or decimal(10,0), int to "
+            "long, double or decimal(10,0), long to decimal(20,0), float to double, date to "
+            "timestamp_ntz, decimals to decimals with no fewer digits on either side. For another "
+            "type write the rows anew, with mode 'overwrite' and overwriteSchema=true."
+        )
+    if remedy:
+        raise DeltaAnalysisError(
+            "[DELTA_ALTER_TABLE_CHANGE_COL_NOT_SUPPORTED] ALTER TABLE CHANGE COLUMN is not "
+            f"supported for changing column {shown} from {source} to {target}.{remedy}",
+            column=shown,
+        )
+    assert source is not None
+    kind = _with_part(field.data_type, within, target)
+    return with_changes(replace(field, data_type=kind), change_of(source, target, within))
+
+
+def change_of(source: DataType, target: DataType, within: Sequence[str]) -> dict[str, Any]:
+    """The record of one change of type; `within` leads to it from the nearest field."""
+    change = {"fromType": source.json_value(), "toType": target.json_value()}
+    return change | ({"fieldPath": ".".join(within)} if within else {})
+
+
+def with_changes(field: StructField, *changes: dict[str, Any]) -> StructField:
+    """The field with changes recorded behind those that it has."""
+    recorded = [*field.metadata.get(TYPE_CHANGES, []), *changes]
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: recorded})
+
+
+def names_versions(protocol: Protocol) -> bool:
+    """Whether records name the version of their change: with the preview of the feature alone."""
+    names = supported_features(protocol)
+    return "typeWidening-preview" in names and "typeWidening" not in names
+
+
+def stamped(metadata: Metadata, version: int, landed: int | None = None) -> Metadata:
+    """The metadata of a table with `typeWidening-preview`, whose records name their version.
+
+    Args:
+        metadata: as it is to be committed.
+        version: the version that is tried next.
+        landed: the version that was tried before and is another's now; its records move on.
+    """
+
+    def stamp(kind: DataType) -> DataType:
+        if not isinstance(kind, StructType):
+            return kind
+        return StructType(tuple(_stamped(each, version, landed) for each in kind))
+
+    if f'"{TYPE_CHANGES}"' not in metadata.schema_string:
+        return metadata
+    schema = map_types(StructType.from_json(metadata.schema_string), stamp)
+    assert isinstance(schema, StructType)  # a struct stays one
+    return replace(metadata, schema_string=schema.to_json())
+
+
+def _stamped(field: StructField, version: int, landed: int | None) -> StructField:
+    changes = field.metadata.get(TYPE_CHANGES)
+    if not isinstance(changes, list):
+        return field
+    moved = [
+        {**each, _VERSION: version} if each.get(_VERSION, landed) == landed else each
+        for each in changes
+    ]
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: moved})
+
+
+def _part(kind: DataType, within: Sequence[str]) -> DataType | None:
+    for step in within:
+        match kind, step.lower():
+            case ArrayType(element), "element":
+                kind = element
+            case MapType(key, _), "key":
+                kind = key
+            case MapType(_, value), "value":
+                kind = value
+            case _:
+                return None
+    return kind
+
+
+def _with_part(kind: DataType, within: Sequence[str], target: DataType) -> DataType:
+    if not within:
+        return target
+    inner = within[1:]
+    match kind, within[0].lower():
+        case ArrayType(element), _:
+            return replace(kind, element_type=_with_part(element, inner, target))
+        case MapType(key, _), "key":
+            return replace(kind, key_type=_with_part(key, inner, target))
+        case MapType(_, value), _:
+            return replace(kind, value_type=_with_part(value, inner, target))
+    return kind

@@ -1,15 +1,16 @@
 """Which types turn into which without losing a value.
 
 Three questions, three tables: what a writer casts on its own (`is_upcast`), what a table's column
-may become without rewriting its files (`is_widening`, PROTOCOL.md "Type Widening"), and the one
-case where no feature is needed for that (`shares_int32`).
+may become without rewriting its files (`is_widening`, PROTOCOL.md "Type Widening"; `widens_unasked`
+for what it may become only because data came so), and the one case where no feature is needed for
+that (`shares_int32`).
 """
 
 from __future__ import annotations
 
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 
-__all__ = ["is_upcast", "is_widening", "shares_int32"]
+__all__ = ["is_upcast", "is_widening", "shares_int32", "widens_unasked"]
 
 _INTEGRAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Digits that hold every value; the protocol asks 20 of `long`, one more than it needs."""
@@ -67,6 +68,17 @@ def is_widening(source: DataType, target: DataType) -> bool:
             return source != target and _decimal_grows(source, target)
         case _:
             return False
+
+
+def widens_unasked(source: DataType, target: DataType) -> bool:
+    """Whether a merge of schemas may widen a column so: never an integer to another kind of number.
+
+    One batch of data with fractions is a mistake more often than a wish, and nothing leads back;
+    Delta asks for `ALTER TABLE` there too.
+    """
+    integral = isinstance(source, PrimitiveType) and source.name in _ORDER
+    stays = isinstance(target, PrimitiveType) and target.name in _ORDER
+    return is_widening(source, target) and (stays or not integral)
 
 
 def shares_int32(source: DataType, target: DataType) -> bool:

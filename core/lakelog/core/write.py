@@ -208,7 +208,8 @@ def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
         "schema.autoMerge.enabled", False
     )
     if merges:
-        merged = merge_schemas(ours, data)
+        widens = txn.snapshot.properties.type_widening
+        merged = merge_schemas(ours, data, allow_type_widening=widens)
         if merged != ours:
             txn.update_metadata(replace(txn.metadata, schema_string=merged.to_json()))
         ours = merged
@@ -310,9 +311,9 @@ def _commit(
     filled: Filled,
     removed: list[AddFile],
 ) -> int:
-    log, metadata = txn.delta_log, txn.metadata
+    log = txn.delta_log
     log.store.create_folder(log.table)
-    layout = FileLayout.of(metadata, log.conf)
+    layout = FileLayout.of_transaction(txn)
     writer = DataFileWriter(layout.plan(log.store, log.table), layout.schema, stats=layout.stats)
     try:
         writer.write(filled.rows)

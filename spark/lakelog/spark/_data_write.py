@@ -24,13 +24,12 @@ from lakelog.core.actions import AddCDCFile
 from lakelog.core.change_files import change_layout
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.executor_writer import write_batches
-from lakelog.core.file_layout import FileLayout
 from lakelog.spark._arrow_write import write_on_executors
 from lakelog.spark._errors import lacks_pyarrow
 from lakelog.spark._files_read import lacks_filesystem
 from lakelog.spark._native_write import write_natively
 from lakelog.spark._paths import scheme_of
-from lakelog.spark._small_write import fetched_if_small
+from lakelog.spark._small_write import arrow_of, fetched_if_small
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +37,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from lakelog.core.actions import AddFile, Metadata
+    from lakelog.core.actions import AddFile
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.executor_writer import WritePlan
+    from lakelog.core.file_layout import FileLayout
     from lakelog.core.identity_bounds import IdentityBounds
     from lakelog.spark._options import WriteOptions
 
@@ -57,19 +57,17 @@ class TableFiles:
     """Writes the data files of one table."""
 
     log: DeltaLog
-    metadata: Metadata
-    """As the table has it when the files become part of it."""
+    layout: FileLayout
+    """As the table's metadata wants its files when they become part of it."""
     options: WriteOptions
     bounds: IdentityBounds | None = None
     """Learns the numbers of the table's identity columns, where the write gives out any."""
-    changes: bool = False
-    """Whether the files are of change data, and the rows have the column `_change_type`."""
 
     def write_changes(self, frame: DataFrame) -> list[AddCDCFile]:
         """Write changed rows: the table's columns, and what happened to each row."""
         return [
             AddCDCFile(path=each.path, partition_values=each.partition_values, size=each.size)
-            for each in replace(self, changes=True, bounds=None).write(frame)
+            for each in replace(self, layout=change_layout(self.layout), bounds=None).write(frame)
         ]
 
     def write(
@@ -83,7 +81,7 @@ class TableFiles:
             few: the same rows as one task makes them, for rows that are written here; default:
                 `frame`.
         """
-        plan = self._layout.plan(
+        plan = self.layout.plan(
             self.log.store,
             self.log.table,
             compression=self.options.compression,
@@ -106,15 +104,10 @@ class TableFiles:
             way = self._way_of_jobs(plan)
         match way:
             case "driver":
-                return self._write_here((frame if few is None else few).toArrow(), plan)
+                return self._write_here(arrow_of(frame if few is None else few), plan)
             case "arrow":
                 return self._write_on_executors(frame, plan)
         return self._write_natively(frame, plan)
-
-    @property
-    def _layout(self) -> FileLayout:
-        layout = FileLayout.of(self.metadata, self.log.conf)
-        return change_layout(layout) if self.changes else layout
 
     def _make_root(self, plan: WritePlan) -> None:
         """Make the table's folder, so that a folder that can't be made fails here and clearly.
@@ -167,7 +160,7 @@ class TableFiles:
 
     def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
         def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
-            return self._layout.add_files_at(
+            return self.layout.add_files_at(
                 plan.filesystem or self.log.store.filesystem,
                 plan.root,
                 files,
@@ -178,7 +171,7 @@ class TableFiles:
         return write_natively(frame, plan, self.log.table, actions_of)
 
     def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
-        return self._layout.add_files(
+        return self.layout.add_files(
             results, data_change=self.options.data_change, on_footer=self._on_footer
         )
 

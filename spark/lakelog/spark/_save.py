@@ -10,6 +10,7 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaError, TableExistsError
+from lakelog.core.file_layout import FileLayout
 from lakelog.core.identity_bounds import IdentityBounds
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.paths import data_path
@@ -109,7 +110,8 @@ class _Save:
         rules = [*self._rules(txn, target), *filled.rules()]
         rows = enforced(filled.rows(self.frame), rules)
         bounds = IdentityBounds(target, filled.identities) if filled.identities else None
-        files = TableFiles(self.log, txn.metadata, self.options, bounds)
+        layout = FileLayout.of_transaction(txn)
+        files = TableFiles(self.log, layout, self.options, bounds)
         if replaced.kept_rows is None:
             few = enforced(filled.rows(self.frame, 1), rules) if bounds else None
             written = Written(files.write(rows, self.frame, few), replaced)

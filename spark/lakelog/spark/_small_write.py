@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import as_nullable
 from lakelog.spark._session import is_connect
+from lakelog.spark._types import to_spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["fetched_if_small"]
+__all__ = ["arrow_of", "fetched_if_small"]
 
 _MOST_LOCAL_ROWS = 100_000
 """Of a relation that the driver holds already."""
@@ -68,8 +71,23 @@ def fetched_if_small(
 
 
 def _fetched(frame: DataFrame, most: int) -> pa.Table | None:
-    table = frame.limit(most + 1).toArrow()
+    table = arrow_of(frame.limit(most + 1))
     return table if table.num_rows <= most else None
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """The rows, fetched.
+
+    A struct that is null in a row, and whose fields never are, is more than PySpark's own
+    conversion takes: then the fields are declared nullable first.
+    """
+    import pyarrow as pa
+
+    try:
+        return frame.toArrow()
+    except pa.ArrowInvalid:
+        loose = as_nullable(StructType.from_json(frame.schema.json()))
+        return frame.to(to_spark_schema(loose)).toArrow()
 
 
 def _cheap_nodes(frame: Any) -> set[str]:

@@ -71,7 +71,7 @@ class SourceWriter(DataSourceArrowWriter):
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
         self._check(txn, log)
-        layout = FileLayout.of(txn.metadata, log.conf)
+        layout = FileLayout.of_transaction(txn)
         self._schema = layout.schema
         self._plan = layout.plan(
             log.store,
@@ -151,7 +151,7 @@ class SourceWriter(DataSourceArrowWriter):
                 return
             entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
             actions.append(entry)
-        layout = FileLayout.of(txn.metadata, log.conf)
+        layout = FileLayout.of_transaction(txn)
         adds = layout.add_files(results, data_change=options.data_change)
         removed = []
         if options.mode == "overwrite" and txn.snapshot is not None:

@@ -122,7 +122,8 @@ def _merged(snapshot: Snapshot, table: str, data: StructType, options: WriteOpti
     if not options.merge_schema:
         check_write_compatible(snapshot.schema, data)
         return old
-    merged = merge_schemas(snapshot.schema, data)
+    widens = snapshot.properties.type_widening
+    merged = merge_schemas(snapshot.schema, data, allow_type_widening=widens)
     # What merging lets pass, a missing NOT NULL column say, the check may still refuse.
     check_write_compatible(merged, data)
     if merged == snapshot.schema:

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
 from lakelog.core.column_paths import walk
+from lakelog.core.data_files import DataFileWriter
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConstraintViolationError,
     DeltaAnalysisError,
     SchemaMismatchError,
 )
+from lakelog.core.file_layout import FileLayout
 from lakelog.core.operations import Operation
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -354,3 +356,19 @@ def test_rows_are_deleted_and_updated_under_the_tables_own_names(uri, vectors):
     assert sorted(snapshot(uri).to_arrow()["id"].to_pylist()) == [2, 3, 4]
     assert snapshot(uri).to_arrow(filter="id = 4")["odd name"].to_pylist() == ["new"]
     assert all(re.match(r"[0-9A-Za-z]{2}/part-", f.path) for f in snapshot(uri).files())
+
+
+def test_files_written_while_another_turns_mapping_on_are_read_after_it(uri):
+    write_arrow(uri, ROWS.select(["id", "p"]), partition_by=["p"])
+    log = DeltaLog.for_table(uri)
+    txn = log.start_transaction()
+    layout = FileLayout.of_transaction(txn)
+    with DataFileWriter(layout.plan(log.store, log.table), layout.schema) as writer:
+        writer.write(pa.table({"id": [9], "p": ["u"]}))
+        adds = writer.close()
+
+    turn_on(uri)
+
+    assert txn.commit(adds, Operation.write("Append")) == 2
+    assert snapshot(uri).properties.column_mapping_mode == "name"
+    assert snapshot(uri).to_arrow(filter="id = 9 AND p = 'u'").num_rows == 1

@@ -128,17 +128,6 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     assert text.endswith(f"free the table from it there: {way_out(name)}.")
 
 
-@pytest.mark.parametrize("name", ["typeWidening", "typeWidening-preview"])
-def test_a_feature_that_we_read_and_do_not_write_is_refused_to_writers_alone(name: str) -> None:
-    on = with_configuration({"delta.enableTypeWidening": "true"})
-    protocol = listed(name, reader_names=(name,))
-    check_readable(protocol, "/t", on)
-    check_readable(protocol, "/t")
-    with pytest.raises(UnsupportedFeatureError, match=name) as caught:
-        check_writable(protocol, on, "/t")
-    assert caught.value.access == "write"
-
-
 @pytest.mark.parametrize("protocol", [legacy(4, 7), legacy(5, 8)], ids=str)
 def test_a_version_from_the_future_is_refused_with_both_sides(protocol: Protocol) -> None:
     future = Protocol(
@@ -181,7 +170,7 @@ def test_numbers_and_lists_that_do_not_go_together_are_refused(protocol: Protoco
 # --- Writing ---
 
 OFF: list[tuple[str, Metadata]] = [
-    ("icebergCompatV2", with_configuration({"delta.enableIcebergCompatV2": "true"})),
+    ("icebergCompatV3", with_configuration({"delta.enableIcebergCompatV3": "true"})),
 ]
 
 
@@ -203,13 +192,13 @@ def test_a_legacy_version_hinders_nobody() -> None:
 
 def test_a_property_that_switches_a_feature_on_is_the_way_out() -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        check_writable(listed("icebergCompatV2"), OFF[0][1], "/t")
-    assert "SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'false')" in str(caught.value)
+        check_writable(listed("icebergCompatV3"), OFF[0][1], "/t")
+    assert "SET TBLPROPERTIES ('delta.enableIcebergCompatV3' = 'false')" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["clustering", "someday", "coordinatedCommits-preview"],
+    ["someday", "coordinatedCommits-preview"],
 )
 def test_a_writer_feature_with_standing_duties_is_refused_by_name(name: str) -> None:
     check_readable(listed(name), "/t", metadata())

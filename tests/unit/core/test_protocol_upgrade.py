@@ -81,8 +81,8 @@ def test_a_version_or_feature_that_does_not_exist_is_refused(log, asked):
 
 
 def test_a_feature_that_we_could_not_write_is_refused(log):
-    with pytest.raises(UnsupportedFeatureError, match="clustering"):
-        log.upgrade_protocol(features=["clustering"])
+    with pytest.raises(UnsupportedFeatureError, match="variantType"):
+        log.upgrade_protocol(features=["variantType"])
     assert shown(log) == (1, 2, None, None)
 
 

@@ -1,0 +1,324 @@
+"""Changes of a table's columns without touching a file, as `ALTER TABLE` makes them.
+
+A new column is null in the rows that are there. To rename or drop one, the table must map columns
+(`delta.columnMapping.mode`), since the files keep the old name; to widen a type it must have
+`delta.enableTypeWidening`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.arrow_mapping import from_arrow_schema
+from lakelog.core.clustering import clustering_columns
+from lakelog.core.column_mapping import physical_path
+from lakelog.core.column_paths import dotted
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.operations import Operation, json_text
+from lakelog.core.properties import TableProperties
+from lakelog.core.property_changes import begin_change
+from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema_edits import (
+    change_field,
+    change_struct,
+    column_path,
+    nearest_field,
+    struct_at,
+)
+from lakelog.core.type_widening import TYPE_CHANGES, retyped
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Metadata
+    from lakelog.core.schema import DataType
+    from lakelog.core.schema_edits import ColumnPath
+    from lakelog.core.transaction import OptimisticTransaction
+
+__all__ = ["add_columns", "change_column", "drop_columns", "rename_column"]
+
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+def add_columns(
+    uri: str | os.PathLike[str],
+    columns: StructType | pa.Schema,
+    *,
+    parent: ColumnPath = (),
+    after: str | None = None,
+    first: bool = False,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Add columns, which are null in every row that is there: `ALTER TABLE … ADD COLUMNS`.
+
+    Args:
+        uri: the table.
+        columns: what to add; each must allow nulls.
+        parent: the struct to add them to; the table itself by default.
+        after: put them behind this one of their siblings, and not behind all.
+        first: put them before all of their siblings.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        DeltaAnalysisError: a name that is taken or not allowed, a column that is NOT NULL, or a
+            parent that is no struct.
+        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+    """
+    txn = begin_change(uri, conf)
+    new = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+    above = column_path(parent)
+    for each in new:
+        if not each.nullable:
+            raise DeltaAnalysisError(
+                f"the new column {dotted((*above, each.name))} is NOT NULL, and it is null in "
+                "every row that the table has. Add it without NOT NULL.",
+                column=dotted((*above, each.name)),
+            )
+
+    def grown(struct: StructType) -> StructType:
+        position = 0 if first else len(struct)
+        if after is not None:
+            spelled = nearest_field(struct, (after,))[1].name
+            position = struct.names.index(spelled) + 1
+        return StructType((*struct.fields[:position], *new, *struct.fields[position:]))
+
+    schema = change_struct(_schema(txn), above, grown)
+    place = "FIRST" if first else f"AFTER {after}" if after is not None else None
+    told = [_told(above, each) | ({"position": place} if place else {}) for each in new]
+    txn.update_metadata(replace(txn.metadata, schema_string=schema.to_json()))
+    return txn.commit([], Operation("ADD COLUMNS", {"columns": json_text(told)}))
+
+
+def rename_column(
+    uri: str | os.PathLike[str],
+    column: ColumnPath,
+    name: str,
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Give a column another name: `ALTER TABLE … RENAME COLUMN`. The files stay as they are.
+
+    Args:
+        uri: the table.
+        column: the column's path; it may be a field of a struct, or a partition column.
+        name: the new name, without the path to it.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        DeltaAnalysisError: the table does not map columns, there is no such column, the name is
+            taken, or a constraint or a generated column refers to it.
+    """
+    txn = begin_change(uri, conf)
+    _require_mapping(txn, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename")
+    path = _exactly(txn, column)
+    new = (*path[:-1], name)
+    schema = change_field(_schema(txn), path, lambda field: replace(field, name=name))
+    partitions = [name if path == (each,) else each for each in txn.metadata.partition_columns]
+    changed = replace(
+        txn.metadata,
+        schema_string=schema.to_json(),
+        partition_columns=partitions,
+        configuration=_with_stats_columns(
+            txn.metadata, lambda each: (*new, *each[len(path) :]) if _below(each, path) else each
+        ),
+    )
+    txn.update_metadata(changed)
+    parameters = {"oldColumnPath": _named(path), "newColumnPath": _named(new)}
+    return txn.commit([], Operation("RENAME COLUMN", parameters))
+
+
+def drop_columns(
+    uri: str | os.PathLike[str],
+    columns: Sequence[ColumnPath],
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Take columns out of a table: `ALTER TABLE … DROP COLUMNS`. The files stay as they are.
+
+    Args:
+        uri: the table.
+        columns: their paths; fields of structs among them, partition columns not.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        DeltaAnalysisError: the table does not map columns, there is no such column, it is the
+            only one, the table is partitioned or clustered by it, or a constraint or a generated
+            column refers to it.
+    """
+    txn = begin_change(uri, conf)
+    _require_mapping(txn, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN")
+    schema, gone = _schema(txn), []
+    for each in columns:
+        path = _exactly(txn, each)
+        _check_droppable(txn, path)
+        schema = change_field(schema, path, lambda _: None)
+        gone.append(path)
+    configuration = _with_stats_columns(
+        txn.metadata, lambda each: None if any(_below(each, path) for path in gone) else each
+    )
+    changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
+    txn.update_metadata(changed)
+    told = json_text([_named(path) for path in gone])
+    return txn.commit([], Operation("DROP COLUMNS", {"columns": told}))
+
+
+def change_column(
+    uri: str | os.PathLike[str],
+    column: ColumnPath,
+    *,
+    data_type: DataType | None = None,
+    nullable: bool | None = None,
+    comment: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Change what a column is: `ALTER TABLE … ALTER COLUMN`. The files stay as they are.
+
+    Args:
+        uri: the table.
+        column: the column's path; for a type it may end at `element`, `key` or `value`.
+        data_type: a wider type (PROTOCOL.md, "Type Widening"), of a table with
+            `delta.enableTypeWidening`.
+        nullable: True takes NOT NULL from it; rows may break what was not asked of them.
+        comment: what readers are told of it; an empty one is taken away.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        DeltaAnalysisError: there is no such column, the type is not wider or the table does not
+            widen types, a rule refers to the column, or NOT NULL was asked for.
+    """
+    txn = begin_change(uri, conf)
+    schema, path = _schema(txn), column_path(column)
+    own, field = nearest_field(schema, path)
+    within = path[len(own) :]
+    new = field
+    if data_type is not None:
+        widens = TableProperties(txn.metadata.configuration).type_widening
+        new = retyped(new, within, data_type, dotted(path), widens=widens)
+    if within and (nullable is not None or comment is not None):
+        raise DeltaAnalysisError(
+            f"{dotted(path)} is a part of the column {dotted(own)}: only its type can change",
+            column=dotted(path),
+        )
+    if nullable is False and field.nullable:
+        raise DeltaAnalysisError(
+            "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] ALTER TABLE CHANGE COLUMN is not "
+            f"supported for changing column {dotted(path)} to NOT NULL: rows of the table may "
+            "have nulls there. Add a CHECK constraint, which looks at the rows.",
+            column=dotted(path),
+        )
+    if nullable is not None:
+        new = replace(new, nullable=nullable)
+    if comment is not None:
+        kept = {key: value for key, value in new.metadata.items() if key != "comment"}
+        new = replace(new, metadata=kept | ({"comment": comment} if comment else {}))
+    schema = change_field(schema, own, lambda _: new)
+    txn.update_metadata(replace(txn.metadata, schema_string=schema.to_json()))
+    # As it was asked for: with the changes of type of before, and not yet this one.
+    before = {k: v for k, v in field.metadata.items() if k == TYPE_CHANGES}
+    asked = {k: v for k, v in new.metadata.items() if k != TYPE_CHANGES} | before
+    told = json_text(_told(own[:-1], replace(new, metadata=asked))["column"])
+    return txn.commit([], Operation("CHANGE COLUMN", {"column": told}))
+
+
+def _schema(txn: OptimisticTransaction) -> StructType:
+    assert txn.snapshot is not None
+    return txn.snapshot.schema
+
+
+def _exactly(txn: OptimisticTransaction, column: ColumnPath) -> tuple[str, ...]:
+    """The path of a field as the schema spells it."""
+    path = column_path(column)
+    own, _ = nearest_field(_schema(txn), path)
+    if len(own) < len(path):
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE] {dotted(path)} is a part "
+            f"of the column {dotted(own)}, and no column itself.",
+            column=dotted(path),
+        )
+    return own
+
+
+def _require_mapping(txn: OptimisticTransaction, condition: str, what: str) -> None:
+    if TableProperties(txn.metadata.configuration).column_mapping_mode == "none":
+        raise DeltaAnalysisError(
+            f"[{condition}] {what} is not supported for your Delta table "
+            f"{txn.delta_log.table}: its files would keep the column. Let it map columns first: "
+            "set its property delta.columnMapping.mode=name.",
+            table=txn.delta_log.table,
+        )
+
+
+def _check_droppable(txn: OptimisticTransaction, path: tuple[str, ...]) -> None:
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    if len(path) == 1 and path[0] in snapshot.partition_columns:
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN] Dropping partition columns ({path[0]}) is "
+            "not allowed. Overwrite the table with another partitioning.",
+            column=path[0],
+        )
+    holder = struct_at(snapshot.schema, path[:-1])
+    if len(holder) == 1:
+        raise DeltaAnalysisError(
+            "[DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA] Cannot drop column from a schema with a "
+            f"single column: {dotted(path)} is the only one of {holder}.",
+            column=dotted(path),
+        )
+    physical = physical_path(snapshot.read_schema, path)
+    clustering = clustering_columns(snapshot.domain_metadata)
+    if any(_below(each, physical) for each in clustering):
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN] Dropping clustering columns "
+            f"({dotted(path)}) is not allowed. Cluster the table by others first.",
+            column=dotted(path),
+        )
+
+
+def _below(path: Sequence[str], above: Sequence[str]) -> bool:
+    """Whether a path leads through another, ignoring case."""
+    head = [part.lower() for part in path[: len(above)]]
+    return head == [part.lower() for part in above]
+
+
+def _with_stats_columns(metadata: Metadata, change: Any) -> dict[str, str]:
+    """The properties, with the paths of the columns that have statistics changed or left out."""
+    listed = TableProperties(metadata.configuration).stats_columns
+    if listed is None:
+        return dict(metadata.configuration)
+    kept = [dotted(path) for path in map(change, listed) if path is not None]
+    return {**metadata.configuration, _STATS_COLUMNS: ",".join(kept)}
+
+
+def _told(above: Sequence[str], field: StructField) -> dict[str, Any]:
+    """A column as Delta's history shows it: nested types by the name of their kind alone."""
+    kind = field.data_type.json_value()
+    return {
+        "column": {
+            "name": _named((*above, field.name)),
+            "type": kind if isinstance(kind, str) else kind["type"],
+            "nullable": field.nullable,
+            "metadata": dict(field.metadata),
+        }
+    }
+
+
+def _named(path: Sequence[str]) -> str:
+    """A path as Delta's history spells it: only names with dots in backticks."""
+    return ".".join(f"`{name}`" if "." in name else name for name in path)

@@ -1,0 +1,150 @@
+"""CHECK constraints of a table that exists, as `ALTER TABLE` adds and drops them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    InvalidPredicateError,
+)
+from lakelog.core.operations import Operation
+from lakelog.core.properties import CONSTRAINT_PREFIX
+from lakelog.core.property_changes import begin_change
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from lakelog.core.transaction import OptimisticTransaction
+
+__all__ = ["add_constraint", "drop_constraint"]
+
+_RESERVED = "__CHAR_VARCHAR_STRING_CHECK_CONSTRAINT__"
+
+
+def add_constraint(
+    uri: str | os.PathLike[str],
+    name: str,
+    condition: str,
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Add a CHECK constraint, after a look at every row: `ALTER TABLE … ADD CONSTRAINT`.
+
+    Args:
+        uri: the table.
+        name: of the constraint; kept in lower case.
+        condition: SQL that must be true for every row, now and later; neither false nor null.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        ConstraintViolationError: rows of the table break it.
+        DeltaAnalysisError: the name is taken, or the condition names a column that the table
+            does not have, or only Spark can evaluate it.
+        ConcurrentAppendException: rows came in meanwhile that nobody has checked.
+    """
+    txn = begin_change(uri, conf)
+    old, table = txn.metadata, txn.delta_log.table
+    if name.lower() == _RESERVED.lower() or not name.strip():
+        raise DeltaAnalysisError(
+            f"[DELTA_INVALID_CONSTRAINT_NAME] Cannot use {name!r} as the name of a CHECK "
+            "constraint: it is reserved, or empty.",
+            constraint=name,
+        )
+    taken = _constraint_key(txn, name)
+    if taken is not None:
+        raise DeltaAnalysisError(
+            f"[DELTA_CONSTRAINT_ALREADY_EXISTS] Constraint '{name}' already exists in {table}: "
+            f"{old.configuration[taken]}. Drop it first.",
+            constraint=name,
+        )
+    key = f"{CONSTRAINT_PREFIX}{name.lower()}"
+    txn.update_metadata(replace(old, configuration={**old.configuration, key: condition}))
+    _check_every_row(txn, name, condition)
+    return txn.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": condition}))
+
+
+def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> None:
+    from lakelog.core.expressions import Not, columns, normalize_filter
+
+    snapshot, table = txn.snapshot, txn.delta_log.table
+    assert snapshot is not None
+    txn.read_whole_table()
+    try:
+        predicate = normalize_filter(condition, snapshot.schema)
+        if predicate is None:
+            return
+        names = sorted({path[0] for path in columns(predicate)})
+        passed = snapshot.to_arrow(columns=names[:1], filter=predicate).num_rows
+        rows = snapshot.to_arrow(columns=names[:1]).num_rows
+        if passed == rows:
+            return
+        false = snapshot.to_arrow(columns=names, filter=Not(predicate)).slice(0, 1).to_pylist()
+    except InvalidPredicateError as exc:
+        raise DeltaAnalysisError(
+            f"the constraint {name} ({condition}) can't be checked on the rows of {table} without "
+            f"Spark: {exc}",
+            constraint=name,
+        ) from exc
+    shown = f", the first that is false for {false[0]}" if false else ": it is null for them"
+    raise ConstraintViolationError(
+        f"[DELTA_NEW_CHECK_CONSTRAINT_VIOLATION] {rows - passed} rows in {table} violate the new "
+        f"CHECK constraint ({condition}){shown}. Change or delete those rows first.",
+        rows=rows - passed,
+        constraint=name,
+    )
+
+
+def drop_constraint(
+    uri: str | os.PathLike[str],
+    name: str,
+    *,
+    if_exists: bool = False,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Take a CHECK constraint from a table: `ALTER TABLE … DROP CONSTRAINT`.
+
+    Args:
+        uri: the table.
+        name: of the constraint, found ignoring case.
+        if_exists: record the wish where there is no such constraint, instead of an error.
+        conf: the user's whole Spark conf; it chooses the store.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        DeltaAnalysisError: there is no such constraint.
+    """
+    txn = begin_change(uri, conf)
+    old = txn.metadata
+    key = _constraint_key(txn, name)
+    if key is None:
+        if not if_exists:
+            known = ", ".join(_constraint_names(txn)) or "none"
+            raise DeltaAnalysisError(
+                f"[DELTA_CONSTRAINT_DOES_NOT_EXIST] Cannot drop nonexistent constraint {name} from "
+                f"table {txn.delta_log.table}. Its constraints are: {known}.",
+                constraint=name,
+            )
+        return txn.commit([], Operation("DROP CONSTRAINT", {"name": name, "existed": "false"}))
+    kept = {each: value for each, value in old.configuration.items() if each != key}
+    txn.update_metadata(replace(old, configuration=kept))
+    parameters = {"name": name, "expr": old.configuration[key], "existed": "true"}
+    return txn.commit([], Operation("DROP CONSTRAINT", parameters))
+
+
+def _constraint_key(txn: OptimisticTransaction, name: str) -> str | None:
+    wanted = f"{CONSTRAINT_PREFIX}{name}".lower()
+    return next((key for key in txn.metadata.configuration if key.lower() == wanted), None)
+
+
+def _constraint_names(txn: OptimisticTransaction) -> list[str]:
+    keys = (key for key in txn.metadata.configuration if key.lower().startswith(CONSTRAINT_PREFIX))
+    return sorted(key[len(CONSTRAINT_PREFIX) :] for key in keys)
