@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from lakelog.spark._reader import DeltaReader
     from lakelog.spark._register import register
     from lakelog.spark._table import DeltaTable
+    from lakelog.spark._table_builder import DeltaTableBuilder, IdentityGenerator
     from lakelog.spark._writer import DeltaWriter
 
 # Name -> module. Imported on first use: a worker that needs one of them has no PySpark session.
 _HOMES = {
     "DeltaReader": "_reader",
     "DeltaTable": "_table",
+    "DeltaTableBuilder": "_table_builder",
     "DeltaWriter": "_writer",
+    "IdentityGenerator": "_table_builder",
     "disable": "_enable",
     "enable": "_enable",
     "original_error": "_marked",
@@ -41,7 +44,9 @@ _HOMES = {
 __all__ = [
     "DeltaReader",
     "DeltaTable",
+    "DeltaTableBuilder",
     "DeltaWriter",
+    "IdentityGenerator",
     "disable",
     "enable",
     "original_error",

@@ -26,6 +26,7 @@ from lakelog.spark._convert import parquet_folder, partition_schema
 from lakelog.spark._reader import snapshot_df
 from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf
+from lakelog.spark._table_builder import DeltaTableBuilder, builder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,6 +142,38 @@ class DeltaTable:
             "DeltaTable.forPath(spark, path)",
             table=tableOrViewName,
         )
+
+    @classmethod
+    def create(
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
+    ) -> DeltaTableBuilder:
+        """Begin a new table; `execute` refuses where there is one."""
+        return builder(sparkSession, "create")
+
+    @classmethod
+    def createIfNotExists(  # noqa: N802  # delta-spark's name
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
+    ) -> DeltaTableBuilder:
+        """Begin a new table; `execute` leaves one that exists alone."""
+        return builder(sparkSession, "create_if_not_exists")
+
+    @classmethod
+    def replace(
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
+    ) -> DeltaTableBuilder:
+        """Begin what takes the place of a table; `execute` refuses where there is none."""
+        return builder(sparkSession, "replace")
+
+    @classmethod
+    def createOrReplace(  # noqa: N802  # delta-spark's name
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
+    ) -> DeltaTableBuilder:
+        """Begin a table that is new, or takes the place of one."""
+        return builder(sparkSession, "create_or_replace")
 
     @classmethod
     def isDeltaTable(  # noqa: N802  # delta-spark's name
