@@ -45,6 +45,10 @@ class Snapshot:
         self._conf = conf
         self._clock = clock
         self._state = state
+        # By hand: `cached_property` of Python 3.11 holds one lock for all snapshots, and these two
+        # wait for the storage.
+        self._timestamp: int | None = None
+        self._file_table: pa.Table | None = None
 
     @property
     def table(self) -> str:
@@ -71,7 +75,7 @@ class Snapshot:
         """The version; the first is 0."""
         return self._state.version
 
-    @cached_property
+    @property
     def timestamp(self) -> int:
         """When the version was committed: milliseconds since the epoch.
 
@@ -82,6 +86,11 @@ class Snapshot:
             LogGapError: the commit is gone.
             CorruptCommitError: it should carry its time, and does not.
         """
+        if self._timestamp is None:
+            self._timestamp = self._read_timestamp()
+        return self._timestamp
+
+    def _read_timestamp(self) -> int:
         if self.properties.in_commit_timestamps:
             return self._in_commit_timestamp()
         if self._state.timestamp is not None:
@@ -215,7 +224,7 @@ class Snapshot:
         """The provenance of this version, where its commit was read and says it."""
         return self._state.info
 
-    @cached_property
+    @property
     def file_table(self) -> pa.Table:
         """The live files as columns: `lakelog.core.file_table.FILE_SCHEMA`.
 
@@ -226,9 +235,11 @@ class Snapshot:
             CorruptLogError: the checkpoint can't be read and nothing stands in for it; or the
                 checksum does not match, where the conf says that this is fatal.
         """
-        live = self._state.files.live
-        check_state(self._store, self._table, self._state, self._conf)
-        return live
+        if self._file_table is None:
+            live = self._state.files.live
+            check_state(self._store, self._table, self._state, self._conf)
+            self._file_table = live
+        return self._file_table
 
     @property
     def tombstones(self) -> pa.Table:
@@ -240,7 +251,7 @@ class Snapshot:
         """How many files are live."""
         return int(self.file_table.num_rows)
 
-    @cached_property
+    @property
     def size_in_bytes(self) -> int:
         """Bytes of all live files."""
         import pyarrow.compute
