@@ -92,7 +92,10 @@ def test_tables_that_are_read_as_iceberg_go_both_ways(delta_spark, path, version
         assert getattr(mine.protocol, name) == getattr(its.protocol, name)
     assert set(mine.protocol.writer_features or ()) == set(its.protocol.writer_features or ())
     converts = {"delta.universalFormat.iceberg.atomicConversion.supported": "true"}
-    assert {**mine.metadata.configuration, **converts} == its.metadata.configuration | converts
+    assert {**mine.metadata.configuration, **converts} == {
+        **its.metadata.configuration,
+        **converts,
+    }
 
 
 def parts_of(found):

@@ -27,7 +27,7 @@ NESTED = struct(
 )
 
 
-def meta(schema, mode="name", **more):
+def meta(schema: StructType, mode: str | None = "name", **more: str) -> Metadata:
     configuration = {} if mode is None else {MODE: mode}
     return Metadata(id="t", schema_string=schema.to_json(), configuration={**configuration, **more})
 
@@ -101,7 +101,9 @@ def test_a_table_without_mapping_takes_over_no_marks():
 def test_only_new_columns_get_new_marks():
     old = with_mapping(None, meta(struct(a=LONG, s=struct(x=TEXT))))
     schema = schema_of(old)
-    inner = StructType((*schema.fields[1].data_type, StructField("y", LONG)))
+    before = schema.fields[1].data_type
+    assert isinstance(before, StructType)
+    inner = StructType((*before, StructField("y", LONG)))
     grown = StructType(
         (schema.fields[0], schema.fields[1].with_type(inner), StructField("new", TEXT))
     )
