@@ -65,7 +65,7 @@ def test_good_rows_go_every_way(delta_spark, spark, table):
 
 def test_a_field_of_a_struct_that_is_null_may_be_absent_here(delta_spark, spark, table):
     """The one difference, told in the documentation: delta-spark wants every struct to be there."""
-    with pytest.raises(DeltaSparkError, match="NOT NULL constraint violated for column: s.y.z"):
+    with pytest.raises(DeltaSparkError, match=r"NOT NULL constraint violated for column: s\.y\.z"):
         delta_spark.write(table, data(ABSENT))
     write_arrow(table, data(ABSENT))
     by_spark(spark, table, data(ABSENT))

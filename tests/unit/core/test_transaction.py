@@ -54,6 +54,8 @@ def test_an_append_records_what_it_was(uri: str) -> None:
     log = new_table(uri, clock=clock, conf={"spark.databricks.delta.commitInfo.userMetadata": "n"})
     operation = Operation.write("Append", metrics={"numFiles": 1})
     txn = log.start_transaction()
+    assert txn.clock is clock
+    assert txn.delta_log is log
     assert txn.commit([add_file("a")], operation) == 1
     info = info_of(log, 1)
     assert info.timestamp == clock.now_ms()
