@@ -140,7 +140,7 @@ def rename_column(
 
 def drop_columns(
     uri: str | os.PathLike[str],
-    columns: Sequence[ColumnPath],
+    columns: str | Sequence[ColumnPath],
     *,
     conf: Mapping[str, str] | None = None,
 ) -> int:
@@ -148,7 +148,8 @@ def drop_columns(
 
     Args:
         uri: the table.
-        columns: their paths; fields of structs among them, partition columns not.
+        columns: their paths, or the path of one as text; fields of structs among them, partition
+            columns not.
         conf: the user's whole Spark conf; it chooses the store.
 
     Returns:
@@ -162,7 +163,7 @@ def drop_columns(
     txn = begin_change(uri, conf)
     _require_mapping(txn, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN")
     schema, gone = _schema(txn), []
-    for each in columns:
+    for each in [columns] if isinstance(columns, str) else columns:
         path = _exactly(txn, each)
         _check_droppable(txn, path)
         schema = change_field(schema, path, lambda _: None)

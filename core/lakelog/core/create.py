@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from lakelog.core.actions import Metadata
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
+from lakelog.core.names import several
 from lakelog.core.operations import Operation
 from lakelog.core.properties import defaults_from_conf
 from lakelog.core.protocol import check_writable
@@ -39,7 +40,7 @@ def create_table(
     schema: StructType,
     *,
     mode: CreateMode = "create",
-    partition_by: Sequence[str] = (),
+    partition_by: str | Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -89,7 +90,7 @@ def create_table(
         )
     if txn.snapshot is not None and mode == "create_if_not_exists":
         return txn.read_version
-    columns = resolve_columns(schema, partition_by, "partition column")
+    columns = resolve_columns(schema, several(partition_by), "partition column")
     wanted = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema.to_json(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.names import several
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import (
     CONSTRAINT_PREFIX,
@@ -91,7 +92,7 @@ def set_properties(
 
 def unset_properties(
     uri: str | os.PathLike[str],
-    names: Iterable[str],
+    names: str | Iterable[str],
     *,
     if_exists: bool = False,
     conf: Mapping[str, str] | None = None,
@@ -113,7 +114,7 @@ def unset_properties(
         DeltaConcurrentModificationException: another writer changed metadata or protocol.
     """
     txn = begin_change(uri, conf)
-    asked = list(names)
+    asked = several(names)
     by_lower = {key.lower(): key for key in txn.metadata.configuration}
     for name in asked:
         lowered = name.lower()

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakelog.core.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.file_rows import in_order, without_columns
+from lakelog.core.names import several
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.table_files import TableFiles
 
@@ -33,7 +34,7 @@ class Scan:
     def __init__(
         self,
         snapshot: Snapshot,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         filter: Filter | None = None,  # noqa: A002  # as in `Snapshot.to_arrow`
     ) -> None:
         """Resolve columns and filter against the schema; read nothing.
@@ -53,7 +54,8 @@ class Scan:
             self._expression = normalize_filter(filter, self._schema)
             if self._expression is not None:
                 needed = {path[0].lower() for path in columns_of(self._expression)}
-        self._output = _chosen(snapshot, self._schema, columns)
+        chosen = None if columns is None else several(columns)
+        self._output = _chosen(snapshot, self._schema, chosen)
         shown = {each.name for each in self._output}
         hidden = [f for f in self._schema if f.name.lower() in needed and f.name not in shown]
         self._read = StructType((*self._output, *hidden))

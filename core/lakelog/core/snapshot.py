@@ -291,7 +291,7 @@ class Snapshot:
 
     def to_arrow(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         filter: Filter | None = None,  # noqa: A002  # the public name
     ) -> pa.Table:
         """Read the rows.
@@ -312,7 +312,7 @@ class Snapshot:
 
     def to_batches(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         filter: Filter | None = None,  # noqa: A002  # the public name
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows piece by piece, in memory for few files at a time; see `to_arrow`."""

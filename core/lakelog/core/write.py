@@ -22,6 +22,7 @@ from lakelog.core.errors import (
 from lakelog.core.evolution import check_write_compatible, merge_schemas
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.mapping_updates import reused_mapping
+from lakelog.core.names import several
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.row_filling import fill_rows
@@ -69,7 +70,7 @@ def write_arrow(
     data: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
     *,
     mode: Mode = "append",
-    partition_by: Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     replace_where: str | None = None,
     schema_mode: SchemaMode | None = None,
     conf: Mapping[str, str] | None = None,
@@ -122,7 +123,7 @@ def write_arrow(
     job = _Job(
         data=_as_table(data),
         mode=mode,
-        partition_by=partition_by,
+        partition_by=None if partition_by is None else several(partition_by),
         replace_where=replace_where,
         schema_mode=schema_mode,
         properties=dict(properties or {}),
