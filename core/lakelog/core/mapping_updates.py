@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata
 
-__all__ = ["MAX_ID", "reused_mapping", "with_mapping"]
+__all__ = ["MAX_ID", "check_mode_change", "reused_mapping", "with_mapping"]
 
 _T = TypeVar("_T")
 
@@ -49,11 +49,10 @@ def with_mapping(old: Metadata | None, new: Metadata) -> Metadata:
         DeltaAnalysisError: a change of mode that files would not survive, or ids and physical
             names that contradict each other or the table's.
     """
+    check_mode_change(old, new)
     before = "none" if old is None else TableProperties(old.configuration).column_mapping_mode
     mode = TableProperties(new.configuration).column_mapping_mode
     schema = StructType.from_json(new.schema_string)
-    if old is not None and before != mode:
-        _check_mode_change(before, mode)
     if mode == "none":
         return _unmapped(new, schema)
     known = StructType() if old is None else StructType.from_json(old.schema_string)
@@ -193,8 +192,19 @@ def _named_as_shown(schema: StructType) -> StructType:
     return found
 
 
-def _check_mode_change(before: str, mode: str) -> None:
-    if (before, mode) == ("none", "name"):
+def check_mode_change(old: Metadata | None, new: Metadata) -> None:
+    """Refuse a change of the mode that the table's files would not survive.
+
+    Args:
+        old: the table's metadata; None for a table that is new, or replaced whole.
+        new: what it is to be.
+
+    Raises:
+        DeltaAnalysisError: `[DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE]`.
+    """
+    mode = TableProperties(new.configuration).column_mapping_mode
+    before = mode if old is None else TableProperties(old.configuration).column_mapping_mode
+    if before == mode or (before, mode) == ("none", "name"):
         return
     ways = {
         ("none", "id"): "A table gets the mode id only when it is created: its files would need "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.column_rules import check_default_feature
 from lakelog.core.iceberg_compat import with_compat_defaults
-from lakelog.core.mapping_updates import with_mapping
+from lakelog.core.mapping_updates import check_mode_change, with_mapping
 from lakelog.core.new_metadata import schema_of, storable, verify_new_metadata
 from lakelog.core.properties import TableProperties, defaults_from_conf, validate_properties
 from lakelog.core.protocol import (
@@ -81,6 +81,9 @@ def changed_metadata(
     changed = replace(wanted, configuration={**kept, **validate_properties(given, conf)})
     upgraded = upgraded_for(protocol, changed)
     final = strip_protocol_properties(changed)
+    if not replaces:
+        # First, since without mapping there may be much wrong with a mapped table's names.
+        check_mode_change(old, final)
     verify_new_metadata(old, final, conf)
     if not replaces:
         final = with_mapping(old, final)

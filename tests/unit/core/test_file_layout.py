@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, set_properties, update_rows, write_arrow
 from lakelog.core.column_paths import walk
 from lakelog.core.compute import pc
 from lakelog.core.data_files import DataFileWriter
@@ -218,6 +218,13 @@ def test_an_overwritten_schema_keeps_the_names_of_columns_that_stay(uri):
     version = write_arrow(uri, data, mode="overwrite", schema_mode="overwrite")
     text = (Path(uri) / "_delta_log" / f"{version:020d}.json").read_text()
     assert "metaData" not in text
+
+
+def test_turning_mapping_off_is_refused_for_what_it_is(uri):
+    write_arrow(uri, ROWS, properties=MAPPED)
+
+    with pytest.raises(DeltaAnalysisError, match=r"COLUMN_MAPPING_MODE_CHANGE.*name' to 'none"):
+        set_properties(uri, {"delta.columnMapping.mode": "none"})
 
 
 def test_rules_of_the_table_go_by_its_own_names(uri):
