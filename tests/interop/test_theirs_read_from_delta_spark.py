@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
@@ -160,27 +160,25 @@ def create(delta_spark, path, columns="id LONG", **properties):
     delta_spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {clause}")
 
 
-REFUSED_TO_WRITE: dict[str, Any] = {
+WRITTEN_TOO: dict[str, Any] = {
     "clustering": "CLUSTER BY (id)",
     "typeWidening": {"enableTypeWidening": "true"},
     "icebergCompatV2": {"columnMapping__mode": "name", "enableIcebergCompatV2": "true"},
 }
 
 
-@pytest.mark.parametrize("feature", REFUSED_TO_WRITE)
-def test_a_table_with_a_feature_that_we_cannot_write_is_read_and_not_written(
-    delta_spark, path, feature
-):
-    how = REFUSED_TO_WRITE[feature]
+@pytest.mark.parametrize("feature", WRITTEN_TOO)
+def test_a_table_with_a_feature_of_theirs_is_read_and_written(delta_spark, path, feature):
+    how = WRITTEN_TOO[feature]
     if feature == "clustering":
         delta_spark.sql(f"CREATE TABLE delta.`{path}` (id LONG) USING delta {how}")
     else:
         create(delta_spark, path, **how)
     delta_spark.sql(f"INSERT INTO delta.`{path}` (id) VALUES (7)")
     assert ids(DeltaLog.for_table(path).snapshot.to_arrow()) == [7]
-    with pytest.raises(UnsupportedFeatureError, match=feature):
-        write_arrow(path, DeltaLog.for_table(path).snapshot.to_arrow())
-    assert delta_spark.version(path) == 1
+    write_arrow(path, DeltaLog.for_table(path).snapshot.to_arrow())
+    assert delta_spark.version(path) == 2
+    assert ids(delta_spark.read(path)) == [7, 7]
 
 
 def test_a_feature_that_was_switched_off_again_is_no_hindrance(delta_spark, path):

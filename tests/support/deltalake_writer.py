@@ -11,17 +11,22 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Self
 
 import deltalake
+from deltalake.exceptions import DeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-__all__ = ["DeltalakeWriter", "PeerCrashedError"]
+__all__ = ["DeltalakeWriter", "PeerCrashedError", "PeerRefusedError"]
 
 
 class PeerCrashedError(Exception):
     """The writer's process is gone; what it left of the table is nobody's."""
+
+
+class PeerRefusedError(Exception):
+    """What deltalake raised: its own exceptions do not go from process to process."""
 
 
 class DeltalakeWriter:
@@ -36,7 +41,7 @@ class DeltalakeWriter:
 
         Raises:
             PeerCrashedError: the process ended.
-            deltalake.exceptions.DeltaError: it refused.
+            PeerRefusedError: with what it said.
         """
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
@@ -61,8 +66,11 @@ class DeltalakeWriter:
 
 
 def _write(path: str, parts: list[pa.Table], partition_by: list[str]) -> None:
-    for number, part in enumerate(parts):
-        if number:
-            deltalake.write_deltalake(path, part, mode="append")
-        else:
-            deltalake.write_deltalake(path, part, partition_by=partition_by or None)
+    try:
+        for number, part in enumerate(parts):
+            if number:
+                deltalake.write_deltalake(path, part, mode="append")
+            else:
+                deltalake.write_deltalake(path, part, partition_by=partition_by or None)
+    except DeltaError as exc:
+        raise PeerRefusedError(str(exc)) from None
