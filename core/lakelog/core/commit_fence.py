@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores import LogStore
 
-__all__ = ["FENCE_AGE_MS", "check_fence"]
+__all__ = ["FENCE_AGE_MS", "check_fence", "gone_error"]
 
 FENCE_AGE_MS = 60_000
 """A snapshot older than this may be of a log that is gone: cleaned up, or the table made anew.
@@ -42,9 +42,18 @@ def check_fence(store: LogStore, table: str, version: int, read_info: CommitInfo
         gone = has_lost_its_start(store, table)
     else:
         gone = not still_there(store, table, version - 1, read_info)
-    if not gone:
-        return
-    raise ConcurrentWriteException(
+    if gone:
+        raise gone_error(table, version)
+
+
+def gone_error(table: str, version: int) -> ConcurrentWriteException:
+    """What a writer is told that is about to try a version whose predecessor is gone.
+
+    Args:
+        table: the table's URI.
+        version: what is about to be tried.
+    """
+    return ConcurrentWriteException(
         f"[{ConcurrentWriteException.condition}] {table}: {_gone(version)} Nothing was "
         "committed. Read the table again and run the job again.",
         table=table,

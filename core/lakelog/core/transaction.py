@@ -12,13 +12,14 @@ from lakelog.core.actions import AddFile, DomainMetadata, Metadata, Protocol, Re
 from lakelog.core.backoff import RetryLimits
 from lakelog.core.checksum_writer import checksum_hook
 from lakelog.core.column_mapping import read_schema_of
+from lakelog.core.commit_fence import gone_error
 from lakelog.core.commit_lock import LockChoice, held, lock_for
 from lakelog.core.commit_loop import CommitLoop
 from lakelog.core.commit_messages import tell_other_table
 from lakelog.core.conflict_rules import ConflictRules
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, LogGapError
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.identity_columns import IDENTITY_TAG
 from lakelog.core.isolation import IsolationLevel
@@ -275,12 +276,17 @@ class OptimisticTransaction(TrackedChanges):
             tell_other_table(log.table, read, prepared.metadata.id, self.txn_id)
         if is_kept(prepared.metadata) and any(map(_is_of_a_file, prepared.actions)):
             self.register_post_commit_hook(SymlinkManifestHook())
+        try:
+            draft = first_draft(prepared, self._snapshot, log.table)
+        except LogGapError:
+            # The time of the version that was read is in its commit, which log cleanup removed.
+            raise gone_error(log.table, self.read_version + 1) from None
         loop = CommitLoop(
             log.store,
             log.clock,
             self._conf,
             pending=self._pending(prepared),
-            draft=first_draft(prepared, self._snapshot, log.table),
+            draft=draft,
             lock=self.lock_choice,
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import DeltaLog, Operation
-from lakelog.core.errors import MetadataChangedException, ProtocolChangedException
+from lakelog.core.errors import (
+    ConcurrentWriteException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
 from lakelog.core.in_commit_time import in_commit_since
 from lakelog.core.paths import checksum_path, commit_name
 from support.manual_clock import ManualClock
@@ -208,3 +212,18 @@ def test_switched_off_and_on_again_they_are_recorded_anew(uri: str) -> None:
 def test_a_table_without_them_carries_no_time(uri: str) -> None:
     table(uri, {"delta.feature.inCommitTimestamp": "supported"})
     assert "inCommitTimestamp" not in lines(uri, 0)[0]["commitInfo"]
+
+
+def test_a_writer_whose_version_was_cleaned_up_meanwhile_is_told_so(uri: str) -> None:
+    log = table(uri)
+    append(log, "a")
+    log.checkpoint()
+    slow = log_at(uri).start_transaction()
+    assert slow.read_version == 1
+    append(log, "b")
+    (Path(uri) / "_delta_log" / commit_name(1)).unlink()
+
+    with pytest.raises(ConcurrentWriteException, match="the version 1 that this transaction read"):
+        slow.commit([add_file("c")], Operation.write("Append"))
+
+    assert not (Path(uri) / "_delta_log" / commit_name(3)).exists()
