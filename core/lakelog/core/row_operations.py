@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import CommitOutcomeUnknownError, CorruptLogError, DeltaAnalysisError
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    CorruptLogError,
+    DeltaAnalysisError,
+    PostCommitError,
+)
 from lakelog.core.expressions import is_partition_only, normalize_filter, to_sql
 from lakelog.core.file_table import to_add_files
 from lakelog.core.operations import Operation, json_text
@@ -136,9 +141,10 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     changes = RowChanges(txn, log.clock.now_ms(), _update(job, snapshot))
     try:
         return _commit(txn, job, condition, changes)
-    except CommitOutcomeUnknownError:
-        raise  # the commit may be there, and it names these files
-    except BaseException:
+    except (CommitOutcomeUnknownError, PostCommitError):
+        raise  # the commit is, or may be, there, and it names these files
+    except Exception:
+        # No wider: a commit that Ctrl-C interrupts may have landed.
         changes.abort()
         raise
 
