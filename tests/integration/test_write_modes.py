@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.core import DeltaLog
+from lakelog.core import DeltaLog, OptimisticTransaction
 from lakelog.core.errors import (
     AppendOnlyError,
     DeltaAnalysisError,
+    PostCommitHookFailedError,
     SchemaMismatchError,
     TableExistsError,
 )
@@ -322,3 +323,17 @@ def test_the_rows_of_a_wide_write_are_all_there(spark, table):
     found = DeltaTable(table).to_pyarrow_table()
     assert found.num_rows == 400_000
     assert len(found["id"].unique()) == 400_000
+
+
+def test_a_hook_that_fails_behind_the_commit_takes_no_file_away(spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    commit = OptimisticTransaction.commit_if_needed
+
+    def failing(self, actions, operation):
+        commit(self, actions, operation)
+        raise PostCommitHookFailedError("after it")
+
+    monkeypatch.setattr(OptimisticTransaction, "commit_if_needed", failing)
+    with pytest.raises(PostCommitHookFailedError):
+        write(spark.range(3)).save(path)
+    assert ids(path) == [0, 1, 2]
