@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = [
     "support.promises",
+    "support.timings",
     "support.servers.minio",
     "support.servers.azurite",
     "support.servers.fake_gcs",
