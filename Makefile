@@ -24,8 +24,6 @@ demo: java $(VENV)/.demo ## Run the main job on real data: five writers, one tab
 	$(BIN)/python examples/flights/main.py $(DEMO_ARGS)
 
 test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need
-	@$(BIN)/python tests/support/delta_spark.py
-	@cd tests && ../$(BIN)/python -m support.servers || test -z "$$CI"
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PYTEST_ARGS)
 
 check: lint types imports docs ## Lint, types, import contracts, and the docs' build

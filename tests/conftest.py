@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 pytest_plugins = [
+    "support.needs",
     "support.promises",
     "support.timings",
     "support.servers.minio",

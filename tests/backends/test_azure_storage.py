@@ -307,6 +307,7 @@ def test_tables_in_a_containers_root_have_a_lock_of_their_own(
     assert LOCK_NAME not in [status.name for status in store.list_from(f"az://{container}/")]
 
 
+@pytest.mark.needs("azurite")
 def test_an_emulator_is_spoken_to_in_a_version_that_it_knows() -> None:
     with run_azurite(any_version=False) as strict:
         with replace(strict, api_version="2024-11-04").client() as service:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from support.servers.hdfs import HdfsPair
 
+pytestmark = pytest.mark.needs("hdfs")
+
 FOLDER = "hdfs://pair/t/_delta_log"
 
 

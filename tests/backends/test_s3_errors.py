@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from support.servers.minio import S3Endpoint
 
+pytestmark = pytest.mark.needs("minio")
+
 FS = "spark.hadoop.fs.s3a."
 QUICK = {
     "spark.lakelog.store.endpointProbe": "never",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from support.servers.minio import S3Endpoint
 
+pytestmark = pytest.mark.needs("minio")
+
 PATH = "s3a://secure/t/_delta_log/00000000000000000000.json"
 QUICK = {
     "spark.lakelog.store.endpointProbe": "never",

@@ -166,6 +166,7 @@ def test_spark_and_other_processes_append_at_once(session, backend):
 
 
 @pytest.mark.xdist_group("backends")
+@pytest.mark.needs("minio")
 def test_the_data_source_and_pysparks_own_methods_reach_object_storage(classic_spark, request):
     backend, spark = backend_of("minio", request), classic_spark
     table = backend.uri("t")

@@ -68,6 +68,7 @@ def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path
 
 
 @pytest.mark.xdist_group("demo")
+@pytest.mark.needs("minio")
 def test_demo_classic_only_runs_unchanged_on_object_storage_by_conf_alone(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -24,7 +24,10 @@ from support.delta_spark_s3 import installed_with_s3
 from support.faults import Crash
 from support.samples import ids
 
-pytestmark = pytest.mark.xdist_group("s3 and dynamodb on the jvm")
+pytestmark = [
+    pytest.mark.xdist_group("s3 and dynamodb on the jvm"),
+    pytest.mark.needs("delta_spark", "delta_spark_s3", "s3a", "minio", "dynamodb"),
+]
 
 SCHEMA = "id long, writer string"
 COMMITS = 30

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support.tools import tool
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -56,6 +58,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("LAKELOG_CACHE", REPOSITORY / ".cache"))
 
 
+@tool("delta_spark")
 def installed() -> DeltaSpark:
     """Install delta-spark if that has not been done, and say where it is.
 

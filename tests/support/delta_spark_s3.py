@@ -22,6 +22,7 @@ from support.delta_spark import (
     installed,
     run,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from support.delta_spark import DeltaSpark
@@ -103,6 +104,7 @@ class LockTablePeer:
     by_delta: bool
 
 
+@tool("delta_spark_s3")
 def installed_with_s3() -> LockTablePeer:
     """`delta_spark.installed`, with what it takes to commit on S3.
 
@@ -131,6 +133,7 @@ def installed_with_s3() -> LockTablePeer:
     )
 
 
+@tool("s3a")
 def s3a_jars() -> tuple[Path, ...]:
     """What a Spark with Hadoop 3.5 needs to open `s3a://`.
 
@@ -147,9 +150,11 @@ def _compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...])
     source, target = _SOURCES / f"{name}.java", folder / "store.jar"
     if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
         return target
-    for tool in ("javac", "jar"):
-        if shutil.which(tool) is None:
-            raise PeerUnavailableError(f"no `{tool}` on the PATH; the tests compile a Java class")
+    for program in ("javac", "jar"):
+        if shutil.which(program) is None:
+            raise PeerUnavailableError(
+                f"no `{program}` on the PATH; the tests compile a Java class"
+            )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (hadoop,) = (base.python.parents[1] / "lib").glob(

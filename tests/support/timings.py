@@ -1,4 +1,7 @@
-"""Where the time of a test run goes: `pytest --timings FOLDER`, then `python -m support.timings FOLDER`.
+"""Where the time of a test run goes.
+
+    pytest tests --timings=FOLDER
+    cd tests && python -m support.timings FOLDER
 
 Each worker writes one line a phase of a test, one a fixture that it set up, and one a program that
 it started, as it goes: a run that hangs or is killed leaves what it had measured.

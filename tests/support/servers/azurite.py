@@ -20,6 +20,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,7 @@ class AzureEndpoint:
         return BlobServiceClient(self.url, credential=self.key, **options)
 
 
+@tool("azurite")
 def install() -> Path:
     """The program's script: the one that npm installs into the cache (half a minute, once)."""
     folder = built(f"azurite-{VERSION}", _build)

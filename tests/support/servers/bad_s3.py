@@ -25,6 +25,7 @@ from support.servers._service import (
     running,
 )
 from support.servers.minio import S3Endpoint
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +62,14 @@ def install() -> None:
     install_s3proxy()
 
 
+@tool("s3rver")
 def install_s3rver() -> Path:
     """The script that starts s3rver (some ten seconds, once)."""
     modules = built(f"s3rver-{S3RVER}", _build_s3rver) / "node_modules"
     return modules / "s3rver" / "bin" / "s3rver.js"
 
 
+@tool("s3proxy")
 def install_s3proxy() -> Path:
     """The folder of S3Proxy's jars (less than a minute, once)."""
     return built(f"s3proxy-{S3PROXY}", _build_s3proxy) / "jars"

@@ -19,6 +19,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,7 @@ class DynamoDBEndpoint:
         }
 
 
+@tool("dynamodb")
 def install() -> Path:
     """The folder with its jars and our launcher, fetched and compiled once (about a minute)."""
     need_program("java", "DynamoDB Local")

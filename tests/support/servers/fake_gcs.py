@@ -20,6 +20,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,7 @@ class GCSEndpoint:
         return storage.Client(self.project, client_options=options)
 
 
+@tool("fake_gcs")
 def install() -> Path:
     """The program: on the PATH, or built from source into the cache (two minutes, once)."""
     with contextlib.suppress(ServerUnavailableError):

@@ -21,6 +21,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     import subprocess
@@ -110,6 +111,7 @@ class HdfsPair:
         return found
 
 
+@tool("hdfs")
 def install() -> Path:
     """The jars and the class archive, in the cache (half a minute, once)."""
     return built(f"hdfs-{VERSION}-{_MAIN.stat().st_size}", _build)

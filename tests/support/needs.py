@@ -1,0 +1,78 @@
+"""Programs that tests need are installed before the first test, and only those that are needed.
+
+What builds a program is decorated with `tool`; a fixture of that name, or a mark, asks for it:
+
+    @pytest.mark.needs("minio", "dynamodb")
+    def test_…(request): …
+
+A build takes minutes, and a test is bounded in time; so a test that uses a program that it does
+not announce fails, whether or not the program happens to be there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from support.tools import TOOLS, announce
+
+__all__ = ["FIXTURES", "PARAMETERS", "wanted"]
+
+# Fixtures whose name is not their tool's.
+FIXTURES = {"redis_url": "redis"}
+# What a test's parameter says of them: the names of `support.backends`.
+PARAMETERS = {
+    "minio and DynamoDB": ("minio", "dynamodb"),
+    "fake GCS": ("fake_gcs",),
+    "HDFS": ("hdfs",),
+}
+# What is a moment's work where it is installed needs no line on the terminal.
+_WORTH_TELLING = 3.0
+
+
+def wanted(items: list[pytest.Item]) -> set[str]:
+    """The tools that these tests announce."""
+    names: set[str] = set()
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        names.update(FIXTURES.get(name, name) for name in fixtures)
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        for value in filter(lambda each: isinstance(each, str), parameters.values()):
+            names.update(PARAMETERS.get(value, (value,)))
+        for mark in item.iter_markers("needs"):
+            unknown = set(mark.args) - set(TOOLS)
+            if unknown:
+                raise pytest.UsageError(f"{item.nodeid} needs {unknown}, which no tool is")
+            names.update(mark.args)
+    return names & set(TOOLS)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*tools): programs to install before the tests begin")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.option.collectonly:
+        return
+    announce(None)
+    names = wanted(session.items)
+    for name in sorted(names):
+        started = time.monotonic()
+        try:
+            TOOLS[name]()
+        except RuntimeError:
+            # Who uses it skips, and says what is missing.
+            continue
+        _tell(session.config, name, time.monotonic() - started)
+    announce(names)
+
+
+def _tell(config: pytest.Config, name: str, seconds: float) -> None:
+    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    if seconds >= _WORTH_TELLING and first and capture is not None:
+        with capture.global_and_fixture_disabled():
+            os.write(2, f"installed {name} for the tests ({seconds:.0f} s)\n".encode())
