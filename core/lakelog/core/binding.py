@@ -247,6 +247,11 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
         return found
 
     match expr:
+        case And(()) | Or(()):
+            # A condition that a loop put together of nothing would take every row, or none.
+            raise InvalidPredicateError(
+                "an And or Or of no parts is no condition; Literal(True) means all rows"
+            )
         case And(parts):
             return And(tuple(bind(p, schema, session_tz=session_tz) for p in parts))
         case Or(parts):
@@ -308,6 +313,11 @@ def from_tuples(given: Sequence[Any], schema: StructType, *, session_tz: str) ->
     if not given:
         raise InvalidPredicateError("a filter of tuples can't be empty; None means all rows")
     if all(isinstance(each, list) for each in given):
+        if not all(given):
+            raise InvalidPredicateError(
+                "a list of conditions within a filter can't be empty, it would match every row: "
+                f"{given!r}; None means all rows"
+            )
         groups = [join_and(_from_tuple(t, schema) for t in group) for group in given]
         return bind(join_or(groups), schema, session_tz=session_tz)
     return bind(join_and(_from_tuple(t, schema) for t in given), schema, session_tz=session_tz)

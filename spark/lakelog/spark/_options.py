@@ -120,7 +120,7 @@ class WriteOptions:
                 given, "mergeSchema", conf.get_bool("schema.autoMerge.enabled", False)
             ),
             overwrite_schema=_boolean(given, "overwriteSchema", False),
-            replace_where=given.get("replacewhere") or None,
+            replace_where=given.get("replacewhere"),
             dynamic_overwrite=_dynamic(mode, given, conf),
             txn_app_id=app_id,
             txn_version=version,
@@ -134,6 +134,12 @@ class WriteOptions:
         return made
 
     def _check(self, given: Mapping[str, str]) -> None:
+        if self.replace_where is not None and not self.replace_where.strip():
+            raise DeltaAnalysisError(
+                "replaceWhere is empty, which does not say what to replace; a write in mode "
+                "'overwrite' without it replaces the whole table",
+                predicate=self.replace_where,
+            )
         if self.replace_where and self.mode != "overwrite":
             raise DeltaAnalysisError(
                 f"replaceWhere works with mode('overwrite') only; the mode is {self.mode}",

@@ -98,6 +98,8 @@ def test_properties_of_a_new_table_keep_their_spelling():
         ({"txnAppId": "a", "txnVersion": "x"}, "append", "txnVersion must be a whole number"),
         ({"partitionOverwriteMode": "x"}, "overwrite", "must be static or dynamic"),
         ({"replaceWhere": "a = 1"}, "append", r"works with mode\('overwrite'\) only"),
+        ({"replaceWhere": ""}, "overwrite", "replaceWhere is empty"),
+        ({"replaceWhere": " "}, "overwrite", "replaceWhere is empty"),
         (
             {"replaceWhere": "a = 1", "partitionOverwriteMode": "dynamic"},
             "overwrite",
