@@ -132,6 +132,8 @@ class StructType:
     """The schema of a table, or a struct within it."""
 
     fields: tuple[StructField, ...] = ()
+    _index: _Index | None = field(default=None, init=False, repr=False, compare=False)
+    """Made when a name is first looked up: whoever looks up all of them pays for each once."""
 
     def __iter__(self) -> Iterator[StructField]:
         """The fields, in order."""
@@ -148,14 +150,19 @@ class StructType:
 
     def get(self, name: str) -> StructField | None:
         """The field of this name, by exact spelling first, else ignoring case."""
-        lowered = name.lower()
-        found = None
-        for each in self.fields:
-            if each.name == name:
-                return each
-            if found is None and each.name.lower() == lowered:
-                found = each
-        return found
+        exact, lowered = self._index or self._indexed()
+        return exact.get(name) or lowered.get(name.lower())
+
+    def _indexed(self) -> _Index:
+        # Backwards, so that the first of several fields is the one found.
+        backwards = self.fields[::-1]
+        index = {f.name: f for f in backwards}, {f.name.lower(): f for f in backwards}
+        object.__setattr__(self, "_index", index)
+        return index
+
+    def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
+        """The fields alone travel."""
+        return StructType, (self.fields,)
 
     def json_value(self) -> dict[str, Any]:
         """The JSON object."""
@@ -182,6 +189,9 @@ class StructType:
         inner = ",".join(f"{f.name}:{f.data_type}" for f in self.fields)
         return f"struct<{inner}>"
 
+
+_Index: TypeAlias = tuple[dict[str, StructField], dict[str, StructField]]
+"""The fields by their names, and by their names in lower case."""
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 

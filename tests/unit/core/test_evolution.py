@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -30,8 +31,13 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema_rules import as_nullable
+from support.effort import curvature, limit, lines_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BYTE, SHORT, INT, LONG = map(PrimitiveType, ["byte", "short", "integer", "long"])
+KINDS: list[DataType] = [BYTE, SHORT, INT, LONG, DecimalType(5, 2)]
 STRING, DOUBLE, VOID = map(PrimitiveType, ["string", "double", "void"])
 
 
@@ -338,3 +344,52 @@ def test_the_cast_of_arrow_data_agrees_with_the_check(table: StructType, data: S
 def _one_row(schema: StructType) -> pa.Table:
     arrow = to_arrow_schema(as_nullable(schema))
     return pa.Table.from_arrays([pa.nulls(1, f.type) for f in arrow], schema=arrow)
+
+
+def tried(work: Callable[[], object]) -> None:
+    with contextlib.suppress(SchemaMismatchError):
+        work()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [check_write_compatible, merge_schemas, column_casts, differences],
+    ids=lambda work: work.__name__,
+)
+@pytest.mark.parametrize(
+    ("prefix", "kind"),
+    [("c", LONG), ("C", INT), ("d", LONG), ("c", STRING)],
+    ids=["same", "cast", "new", "clash"],
+)
+@pytest.mark.parametrize("nested", [False, True], ids=["columns", "fields"])
+def test_the_work_is_in_proportion_to_the_columns(
+    work: Callable[[StructType, StructType], object], prefix: str, kind: DataType, nested: bool
+) -> None:
+    def lines(n: int) -> int:
+        table = StructType(tuple(field(f"c{i}") for i in range(n)))
+        data = StructType(tuple(field(f"{prefix}{i}", kind) for i in range(n)))
+        if nested:
+            table, data = (StructType((field("s", each),)) for each in (table, data))
+        return lines_run(lambda: tried(lambda: work(table, data)))
+
+    assert curvature((lines(50), lines(100), lines(200))) < limit(50)
+
+
+names = st.lists(st.sampled_from(["a", "A", "b", "é", "É", "aB", "Ab", "ab"]), max_size=5)
+
+
+@given(names, st.sampled_from(["a", "A", "AB", "ab", "E", "É", "x"]))
+def test_a_field_is_found_by_its_spelling_first_else_ignoring_case(
+    known: list[str], name: str
+) -> None:
+    struct = StructType(
+        tuple(field(each, type_) for each, type_ in zip(known, KINDS, strict=False))
+    )
+    exact = [f for f in struct if f.name == name]
+    alike = [f for f in struct if f.name.lower() == name.lower()]
+    expected = next(iter(exact + alike), None)
+    assert struct.get(name) is expected
+    again = pickle.loads(pickle.dumps(struct))
+    assert again == struct
+    assert hash(again) == hash(struct)
+    assert again.get(name) == expected
