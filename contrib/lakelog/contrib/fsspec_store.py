@@ -30,6 +30,7 @@ from lakelog.logstores import (
     Scope,
     UnsafeLogStoreError,
 )
+from lakelog.logstores._travelling import own_settings
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.locks import host_lock, process_lock
 
@@ -210,6 +211,12 @@ class FsspecLogStore(LogStore):
         self._protocol = protocol if separator else "file"
         fs = self._file_system(self._protocol)
         return fs, fs._strip_protocol(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the settings of other storages behind."""
+        cls = type(self)
+        conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
+        return {**self.__dict__, "_conf": conf}
 
     def _latest(self) -> Any:
         return self._file_system(self._protocol)

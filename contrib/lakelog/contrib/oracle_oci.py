@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lakelog.contrib._oci_client import OCIClient
 from lakelog.logstores import LogStoreConfError, MissingExtraError
 from lakelog.logstores._objects import ObjectLogStore
+from lakelog.logstores._travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +72,10 @@ class OracleCloudLogStore(ObjectLogStore):
         return f"{bucket}@{namespace}/{key}".rstrip("/")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connections behind."""
-        return {**self.__dict__, "_clients": {}}
+        """Leave the connections behind, and the settings of other storages."""
+        cls = type(self)
+        conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
+        return {**self.__dict__, "_clients": {}, "_conf": conf}
 
     def _locate(self, path: str) -> tuple[ObjectClient, str]:
         bucket, namespace, key = _split(path)

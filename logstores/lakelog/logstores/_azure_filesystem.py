@@ -24,6 +24,7 @@ from lakelog.logstores._azure_credentials import (
     SharedKey,
 )
 from lakelog.logstores._azure_uri import parse_azure_uri
+from lakelog.logstores._travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +51,8 @@ class AccountRouter(pyarrow.fs.FileSystemHandler):  # type: ignore[misc]  # pyar
     """Sends each call to the account that the path names."""
 
     def __init__(self, conf: Mapping[str, str], timeout: float, budget: float) -> None:
-        """Keep the conf; connect at the first use."""
-        self._conf = dict(conf)
+        """Keep what the conf says about Azure; connect at the first use."""
+        self._conf = own_settings(conf, "lakelog.logstores.AzureConditionalLogStore")
         self._timeout = timeout
         self._budget = budget
 

@@ -13,6 +13,7 @@ from lakelog.logstores._hdfs_conf import HadoopConf, hadoop_conf, split_uri
 from lakelog.logstores._hdfs_webhdfs import WebHdfs
 from lakelog.logstores._objects import BUDGET_KEY, TIMEOUT_KEY, RetryPolicy
 from lakelog.logstores._settings import seconds_setting
+from lakelog.logstores._travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Hdfs:
-    """Clients by authority. Pickles as the conf alone."""
+    """Clients by authority. Pickles as what the conf says about HDFS."""
 
     def __init__(self, conf: Mapping[str, str]) -> None:
         """Keep the conf.
@@ -49,7 +50,7 @@ class Hdfs:
 
     def __reduce__(self) -> tuple[type[Hdfs], tuple[dict[str, str]]]:
         """Rebuild from the conf."""
-        return type(self), (self.conf,)
+        return type(self), (own_settings(self.conf, "lakelog.logstores.HDFSLogStore"),)
 
     @cached_property
     def hadoop(self) -> HadoopConf:

@@ -36,7 +36,7 @@ _WRITE = "lakelog.spark.write(df)"
 
 
 class LakelogSource(DataSource):
-    """One use of `format("lakelog")`; `register` makes a subclass with the session's conf."""
+    """One use of `format("lakelog")`; `register` makes a subclass with keys of the session."""
 
     conf: ClassVar[Mapping[str, str]] = {}
     filters: ClassVar[bool] = False

@@ -19,6 +19,7 @@ from lakelog.core.identity_columns import missing_identities
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
+from lakelog.core.travelling_conf import travelling_conf
 from lakelog.spark._marked import marked
 from lakelog.spark._table_schema import apply_schema
 from lakelog.spark._types import without_void
@@ -62,7 +63,8 @@ class SourceWriter(DataSourceArrowWriter):
             DeltaAnalysisError: what this API can't do; names the call that can.
             SchemaMismatchError: data and table differ, and nothing allows the table to change.
         """
-        self._conf = dict(conf)
+        # It travels to the executors and back, so it leaves other storages' secrets behind.
+        self._conf = travelling_conf(conf, path)
         self._data = without_void(data)
         self._options = options
         log = DeltaLog.for_table(path, self._conf)
