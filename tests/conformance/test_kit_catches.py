@@ -27,11 +27,12 @@ def _load(name: str) -> ModuleType:
 
 BROKEN: dict[str, Any] = {
     name: value
-    for module in map(_load, ("broken_files", "broken_order", "broken_lives"))
+    for module in map(_load, ("broken_files", "broken_order", "broken_lives", "broken_bytes"))
     for name, value in vars(module).items()
     if hasattr(value, "breaks")
 }
 HONEST: Any = vars(_load("broken_order"))["HonestlyUnsafe"]
+MEMBERS = sorted(name for name in vars(LogStore) if not name.startswith("_"))
 CHECKS = sorted(name for name in dir(LogStoreConformance) if name.startswith("test_"))
 
 
@@ -64,6 +65,25 @@ def test_a_store_that_breaks_a_promise_is_caught_by_the_check_of_that_promise(
 def test_every_check_has_a_store_that_it_must_catch(check: str) -> None:
     breakers = [name for name, cls in BROKEN.items() if f"test_{cls.breaks}" == check]
     assert breakers, f"nothing shows that {check} can fail"
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_every_member_of_the_contract_is_broken_alone_by_a_store_that_is_caught(
+    member: str,
+) -> None:
+    """What the core calls on a store is a member of it (mypy holds that), so none goes unchecked.
+
+    A store that breaks `read` as well would be caught by it, and tell nothing of `read_bytes`.
+    """
+    alone = [name for name, cls in BROKEN.items() if _own_members(cls) == {member}]
+    assert alone, f"no store in broken_*.py breaks {member} and nothing else"
+
+
+def _own_members(cls: type[LogStore]) -> set[str]:
+    """The members that a broken store does differently from the sound one that it is built on."""
+    mro = cls.__mro__
+    own = mro[: next(n for n, base in enumerate(mro) if base.__module__.startswith("lakelog."))]
+    return {name for base in own for name in vars(base)} & set(MEMBERS)
 
 
 @pytest.mark.parametrize("sound", [LocalLogStore, MemoryLogStore])

@@ -83,6 +83,25 @@ class BasicChecks(Checks):
         wanted = "".join(line + "\n" for line in AWKWARD_LINES).encode()
         expect_equal(raw_bytes(store, path), wanted, "the bytes on the file system")
 
+    def test_read_bytes_gives_the_file_that_is_there(self, store: LogStore, root: str) -> None:
+        r"""`read_bytes`, by which commits are read: all bytes, at once, as they are by now."""
+        folder = fresh_folder(store, root)
+        path = folder + "/0.json"
+        several = [f"line {number}" for number in range(3000)]
+        for lines in (AWKWARD_LINES, ["one"], [""], [], several, several[:-1], several[1:]):
+            store.write(path, lines, overwrite=True)
+            wanted = "".join(line + "\n" for line in lines).encode()
+            for reader in (store, self.another(store)):
+                data = reader.read_bytes(path)
+                expect(isinstance(data, bytes), f"read_bytes gave a {type(data).__name__}")
+                expect_equal(data, wanted, "what read_bytes gives")
+        raw_write(store, folder + "/1.json", b"a\r\n\r\nb\n\nc\rd\r\ne")
+        found = store.read_bytes(folder + "/1.json").replace(b"\r\n", b"\n").removesuffix(b"\n")
+        expect_equal(found, b"a\n\nb\n\nc\rd\ne", "what read_bytes gives, by its lines")
+        for absent in (folder + "/2.json", folder + "/none/0.json"):
+            with refusal(FileNotFoundError, f"read_bytes of {absent}"):
+                store.read_bytes(absent)
+
     def test_files_of_other_writers_are_read(self, store: LogStore, root: str) -> None:
         r"""`\r\n` ends a line, too, and the last line may have no end."""
         folder = fresh_folder(store, root)
@@ -115,6 +134,8 @@ class BasicChecks(Checks):
         lines = [chr(97 + n % 26) * (size - 1) for n in range(self.large_megabytes)]
         store.write(path, iter(lines))
         expect_equal(_digest(store.read(path)), _digest(iter(lines)), "the digest of a large file")
+        at_once = hashlib.sha256(store.read_bytes(path)).hexdigest()
+        expect_equal(at_once, _digest(iter(lines)), "the digest of a large file, by read_bytes")
 
     def test_every_name_is_kept_as_it_is(self, store: LogStore, root: str) -> None:
         """Names are neither encoded nor decoded: unicode, spaces, percent signs, quotes."""

@@ -16,10 +16,16 @@ from lakelog.logstores.conformance._expect import (
     read_all,
     read_or_none,
 )
-from lakelog.logstores.conformance._racers import ProcessRace, Racer, attempt, payload
+from lakelog.logstores.conformance._racers import (
+    ProcessRace,
+    Racer,
+    attempt,
+    attempt_lines,
+    payload,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from lakelog.logstores._contract import LogStore
 
@@ -48,6 +54,27 @@ class RaceChecks(Checks):
                 path = f"{folder}/{number:020d}.json"
                 outcomes = list(pool.map(run, racers, [path] * len(racers)))
                 _judge(store, path, outcomes)
+        if store.capabilities.exclusive_create == Scope.NONE:
+            self.undeclared = "exclusive_create"
+
+    def test_of_large_files_exactly_one_wins_too(self, store: LogStore, root: str) -> None:
+        """Files of the large size, uploaded in parts: one takes the name, whoever is the last."""
+        folder = fresh_folder(store, root)
+        small, raced = folder + "/0.json", folder + "/1.json"
+        store.write(small, ["first"])
+        racers = [_large_racer(self.another(store), n, self.large_megabytes) for n in range(3)]
+        _judge_large(store, small, ["won", racers[0](small)], [["first"]])
+        barrier = threading.Barrier(2)
+
+        def run(racer: Racer) -> str:
+            barrier.wait(BARRIER_SECONDS)
+            return racer(raced)
+
+        with ThreadPoolExecutor(2) as pool:
+            outcomes = list(pool.map(run, racers[:2]))
+        contents = [_large(who, self.large_megabytes) for who in range(3)]
+        # A third comes when the race is over: parts that are joined must find the name taken, too.
+        _judge_large(store, raced, [*outcomes, racers[2](raced)], contents)
         if store.capabilities.exclusive_create == Scope.NONE:
             self.undeclared = "exclusive_create"
 
@@ -90,7 +117,7 @@ class RaceChecks(Checks):
         expect_equal(len(found), total, "the number of different entries in the log")
 
     def test_no_reader_sees_a_part_of_a_new_file(self, store: LogStore, root: str) -> None:
-        """While a file is written it is absent, for `read` and for `list_from`."""
+        """While a file is written it is absent, for both ways to read and for `list_from`."""
         folder = fresh_folder(store, root)
         path = folder + "/0.json"
         reader = self.another(store)
@@ -98,6 +125,7 @@ class RaceChecks(Checks):
 
         def peek() -> None:
             seen.append(read_or_none(reader, path))
+            seen.append(_bytes_or_none(reader, path))
             seen.append(_listed(reader, folder, "0.json") or None)
 
         lines = _peeking(peek)
@@ -193,8 +221,44 @@ def _listed(store: LogStore, folder: str, name: str) -> bool:
         return False
 
 
+def _bytes_or_none(store: LogStore, path: str) -> bytes | None:
+    try:
+        return store.read_bytes(path)
+    except FileNotFoundError:
+        return None
+
+
 def _brief(seen: list[object]) -> list[object]:
-    return [f"{len(item)} lines" if isinstance(item, list) else item for item in seen]
+    return [
+        f"{len(item)} {'lines' if isinstance(item, list) else 'bytes'}"
+        if isinstance(item, list | bytes)
+        else item
+        for item in seen
+    ]
+
+
+def _large(who: int, megabytes: int) -> list[str]:
+    """Lines of a megabyte that tell their writer."""
+    return [f"{who} {number} ".ljust((1 << 20) - 1, "x") for number in range(megabytes)]
+
+
+def _large_racer(store: LogStore, who: int, megabytes: int) -> Racer:
+    return lambda path: attempt_lines(store, path, iter(_large(who, megabytes)))
+
+
+def _judge_large(
+    store: LogStore, path: str, outcomes: list[str], contents: Sequence[list[str]]
+) -> None:
+    """As `_judge`: `outcomes` are told in the order of the writers of `contents`."""
+    bad = [outcome for outcome in outcomes if outcome not in ("won", "exists")]
+    expect(not bad, f"a writer of large files to {path} got {bad[:1]}")
+    if store.capabilities.exclusive_create == Scope.NONE:
+        return
+    winners = [who for who, outcome in enumerate(outcomes) if outcome == "won"]
+    expect_equal(len(winners), 1, f"the number of writers of large files that created {path}")
+    expect(
+        read_all(store, path) == contents[winners[0]], f"{path} does not hold what its winner wrote"
+    )
 
 
 def _thread_racer(store: LogStore, who: int) -> Racer:
