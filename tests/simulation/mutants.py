@@ -83,7 +83,7 @@ def _no_append_may_come_later(current: PendingCommit, winner: WinningCommit) -> 
 
 
 def _only_read_files_count(current: PendingCommit, winner: WinningCommit) -> None:
-    if current.reads.find_file(winner.removed_paths) is not None:
+    if current.reads.find_file(current.table, winner.removed_paths) is not None:
         _check_removed_and_read(current, winner)
 
 

@@ -68,12 +68,6 @@ class DeletionVectorDescriptor(JsonFields):
     cardinality: int
     extra: Mapping[str, Any] = field(default_factory=_empty)
 
-    @property
-    def unique_id(self) -> str:
-        """Part of the key of a file in replay: `<storageType><pathOrInlineDv>[@<offset>]`."""
-        at = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline_dv}{at}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFile(_Action):

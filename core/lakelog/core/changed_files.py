@@ -88,7 +88,7 @@ def changed_files(commit: ChangeCommit, files: TableFiles, table: str) -> Iterat
         rows = files_from_json([each.to_json_value() for each in commit.changes])
         yield from (ChangedFile(file, None, *at) for file in files.find(rows))
         return
-    added = dict(zip((a.path for a in commit.adds), _found(commit.adds, files), strict=True))
+    added = {file.path: file for file in _found(commit.adds, files)}
     for remove in commit.removes:
         if remove.partition_values is None:
             raise CorruptLogError(
@@ -101,8 +101,9 @@ def changed_files(commit: ChangeCommit, files: TableFiles, table: str) -> Iterat
                 version=commit.version,
             )
     removed = _found(commit.removes, files)
-    for remove, old in zip(commit.removes, removed, strict=True):
-        new = added.pop(remove.path, None)
+    for old in removed:
+        # By where the file lies: a commit may spell it in two ways.
+        new = added.pop(old.path, None)
         if new is None:
             yield ChangedFile(old, "delete", *at)
             continue

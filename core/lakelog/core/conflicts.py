@@ -28,6 +28,7 @@ from lakelog.core.errors import (
 from lakelog.core.identity_columns import moves_marks_only
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN, IsolationLevel
 from lakelog.core.metadata_changes import harmless_change
+from lakelog.core.paths import data_path
 from lakelog.core.protocol import check_readable, check_writable, supported_features
 from lakelog.core.reads import partition_key
 from lakelog.core.row_tracking import BACKFILL, UNBACKFILL
@@ -258,7 +259,7 @@ def _check_removed_and_read(current: PendingCommit, winner: WinningCommit) -> No
     # A commit that only numbers files simply leaves out what is gone.
     if not paths or current.operation in _NUMBERING:
         return
-    found = current.reads.find_file(paths)
+    found = current.reads.find_file(current.table, paths)
     if found is None and not current.reads.whole_table:
         return
     path, values = found or (paths[0], {})
@@ -279,10 +280,15 @@ def _check_removed_and_read(current: PendingCommit, winner: WinningCommit) -> No
 
 
 def _check_removed_twice(current: PendingCommit, winner: WinningCommit) -> None:
-    for path in winner.removed_paths if current.removed_paths else ():
-        if path not in current.removed_paths:
+    if not current.removed_paths or not winner.removed_paths:
+        return
+    # Another client may spell a file otherwise: what counts is where it lies.
+    mine = {data_path(current.table, path): v for path, v in current.removed_paths.items()}
+    for path in winner.removed_paths:
+        place = data_path(current.table, path)
+        if place not in mine:
             continue
-        values = current.removed_paths[path] or {}
+        values = mine[place] or {}
         partition = _partition_text(values, current.partition_schema)
         raise _conflict(
             ConcurrentDeleteDeleteException,

@@ -6,6 +6,7 @@ PROTOCOL.md, "Deletion Vectors". Imports pyarrow only, for the engines' workers 
 from __future__ import annotations
 
 import posixpath
+import re
 import struct
 import uuid
 import zlib
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-__all__ = ["FILE_VERSION", "DeletionVector", "vector_path", "z85_decoded", "z85_encoded"]
+__all__ = [
+    "FILE_VERSION",
+    "DeletionVector",
+    "vector_file_key",
+    "vector_path",
+    "z85_decoded",
+    "z85_encoded",
+]
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGITS = {character: value for value, character in enumerate(_ALPHABET)}
@@ -83,6 +91,32 @@ def vector_path(descriptor: Mapping[str, Any], table: str) -> str | None:
             name = uuid.UUID(bytes=z85_decoded(text[-_UUID_CHARACTERS:]))
             return posixpath.join(table, prefix, f"deletion_vector_{name}.bin")
     raise ValueError(f"storage type {kind!r} with {text!r} is no place of a deletion vector")
+
+
+_VECTOR_NAME = re.compile(
+    r"(?P<prefix>[^/]*)/?deletion_vector_"
+    r"(?P<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.bin"
+)
+
+
+def vector_file_key(table: str, kind: str, text: str) -> str:
+    """What all names of one file of vectors have in common; for an inline vector its text.
+
+    A vector named by its path (`p`) is the same as one named by its id (`u`), where the path is
+    that of the table's own file.
+
+    Args:
+        table: the table's URI.
+        kind: the descriptor's `storageType`.
+        text: its `pathOrInlineDv`.
+    """
+    if kind != "p":
+        return kind + text
+    path = data_path(table, text)
+    own = _VECTOR_NAME.fullmatch(path.removeprefix(f"{table.rstrip('/')}/"))
+    if own is None:
+        return kind + path
+    return f"u{own['prefix']}{z85_encoded(uuid.UUID(own['id']).bytes)}"
 
 
 @dataclass(frozen=True, slots=True)

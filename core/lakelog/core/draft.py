@@ -15,6 +15,7 @@ from lakelog.core import type_widening
 from lakelog.core.actions import AddFile, DomainMetadata, Metadata, RemoveFile
 from lakelog.core.in_commit_time import commits_carry_time, keep_enablement, with_enablement
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN
+from lakelog.core.paths import data_path
 from lakelog.core.row_tracking import (
     BACKFILL,
     NO_MARK,
@@ -28,7 +29,7 @@ from lakelog.core.row_tracking import (
     with_row_ids,
     with_versions,
 )
-from lakelog.core.unbackfill import met_by_unbackfill
+from lakelog.core.unbackfill import met_by_unbackfill, untouched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -109,7 +110,7 @@ class Draft:
     ) -> Draft:
         if not assigns_row_ids(after.protocol, after.metadata):
             return self
-        draft, kept = self._met_backfill(winner)
+        draft, kept = self._met_backfill(winner, after.table)
         theirs = high_water_mark(winner.commit.domains, after.table)
         mark = max(self.row_id_mark, theirs)
         others = [a for a in draft.actions if not _is_mark(a)]
@@ -130,19 +131,23 @@ class Draft:
             row_id_mark=mark,
         )
 
-    def _met_backfill(self, winner: WinningCommit) -> tuple[Draft, frozenset[str]]:
+    def _met_backfill(self, winner: WinningCommit, table: str) -> tuple[Draft, frozenset[str]]:
         """Settle which of two writers gives a file its ids, where one does nothing else.
 
         Returns:
-            The draft, and the paths of files that take their ids from the winner.
+            The draft, and the paths, as it spells them, of files that take their ids from the
+            winner.
         """
         if self.commit_info.operation == BACKFILL:
-            touched = {add.path for add in winner.adds} | set(winner.removed_paths)
-            left = (a for a in self.actions if not (isinstance(a, AddFile) and a.path in touched))
+            left = untouched(self.actions, winner, table)
             return replace(self, actions=tuple(left)), frozenset()
         if winner.operation != BACKFILL:
             return self, frozenset()
-        given = {add.path: add for add in winner.adds}
+        places = {data_path(table, add.path): add for add in winner.adds}
+        mine = (a.path for a in self.actions if isinstance(a, AddFile | RemoveFile))
+        given = {
+            path: places[place] for path in mine if (place := data_path(table, path)) in places
+        }
         return (
             replace(self, actions=tuple(_with_ids_of(given, self.actions))),
             frozenset(given),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.column_mapping import physical_name, read_schema_of
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.file_keys import vector_key
 from lakelog.core.iceberg_compat import check_compat_files
+from lakelog.core.paths import data_path
 from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.vector_checks import check_vectors
@@ -64,10 +66,11 @@ def _check_duplicates(actions: Iterable[Action], table: str) -> None:
         if not isinstance(action, AddFile | RemoveFile):
             continue
         mine, other = (adds, removes) if isinstance(action, AddFile) else (removes, adds)
-        vector = action.deletion_vector.unique_id if action.deletion_vector else None
-        twice = action.path in mine
+        place = data_path(table, action.path)
+        vector = vector_key(table, action.deletion_vector)
+        twice = place in mine
         # Replacing a file by itself with another deletion vector is how rows are deleted.
-        undone = action.path in other and other[action.path] == vector
+        undone = place in other and other[place] == vector
         if twice or undone:
             first = type(action).__name__ if twice else _other_name(action)
             raise DeltaAnalysisError(
@@ -78,7 +81,7 @@ def _check_duplicates(actions: Iterable[Action], table: str) -> None:
                 table=table,
                 path=action.path,
             )
-        mine[action.path] = vector
+        mine[place] = vector
 
 
 def _other_name(action: AddFile | RemoveFile) -> str:

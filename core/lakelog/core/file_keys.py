@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelog.core.compute import pc
-from lakelog.core.paths import canonical_path
+from lakelog.core.deletion_vectors import vector_file_key
+from lakelog.core.paths import canonical_path, data_path
 
-__all__ = ["file_keys", "rows_without"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lakelog.core.actions import DeletionVectorDescriptor
+
+__all__ = ["are_among", "file_keys", "rows_without", "vector_key"]
 
 
 # No URI path holds one undecoded, and a decoded one can't be in a file's name.
@@ -30,7 +37,33 @@ def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray:
     mask = _spelled(paths)
     if mask is not None:
         paths = _canonical(table, paths, mask)
-    return _with_vectors(paths, rows["deletion_vector"])
+    return _with_vectors(table, paths, rows["deletion_vector"])
+
+
+def are_among(table: str, paths: pa.ChunkedArray, files: Iterable[str]) -> pa.ChunkedArray:
+    """Mark the paths that mean one of some files, however either is spelled.
+
+    Args:
+        table: the table's URI.
+        paths: a column of `path`s of actions.
+        files: `path`s, too.
+    """
+    wanted = set()
+    for path in files:
+        place = data_path(table, path)
+        wanted |= {place, place.removeprefix(f"{table.rstrip('/')}/")}
+    mask = _spelled(paths)
+    if mask is not None:
+        paths = _canonical(table, paths, mask)
+    return _in(paths, pa.chunked_array([pa.array(sorted(wanted), pa.string())]))
+
+
+def vector_key(table: str, vector: DeletionVectorDescriptor | None) -> str | None:
+    """What `file_keys` says of a deletion vector."""
+    if vector is None:
+        return None
+    at = "" if vector.offset is None else f"@{vector.offset}"
+    return vector_file_key(table, vector.storage_type, vector.path_or_inline_dv) + at
 
 
 def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
@@ -45,9 +78,9 @@ def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
         last = pc.replace_substring_regex(keys, r"(?s)\x00.*$", "")
         last = pc.replace_substring_regex(last, r"(?s)^.*/", "")
         names = pc.replace_substring_regex(paths, r"(?s)^.*/", "")
-        near = pc.or_(_in(names, last), pc.match_substring(names, "%"))
+        near = pc.or_(_in(names, last), pc.match_substring_regex(names, r"%|^[.]{0,2}$"))
         paths = _canonical(table, paths, pc.and_(mask, near))
-    gone = _in(_with_vectors(paths, rows["deletion_vector"]), keys)
+    gone = _in(_with_vectors(table, paths, rows["deletion_vector"]), keys)
     found = pc.indices_nonzero(gone)
     if len(found) > _FEW_ROWS:
         return rows.filter(pc.invert(gone))
@@ -72,9 +105,12 @@ def _spelled(paths: pa.ChunkedArray) -> pa.ChunkedArray | None:
     data = [_raw_bytes(chunk) for chunk in paths.chunks]
     escaped = any(b"%" in each for each in data)
     scheme = any(b":/" in each for each in data)
-    rooted = pc.starts_with(paths, "/")
-    if not (escaped or scheme or pc.any(rooted).as_py()):
+    dotted = any(b"/." in each or b"//" in each for each in data)
+    rooted = pc.or_(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))
+    if not (escaped or scheme or dotted or pc.any(rooted).as_py()):
         return None
+    if dotted:
+        rooted = pc.or_(rooted, pc.match_substring_regex(paths, "//|/[.]"))
     if escaped:
         rooted = pc.or_(rooted, pc.match_substring(paths, "%"))
     return pc.or_(rooted, pc.match_substring(paths, ":/")) if scheme else rooted
@@ -98,7 +134,7 @@ def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.
     return _chunked(pc.replace_with_mask(flat, mask, pa.array(decoded, pa.string())))
 
 
-def _with_vectors(paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+def _with_vectors(table: str, paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.ChunkedArray:
     if vectors.null_count == len(vectors):
         return paths
     flat = _chunked(vectors).combine_chunks()
@@ -106,12 +142,26 @@ def _with_vectors(paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.Chunke
     at = pc.if_else(
         offset.is_valid(), pc.binary_join_element_wise("@", offset.fill_null(""), ""), ""
     )
-    ids = pc.binary_join_element_wise(
-        pc.struct_field(flat, "storageType"), pc.struct_field(flat, "pathOrInlineDv"), at, ""
-    )
+    ids = pc.binary_join_element_wise(_vector_files(table, flat), at, "")
     plain = _chunked(paths).combine_chunks()
     keyed = pc.binary_join_element_wise(plain, ids.fill_null(""), _SEPARATOR)
     return _chunked(pc.if_else(flat.is_valid(), keyed, plain))
+
+
+def _vector_files(table: str, vectors: pa.Array) -> pa.Array:
+    """`vector_file_key` of every row."""
+    kinds, texts = (
+        pc.struct_field(vectors, "storageType"),
+        pc.struct_field(vectors, "pathOrInlineDv"),
+    )
+    keys = pc.binary_join_element_wise(kinds, texts, "")
+    named = pc.fill_null(pc.equal(kinds, "p"), False)
+    if not named.true_count:
+        return keys
+    # Many files share a file of vectors.
+    own = texts.filter(named).dictionary_encode()
+    files = [vector_file_key(table, "p", text) for text in own.dictionary.to_pylist()]
+    return pc.replace_with_mask(keys, named, pa.array(files, pa.string()).take(own.indices))
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import os
+import posixpath
 import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -44,6 +45,7 @@ SIDECAR_FOLDER = "_sidecars"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 _MANY_SLASHES = re.compile(r"/{2,}")
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^/]*")
+_DOTTED = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)")
 
 # The ASCII that `java.net.URI` leaves bare in a path, so that Spark and we spell a file alike.
 _BARE = "/!$&'()*+,;=:@~-._"
@@ -219,17 +221,37 @@ def data_path(table: str, add_path: str) -> str:
 def canonical_path(table: str, add_path: str) -> str:
     """The spelling under which two `path`s of one file are equal.
 
-    Decoded; relative stays relative; an absolute path without a scheme gets that of the table;
-    `file:/x` and `file:///x` become `/x`.
+    Decoded; relative stays relative; an absolute path without a scheme, or without an authority,
+    gets that of the table; `file:/x` and `file:///x` become `/x`; `.`, `..` and empty segments
+    are resolved, as Hadoop's `Path` does. Only a path that leaves the table begins with `../`.
     """
-    if add_path.startswith("/"):
-        root = _ROOT.match(table)
-        return (root[0] if root else "") + unquote(add_path)
-    scheme = _SCHEME.match(add_path)
+    path = unquote(add_path) if "%" in add_path else add_path
+    scheme = None if add_path.startswith("/") else _SCHEME.match(add_path)
     if scheme is not None and scheme[1].lower() == "file":
-        rest = unquote(add_path[scheme.end() :])
-        return "/" + rest.removeprefix("//localhost/").lstrip("/")
-    return unquote(add_path) if "%" in add_path else add_path
+        path = "/" + path[scheme.end() :].removeprefix("//localhost/").lstrip("/")
+    elif scheme is not None or path.startswith("/"):
+        path = _with_authority(table, path, scheme)
+    if "/." in path or path.startswith(".") or "//" in path:
+        root = _ROOT.match(path)
+        rest = path[root.end() :] if root else path
+        if _DOTTED.search(rest):
+            # `normpath` keeps two leading slashes apart from one.
+            rest = f"/{rest.lstrip('/')}" if rest.startswith("/") else rest
+            path = (root[0] if root else "") + posixpath.normpath(rest)
+    return path
+
+
+def _with_authority(table: str, path: str, scheme: re.Match[str] | None) -> str:
+    root = _ROOT.match(table)
+    if root is None:
+        return path
+    if scheme is None:
+        return root[0] + path
+    rest = path[scheme.end() :]
+    if rest.startswith("//") and not rest.startswith("///"):
+        return path
+    same = root[0].partition(":")[0] == scheme[1]
+    return root[0] + "/" + rest.lstrip("/") if same else path
 
 
 def encode_path(path: str) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
+from lakelog.core.file_keys import are_among
 from lakelog.core.partitions import parse_value
 
 if TYPE_CHECKING:
@@ -74,17 +75,22 @@ class ReadSet:
         self._replaces = True
         self.partitions.update(keys)
 
-    def find_file(self, paths: Sequence[str]) -> tuple[str, dict[str, str | None]] | None:
-        """The first of the read files whose path, as the log spells it, is among `paths`.
+    def find_file(
+        self, table: str, paths: Sequence[str]
+    ) -> tuple[str, dict[str, str | None]] | None:
+        """The first of the read files that one of `paths` means, however either is spelled.
+
+        Args:
+            table: the table's URI.
+            paths: `path`s of actions.
 
         Returns:
-            The path and its partition values, or None.
+            The path, as it was read, and its partition values; or None.
         """
         if not paths or not self._tables:
             return None
-        wanted = pa.array(paths, pa.string())
-        for table in self._tables:
-            hits = table.filter(pc.is_in(table["path"], value_set=wanted))
+        for files in self._tables:
+            hits = files.filter(are_among(table, files["path"], paths))
             if hits.num_rows:
                 values = hits["partition_values"][0].as_py() or []
                 return hits["path"][0].as_py(), dict(values)

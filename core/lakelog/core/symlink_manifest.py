@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile, RemoveFile
-from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.file_keys import are_among
 from lakelog.core.hooks import PostCommitHook
 from lakelog.core.partition_text import partition_folder
 from lakelog.core.paths import data_path, is_local
@@ -199,13 +199,11 @@ def _folders_of(
     paths: Iterable[str], snapshot: Snapshot | None, columns: Sequence[str]
 ) -> set[str]:
     """The folders of files whose removal does not name the partition."""
-    import pyarrow as pa
-
-    wanted = pa.array(list(paths), pa.string())
-    if snapshot is None or not len(wanted):
+    wanted = list(paths)
+    if snapshot is None or not wanted:
         return set()
     files = snapshot.file_table
-    return set(_by_folder(files.filter(pc.is_in(files["path"], value_set=wanted)), columns))
+    return set(_by_folder(files.filter(are_among(snapshot.table, files["path"], wanted)), columns))
 
 
 def _write(snapshot: Snapshot, manifests: Mapping[str, Sequence[str]]) -> set[str]:

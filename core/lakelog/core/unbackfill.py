@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.paths import data_path
 from lakelog.core.row_tracking import BACKFILL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from lakelog.core.actions import Action
     from lakelog.core.winners import WinningCommit
 
-__all__ = ["met_by_unbackfill"]
+__all__ = ["met_by_unbackfill", "untouched"]
+
+
+def untouched(actions: Iterable[Action], winner: WinningCommit, table: str) -> Iterator[Action]:
+    """The actions of a commit without those that add a file which another commit touched."""
+    theirs = (*(add.path for add in winner.adds), *winner.removed_paths)
+    touched = {data_path(table, path) for path in theirs}
+    for action in actions:
+        if not (isinstance(action, AddFile) and data_path(table, action.path) in touched):
+            yield action
 
 
 def met_by_unbackfill(
@@ -38,8 +48,7 @@ def met_by_unbackfill(
             table=table,
             version=winner.version,
         )
-    touched = {add.path for add in winner.adds} | set(winner.removed_paths)
-    kept = (a for a in actions if not (isinstance(a, AddFile) and a.path in touched))
+    kept = untouched(actions, winner, table)
     numbered = (add for add in winner.adds if add.base_row_id is not None)
     return (
         *kept,

@@ -133,9 +133,31 @@ def test_absolute_paths_pass():
     assert data_path("/t", "s3a://other/x%20y") == "s3a://other/x y"
 
 
-@pytest.mark.parametrize("spelling", ["/x/a%20b", "file:/x/a%20b", "file:///x/a b"])
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "/x/a%20b",
+        "file:/x/a%20b",
+        "file:///x/a b",
+        "FILE://localhost/x/a b",
+        "file:////x//./y/%2e%2E/a b",
+        "/../x/a b",
+    ],
+)
 def test_two_spellings_of_one_file_are_equal(spelling):
     assert canonical_path("/t", spelling) == "/x/a b"
+
+
+@pytest.mark.parametrize("spelling", ["/x/y", "hdfs:/x/y", "hdfs:///x/y", "hdfs://n:1/x//%79"])
+def test_what_an_absolute_path_leaves_out_is_the_tables(spelling):
+    assert canonical_path("hdfs://n:1/t", spelling) == "hdfs://n:1/x/y"
+    assert canonical_path("s3://b/t", "hdfs:///x/y") == "hdfs:///x/y"
+
+
+@pytest.mark.parametrize("spelling", ["a/b", "./a/b", "a/./b", "a//b", "a/x/../b", "%2E/a%2Fb"])
+def test_a_relative_path_is_the_same_with_dots_and_without(spelling):
+    assert canonical_path("/t", spelling) == "a/b"
+    assert canonical_path("/t", "../" + spelling) == "../a/b"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +176,9 @@ def test_paths_are_encoded_as_spark_does_and_beyond_ascii_as_deltalake_does(path
     assert encode_path(path) == encoded
 
 
-segments = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)
+segments = st.text(
+    st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1
+).filter(lambda segment: segment not in (".", ".."))
 
 
 @settings(deadline=None)
