@@ -33,6 +33,8 @@ from support.tables import add_file, new_table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lakelog.core.actions import Action
+
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1)
 segments = names.filter(lambda name: name not in (".", ".."))
 
@@ -79,7 +81,9 @@ def test_whoever_looks_for_a_file_finds_it_in_every_spelling(pair: tuple[str, st
 
     winner = WinningCommit(Commit(1, "1.json", removes=[{"path": other}]))
     assert not list(untouched([add_file(one)], winner, log.table))
-    for twice in ([add_file(one), add_file(other)], [add_file(one), add_file(other).remove(1)]):
+    again: tuple[Action, ...] = add_file(other), RemoveFile(path=other, data_change=True)
+    for second in again:
+        twice = [add_file(one), second]
         with pytest.raises(DeltaAnalysisError, match="DUPLICATE_ACTIONS"):
             log.start_transaction().commit(twice, Operation.write("Append"))
 
