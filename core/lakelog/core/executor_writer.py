@@ -82,6 +82,7 @@ _OBJECT_STORES = frozenset({"s3", "gcs", "abfs", "py::gcs", "py::lakelog-azure"}
 _SPLIT_ROWS = 1 << 17
 _SPLIT_BYTES = 64 << 20
 _SAMPLE_ROWS = 20_000
+_MOST_CODES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -237,26 +238,22 @@ class PartitionedWriter:
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], Any]]:
         """Group rows by partition. Each group is a copy: a slice would pin the whole batch."""
-        texts: list[list[str | None]] = []
-        codes: Any = None
-        for name in self._partitions:
-            encoded = batch.column(name).dictionary_encode(null_encoding="encode")
-            texts.append(partition_texts(encoded.dictionary))
-            indices = encoded.indices.cast(pa.int64())
-            if codes is not None:
-                indices = pc.add(pc.multiply(codes, max(len(encoded.dictionary), 1)), indices)
-            codes = indices
+        columns = [
+            batch.column(name).dictionary_encode(null_encoding="encode")
+            for name in self._partitions
+        ]
+        texts = [partition_texts(column.dictionary) for column in columns]
+        codes = _combined([column.indices for column in columns])
         data = batch.select(self._file_schema.names)
         order = pc.sort_indices(codes)
-        runs = pc.run_end_encode(codes.take(order))
+        ends = pc.run_end_encode(codes.take(order)).run_ends.to_pylist()
+        first = order.take(pa.array([0, *ends[:-1]]))
+        places = [column.indices.take(first).to_pylist() for column in columns]
         start = 0
-        for end, code in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
-            key: list[str | None] = []
-            for column in reversed(texts):
-                code, index = divmod(code, len(column))
-                key.append(column[index])
-            rows = data if len(runs.values) == 1 else data.take(order[start:end])
-            yield tuple(reversed(key)), rows
+        for end, *found in zip(ends, *places, strict=True):
+            key = tuple(text[index] for text, index in zip(texts, found, strict=True))
+            rows = data if len(ends) == 1 else data.take(order[start:end])
+            yield key, rows
             start = end
 
     def _add(self, key: tuple[str | None, ...], batch: pa.RecordBatch) -> None:
@@ -379,6 +376,28 @@ class PartitionedWriter:
         self._results.append((each.path, size, each.rows, json.dumps(values), made, nans, now))
         each.writer = each.sink = None
         each.rows = 0
+
+
+def _combined(columns: Sequence[pa.Array]) -> pa.Array:
+    """One number a row: equal for two rows exactly if they are equal in all columns.
+
+    Args:
+        columns: of numbers that aren't negative, without nulls.
+    """
+    codes, count = columns[0].cast(pa.int64()), _count(columns[0])
+    for column in columns[1:]:
+        width = _count(column)
+        if count * width > _MOST_CODES:
+            # Of all the combinations that there could be, a batch has no more than its rows.
+            encoded = codes.dictionary_encode()
+            codes, count = encoded.indices.cast(pa.int64()), len(encoded.dictionary)
+        codes = pc.add_checked(pc.multiply_checked(codes, width), column.cast(pa.int64()))
+        count *= width
+    return codes
+
+
+def _count(codes: pa.Array) -> int:
+    return (pc.max(codes).as_py() or 0) + 1
 
 
 def _relaxed(stored: pa.Schema | None, fields: Sequence[pa.Field]) -> pa.Schema:

@@ -4,20 +4,24 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.fs
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import lakelog.core
+import lakelog.spark
 from lakelog.core.executor_writer import (
     PICKLED_BY_VALUE,
     RESULT_SCHEMA,
@@ -27,9 +31,6 @@ from lakelog.core.executor_writer import (
     write_batches,
     write_in_arrow,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pc: Any = pyarrow.compute
 pq: Any = pyarrow.parquet
@@ -336,3 +337,60 @@ def test_it_runs_in_an_interpreter_without_lakelog(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.strip() == b"2"
+
+
+partitionings = st.lists(st.integers(1, 60), min_size=1, max_size=14)
+
+
+@settings(deadline=None, max_examples=60)
+@given(widths=partitionings, count=st.integers(1, 80), seed=st.integers(0, 2**32))
+@example(widths=[60] * 14, count=80, seed=1)
+@example(widths=[2] * 70, count=80, seed=1)
+@example(widths=[80, *[1] * 70, 80], count=80, seed=1)
+def test_rows_are_told_apart_by_any_number_of_partition_columns(
+    widths: list[int], count: int, seed: int
+) -> None:
+    rng = random.Random(seed)
+    names = [f"p{i}" for i in range(len(widths))]
+    columns = [[rng.choice([None, *range(1, width)]) for _ in range(count)] for width in widths]
+    table = pa.table({**dict(zip(names, columns, strict=True)), "row": range(count)})
+    table = table.cast(pa.schema([*((name, pa.int64()) for name in names), ("row", pa.int64())]))
+    writer = PartitionedWriter(WritePlan("/t", table.schema, tuple(names)))
+    (batch,) = table.to_batches()
+    expected: dict[tuple[str | None, ...], list[int]] = {}
+    for row, values in enumerate(zip(*columns, strict=True)):
+        key = tuple(None if value is None else str(value) for value in values)
+        expected.setdefault(key, []).append(row)
+    found = list(writer._split(batch))
+    assert len(found) == len(expected)
+    assert {key: rows["row"].to_pylist() for key, rows in found} == expected
+
+
+def test_a_row_of_many_partition_columns_is_in_the_file_of_its_partition(tmp_path: Path) -> None:
+    names = [f"p{i}" for i in range(16)]
+    count = 40
+    table = pa.table(
+        {**{n: random.sample(range(count), count) for n in names}, "row": range(count)}
+    )
+    plan = WritePlan(str(tmp_path), table.schema, tuple(names), fsync=False)
+    for path, _, rows, values, *_ in write_batches(table.to_batches(), plan):
+        (row,) = pq.read_table(tmp_path / path, partitioning=None)["row"].to_pylist()
+        assert rows == 1
+        assert json.loads(values) == {name: str(table[name][row].as_py()) for name in names}
+
+
+def test_whole_numbers_are_never_put_together_without_a_check() -> None:
+    """An Arrow kernel without `_checked` wraps around; only SQL's arithmetic looks for itself."""
+    roots = [Path(each.__file__).parent for each in (lakelog.core, lakelog.spark)]
+    kernel = re.compile(r"pc\.(?:add|multiply|subtract|shift_left|negate|power)\(")
+    found = {
+        module.name
+        for root in roots
+        for module in root.rglob("*.py")
+        if kernel.search(module.read_text())
+    }
+    assert found == {
+        # Less than they began with, or times of four-digit years: nothing here can grow too large.
+        *("_file_numbers.py", "partitions.py", "value_functions.py", "value_times.py"),
+        "stat_bounds.py",
+    }
