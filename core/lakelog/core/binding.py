@@ -27,7 +27,6 @@ from lakelog.core.expressions import (
     IsNull,
     Literal,
     Not,
-    Opaque,
     Or,
     StartsWith,
     join_and,
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
 
 __all__ = [
+    "FLIPPED",
     "bind",
     "coerce",
     "comparable",
     "from_tuples",
-    "opaque_if_untyped",
     "resolve",
     "unify",
     "unknown_column",
@@ -56,7 +55,8 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DOUBLE = PrimitiveType("double")
 _LONG = PrimitiveType("long")
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?(?:[ T].*)?", re.DOTALL)
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator that says the same with its sides exchanged, where it is another one."""
 
 
 def resolve(path: Sequence[str], schema: StructType) -> Column | None:
@@ -270,6 +270,8 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             return Comparison(op, first, second)
         case In(given, values):
             found = column(given)
+            if found == given and all(v.data_type or v.value is None for v in values):
+                return expr  # Bound before, and it may be long.
             each = [_typed_or_refused(v, found, session_tz) for v in values]
             same = unify(each)
             return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
@@ -349,18 +351,3 @@ def _path(name: str) -> tuple[str, ...]:
         return split_path(name)
     except ValueError as exc:
         raise InvalidPredicateError(str(exc)) from None
-
-
-def opaque_if_untyped(
-    op: str, column: Column, literal: Literal, sql: str, session_tz: str, *, flipped: bool = False
-) -> Expression:
-    """A comparison, or `Opaque` where Spark would cast the column.
-
-    Raises:
-        ValueError: see `coerce`.
-    """
-    assert column.data_type is not None
-    typed = coerce(literal, column.data_type, session_tz)
-    if typed is None:
-        return Opaque(sql, frozenset([column.path]))
-    return Comparison(_FLIPPED.get(op, op) if flipped else op, column, typed)

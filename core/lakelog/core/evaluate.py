@@ -146,18 +146,24 @@ class _Translator:
         if not known:
             return self._null if values else self._constant(pa.scalar(False, _BOOLEAN))
         a = self._column(given.path)
-        if given.data_type in _FLOATS:
-            # A set tells -0.0 from 0.0.
-            each = (self._comparison("=", given, v) for v in known)
-            found = self._join(pc.or_kleene, each, empty=False)
+        assert known[0].data_type is not None
+        kind = to_arrow_type(known[0].data_type)
+        if known[0].data_type != given.data_type:
+            a = a.cast(kind, safe=not pa.types.is_floating(kind))
+        members = pa.array([v.value for v in known], kind)
+        if pa.types.is_floating(kind):
+            found = _in_floats(a, members)
         else:
-            assert known[0].data_type is not None
-            kind = to_arrow_type(known[0].data_type)
-            if known[0].data_type != given.data_type:
-                a = a.cast(kind, safe=not pa.types.is_floating(kind))
-            members = pa.array([v.value for v in known], kind)
-            found = pc.if_else(pc.is_valid(a), pc.is_in(a, value_set=members), _NULL)
+            found = pc.is_in(a, value_set=members)
+        found = pc.if_else(pc.is_valid(a), found, _NULL)
         return found if len(known) == len(values) else pc.or_kleene(found, self._null)
+
+
+def _in_floats(a: Any, members: Any) -> Any:
+    """A set tells -0.0 from 0.0, which adding 0.0 makes one, and may not know NaN again."""
+    zero = pa.scalar(0.0, members.type)
+    found = pc.is_in(pc.add(a, zero), value_set=pc.add(members, zero))
+    return pc.or_kleene(found, pc.is_nan(a)) if pc.any(pc.is_nan(members)).as_py() else found
 
 
 _NULL = pa.scalar(None, _BOOLEAN)

@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakelog.core.binding import (
+    FLIPPED,
     coerce,
     comparable,
-    opaque_if_untyped,
     resolve,
     unify,
     unknown_column,
@@ -36,11 +36,13 @@ from lakelog.core.expressions import (
 )
 from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+from lakelog.core.sql_lists import cut_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from lakelog.core.schema import DataType
+    from lakelog.core.sql_lists import CutText, PlainValue
 
 __all__ = ["parse_filter"]
 
@@ -90,19 +92,21 @@ def parse_filter(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Ex
 
     if not sql.strip():
         raise InvalidPredicateError("a filter can't be empty; None means all rows")
+    cut = cut_lists(sql)
     try:
-        root = sqlglot.parse_one(sql, dialect="spark")
+        root = sqlglot.parse_one(cut.sql, dialect="spark")
     except errors.ParseError as exc:
-        _refuse_parse(sql, exc.errors)
+        _refuse_parse(sql, cut, exc.errors)
     except errors.SqlglotError as exc:
         raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
-    return _Parser(sql, schema, session_tz).parse(root)
+    return _Parser(sql, cut, schema, session_tz).parse(root)
 
 
-def _refuse_parse(sql: str, found: list[dict[str, Any]]) -> NoReturn:
+def _refuse_parse(sql: str, cut: CutText, found: list[dict[str, Any]]) -> NoReturn:
     first = found[0] if found else {}
     line, column = first.get("line") or 1, first.get("col") or 1
-    position = sum(len(each) + 1 for each in sql.splitlines()[: line - 1]) + column - 1
+    before = sum(len(each) + 1 for each in cut.sql.splitlines()[: line - 1])
+    position = cut.position(before + column - 1)
     what = first.get("description", "no condition")
     raise InvalidPredicateError(
         f"can't parse the filter {sql!r} at position {position}: {what}", position=position
@@ -112,11 +116,12 @@ def _refuse_parse(sql: str, found: list[dict[str, Any]]) -> NoReturn:
 class _Parser:
     """One walk over sqlglot's tree."""
 
-    def __init__(self, sql: str, schema: StructType, session_tz: str) -> None:
+    def __init__(self, sql: str, cut: CutText, schema: StructType, session_tz: str) -> None:
         from sqlglot import exp
 
         self._exp: Any = exp
         self._sql = sql
+        self._cut = cut
         self._schema = schema
         self._tz = session_tz
         self._odd_escapes = not _PLAIN_ESCAPES.issuperset(_ESCAPE.findall(sql))
@@ -139,7 +144,7 @@ class _Parser:
         # `a = 1 b` parses, as a column with an alias; `select 1` parses too.
         if not isinstance(root, self._exp.Condition):
             at = root.args.get("alias")
-            position = at.meta.get("start") if at is not None else 0
+            position = self._cut.position(at.meta.get("start") or 0) if at is not None else 0
             raise InvalidPredicateError(
                 f"the filter {self._sql!r} is no condition (see position {position})",
                 position=position,
@@ -161,7 +166,7 @@ class _Parser:
             column = self._column(each, required=not inner)
             if column is not None:
                 found.add(column.path)
-        return Opaque(node.sql(dialect="spark"), frozenset(found))
+        return Opaque(self._text(node), frozenset(found))
 
     def _column(self, node: Any, *, required: bool = True) -> Column | None:
         """The column that a node names; `None` where it is no column, or a part of an array."""
@@ -178,6 +183,7 @@ class _Parser:
         if top is not None and not _only_structs(path, self._schema):
             return None
         start = parts[0].meta.get("start")
+        start = None if start is None else self._cut.position(start)
         where = "" if start is None else f" at position {start}"
         error = unknown_column(path, self._schema, where)
         error.fields["position"] = start
@@ -219,8 +225,9 @@ class _Parser:
         else:
             return None
         kind = self._cast_type(node.to)
-        if not text or kind is None:
-            return None
+        return None if not text or kind is None else self._time(text, kind)
+
+    def _time(self, text: str, kind: DataType) -> Literal | None:
         try:
             if kind == PrimitiveType("date"):
                 return coerce(Literal(text), kind, self._tz)
@@ -249,15 +256,25 @@ class _Parser:
     def _typed(
         self, op: str, column: Column, literal: Literal, node: Any, *, flipped: bool = False
     ) -> Expression:
+        right = self._coerced(literal, column, node)
+        if right is None:
+            return self._opaque(node)
+        return Comparison(FLIPPED.get(op, op) if flipped else op, column, right)
+
+    def _coerced(self, literal: Literal, column: Column, node: Any) -> Literal | None:
+        """The literal in the type in which it is compared; `None` where Spark casts the column."""
+        assert column.data_type is not None
         try:
-            return opaque_if_untyped(
-                op, column, literal, node.sql(dialect="spark"), self._tz, flipped=flipped
-            )
+            return coerce(literal, column.data_type, self._tz)
         except ValueError as exc:
             raise InvalidPredicateError(
-                f"in {node.sql(dialect='spark')!r}: column {'.'.join(column.path)} is of type "
+                f"in {self._text(node)!r}: column {'.'.join(column.path)} is of type "
                 f"{column.data_type}: {exc}"
             ) from None
+
+    def _text(self, node: Any) -> str:
+        """The SQL of a node. It costs a walk over the node: only for what is shown or kept."""
+        return self._cut.whole(node.sql(dialect="spark"))
 
     def _boolean_column(self, node: Any) -> Expression:
         column = self._column(node)
@@ -277,21 +294,32 @@ class _Parser:
 
     def _in(self, node: Any) -> Expression:
         column = self._column(node.this)
-        literals = [self._literal(each) for each in node.expressions]
-        if column is None or not literals or None in literals or _flags(node, "expressions"):
+        if column is None or not node.expressions or _flags(node, "expressions"):
             return self._opaque(node)
         values = []
-        for literal in literals:
-            assert literal is not None
-            typed = self._typed("=", column, literal, node)
-            if isinstance(typed, Opaque):
+        for literal in self._listed(node.expressions):
+            typed = None if literal is None else self._coerced(literal, column, node)
+            if typed is None:
                 return self._opaque(node)
-            assert isinstance(typed, Comparison)
-            assert isinstance(typed.right, Literal)
-            values.append(typed.right)
+            values.append(typed)
         # Spark compares all of a mixed list in one type, which may not be ours.
         same = unify(values)
         return In(column, same) if same else self._opaque(node)
+
+    def _listed(self, nodes: Sequence[Any]) -> Iterable[Literal | None]:
+        """The values of a list, `None` for each that is no literal."""
+        first = nodes[0]
+        if len(nodes) == 1 and isinstance(first, self._exp.Literal) and first.is_string:
+            found = self._cut.values(first.this)
+            if found is not None:
+                return map(self._plain, found)
+        return map(self._literal, nodes)
+
+    def _plain(self, value: PlainValue) -> Literal | None:
+        word, plain = value
+        if word is None:
+            return Literal(plain)
+        return self._time(str(plain).strip(), PrimitiveType(word.lower()))
 
     def _between(self, node: Any) -> Expression:
         column = self._column(node.this)

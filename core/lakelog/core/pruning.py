@@ -13,6 +13,7 @@ join the answers. Partition values answer exactly, statistics with care:
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -190,15 +191,9 @@ class _Asker:
         """One boolean a file, never null: may the expression be true?"""
         match expr:
             case And(parts):
-                answers = [self.ask(p) for p in parts]
-                while len(answers) > 1:
-                    answers = [*answers[2:], pc.and_(answers[0], answers[1])]
-                return answers[0]
+                return functools.reduce(pc.and_, map(self.ask, parts), self._all(True))
             case Or(parts):
-                answers = [self.ask(p) for p in parts]
-                while len(answers) > 1:
-                    answers = [*answers[2:], pc.or_(answers[0], answers[1])]
-                return answers[0]
+                return functools.reduce(pc.or_, map(self.ask, parts), self._all(False))
             case Literal(value, _):
                 return self._all(value is True)
         leaf = expr.part if isinstance(expr, Not) else expr
@@ -238,19 +233,12 @@ class _Asker:
             case Comparison(op, _, Literal() as right):
                 return pc.and_(some_value, _may(op, column, right, bounds))
             case In(_, values):
-                each = [_may("=", column, v, bounds) for v in values if v.value is not None]
-                return pc.and_(some_value, _any(each, self._all(False)))
+                return pc.and_(some_value, _may_be_one(values, bounds))
             case StartsWith(_, prefix):
                 return pc.and_(some_value, _may_start(prefix, bounds))
             case Not(Comparison()):
                 return self._all(True)
         return some_value
-
-
-def _any(answers: list[Any], found: Any) -> Any:
-    for each in answers:
-        found = pc.or_(found, each)
-    return found
 
 
 def _may(op: str, column: Column, right: Literal, bounds: Bounds) -> Any:
@@ -290,6 +278,41 @@ def _may(op: str, column: Column, right: Literal, bounds: Bounds) -> Any:
             only = pc.and_kleene(pc.equal(low, value), pc.equal(high, value))
             answer = pc.invert(only)
     return pc.fill_null(answer, True)
+
+
+def _may_be_one(values: Sequence[Literal], bounds: Bounds) -> Any:
+    """Whether some of the values lies within the bounds: by sorting, for there may be many."""
+    known = [v for v in values if v.value is not None]
+    if not known:
+        return pa.repeat(pa.scalar(False), len(bounds.low))
+    unknown = pa.repeat(pa.scalar(True), len(bounds.low))
+    if pa.types.is_null(bounds.low.type) or known[0].data_type is None:
+        return unknown
+    if any(isinstance(v.value, float) and math.isnan(v.value) for v in known):
+        return unknown
+    kind = _common(bounds.low.type, to_arrow_type(known[0].data_type))
+    try:
+        low, high = (b.cast(kind, safe=not pa.types.is_floating(kind)) for b in bounds.bounds)
+        wanted = pa.array([v.value for v in known], kind)
+    except (pa.ArrowException, OverflowError):
+        return unknown
+    below = pc.fill_null(_count_before(wanted, low, equal=False), 0)
+    up_to = pc.fill_null(_count_before(wanted, high, equal=True), len(known))
+    return pc.greater(up_to, below)
+
+
+def _count_before(values: Any, points: Any, *, equal: bool) -> Any:
+    """How many of the values are less than each point, or equal; null for a null point."""
+    points = points.combine_chunks() if isinstance(points, pa.ChunkedArray) else points
+    # Sorting is stable: of equal ones those come first that stand first.
+    parts = [values, points] if equal else [points, values]
+    start = len(values) if equal else 0
+    order = pc.sort_indices(pa.concat_arrays(parts))
+    is_point = pc.and_(pc.greater_equal(order, start), pc.less(order, start + len(points)))
+    counts = pc.cumulative_sum(pc.cast(pc.invert(is_point), pa.int64()))
+    places = pc.sort_indices(order.filter(is_point))
+    found = counts.filter(is_point).take(places)
+    return pc.if_else(pc.is_valid(points), found, pa.scalar(None, pa.int64()))
 
 
 def _common(bound: pa.DataType, literal: pa.DataType) -> pa.DataType:
