@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 import lakelog.spark as delta
-from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, lit, table_changes, update_rows, write_arrow
 from support.samples import PARTITIONS
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -64,7 +64,7 @@ def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, propert
     table = f"delta.`{path}`"
     delete_rows(path, "id < 3")
     delta_spark.sql(f"DELETE FROM {table} WHERE id BETWEEN 2 AND 5")
-    update_rows(path, {"text": "ours", "p": pc.field("p") + 1}, "id IN (6, 7, 20)")
+    update_rows(path, {"text": lit("ours"), "p": pc.field("p") + 1}, "id IN (6, 7, 20)")
     delta_spark.sql(f"UPDATE {table} SET text = 'theirs' WHERE id > 25")
     delta_spark.sql(
         f"MERGE INTO {table} t USING (SELECT EXPLODE(SEQUENCE(9, 40, 10)) AS k) s ON t.id = s.k "
@@ -130,7 +130,7 @@ def test_the_feed_of_a_table_with_mapped_columns_is_read(delta_spark, path, mode
 def test_deltalake_reads_our_feed(path):
     write_arrow(path, numbers(30), partition_by=["p"], properties=FEED)
     delete_rows(path, "id < 3")
-    update_rows(path, {"text": "new"}, "id = 7")
+    update_rows(path, {"text": lit("new")}, "id = 7")
     write_arrow(path, numbers(3, 50), mode="overwrite")
 
     found = pa.table(DeltaTable(path).load_cdf(starting_version=0).read_all()).to_pylist()

@@ -16,6 +16,7 @@ from lakelog.core import (
     PrimitiveType,
     change_column,
     delete_rows,
+    lit,
     rename_column,
     table_changes,
     update_rows,
@@ -108,7 +109,7 @@ class Story:
 
     def update(self) -> None:
         low = self.chance.randrange(0, 60)
-        update_rows(self.path, {self.text: "new"}, f"id >= {low} AND id < {low + 7}")
+        update_rows(self.path, {self.text: lit("new")}, f"id >= {low} AND id < {low + 7}")
         for i, row in self.rows.items():
             if low <= i < low + 7:
                 row[self.text] = "new"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, lit, update_rows, write_arrow
 from support.samples import PARTITIONS, rows_of
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -43,6 +44,67 @@ def last_add(path, version):
     return next(json.loads(line)["add"] for line in text.splitlines() if '"add"' in line[:6])
 
 
+ASSIGNED = {
+    "n": "n * 2 + i",
+    "i": "CASE WHEN n % 2 = 0 THEN i ELSE NULL END",
+    "upper": "upper(name)",
+    "quoted": "'upper(name)'",
+    "joined": "concat(name, '-', n)",
+    "number": "5",
+    "whole": "d",
+    "day": "ts",
+    "moment": "'2024-02-03 04:05:06'",
+    "yes": "n > 3 AND name IS NOT NULL",
+}
+
+
+def test_sql_sets_what_it_sets_in_delta_spark(delta_spark, tmp_path):
+    ours_at, theirs_at = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    rows = [
+        {"n": n, "i": -n, "name": None if n == 4 else f"näme{n}", "d": n + 0.75, "ts": noon}
+        for n in range(6)
+    ]
+    schema = pa.schema(
+        {
+            "n": pa.int64(),
+            "i": pa.int32(),
+            "name": pa.string(),
+            "d": pa.float64(),
+            "ts": pa.timestamp("us", "UTC"),
+            **dict.fromkeys(("upper", "quoted", "joined", "number"), pa.string()),
+            "whole": pa.int64(),
+            "day": pa.date32(),
+            "moment": pa.timestamp("us", "UTC"),
+            "yes": pa.bool_(),
+        }
+    )
+    for path in (ours_at, theirs_at):
+        write_arrow(path, pa.Table.from_pylist(rows, schema=schema))
+
+    update_rows(ours_at, ASSIGNED, "n > 0")
+    settings = ", ".join(f"{name} = {sql}" for name, sql in ASSIGNED.items())
+    delta_spark.sql(f"UPDATE delta.`{theirs_at}` SET {settings} WHERE n > 0")
+
+    found, theirs = (
+        DeltaLog.for_table(path).snapshot.to_arrow().sort_by("d").to_pylist()
+        for path in (ours_at, theirs_at)
+    )
+    assert found == theirs
+    assert found[3]["upper"] == "NÄME3"
+
+
+def test_sql_sets_what_it_sets_in_deltalake(tmp_path):
+    ours_at, theirs_at = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    for path in (ours_at, theirs_at):
+        write_arrow(path, numbers(9))
+
+    update_rows(ours_at, {"text": "upper(text)", "p": "p + 1"}, "id > 3")
+    DeltaTable(theirs_at).update({"text": "upper(text)", "p": "p + 1"}, predicate="id > 3")
+
+    assert ours(ours_at) == ours(theirs_at)
+
+
 @either_way
 @pytest.mark.parametrize("partition_by", [None, ["p"]])
 def test_we_and_delta_spark_delete_and_update_in_turns(delta_spark, path, properties, partition_by):
@@ -56,7 +118,7 @@ def test_we_and_delta_spark_delete_and_update_in_turns(delta_spark, path, proper
     delta_spark.sql(f"DELETE FROM {table} WHERE id % 7 = 0")
     assert rows_of(delta_spark.read(path)) == ours(path)
 
-    update_rows(path, {"text": "ours", "p": 7}, "id < 50")
+    update_rows(path, {"text": lit("ours"), "p": 7}, "id < 50")
     delete_rows(path, [("id", "in", [1, 401, 1999])])
     assert rows_of(delta_spark.read(path)) == ours(path)
 
@@ -140,7 +202,7 @@ def read_by_deltalake(path):
 def test_deltalake_reads_what_is_left(path, properties):
     write_arrow(path, numbers(1000), partition_by=["p"], properties=properties)
     delete_rows(path, "id >= 100 AND id < 400")
-    update_rows(path, {"text": "new"}, "id = 7 OR id = 999")
+    update_rows(path, {"text": lit("new")}, "id = 7 OR id = 999")
 
     assert read_by_deltalake(path) == ours(path)
 
@@ -149,7 +211,7 @@ def test_we_delete_from_a_table_of_deltalake(delta_spark, path):
     write_deltalake(path, numbers(1000), partition_by=["p"])
     delete_rows(path, "id < 500")
     DeltaTable(path).delete("id > 900")
-    update_rows(path, {"text": "ours"}, "id = 600")
+    update_rows(path, {"text": lit("ours")}, "id = 600")
 
     assert ours(path) == rows_of(delta_spark.read(path)) == read_by_deltalake(path)
     assert len(ours(path)) == 401

@@ -17,6 +17,7 @@ from lakelog.core import (
     Operation,
     delete_rows,
     enable_row_tracking,
+    lit,
     update_rows,
     write_arrow,
 )
@@ -177,13 +178,13 @@ def test_rows_that_we_masked_leave_the_others_their_ids(delta_spark, path):
 def test_rows_that_we_moved_keep_their_ids(delta_spark, path, mapping):
     mapped = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
     write_arrow(path, numbers(0, 4), properties={**TRACKED, **mapped})
-    update_rows(path, {"name": "new"}, "id = 2")
+    update_rows(path, {"name": lit("new")}, "id = 2")
     delete_rows(path, "id = 1")
     assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
     versions = delta_spark.sql(f"SELECT id, _metadata.row_commit_version AS v FROM delta.`{path}`")
     assert {row["id"]: row["v"] for row in versions} == {0: 0, 2: 1, 3: 0}
     delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'newer' WHERE id = 3")
-    update_rows(path, {"name": "newest"}, "id >= 2")
+    update_rows(path, {"name": lit("newest")}, "id >= 2")
     assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
     check_ids(path)
 

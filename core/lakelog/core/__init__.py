@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.create import create_table
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.events import CommitStats
+    from lakelog.core.expressions import lit
     from lakelog.core.history import HistoryEntry
     from lakelog.core.isolation import IsolationLevel
     from lakelog.core.operations import Operation
@@ -74,6 +75,7 @@ _HOMES = {
         "create": "create_table",
         "delta_log": "DeltaLog",
         "events": "CommitStats",
+        "expressions": "lit",
         "history": "HistoryEntry",
         "isolation": "IsolationLevel",
         "operations": "Operation",
@@ -128,6 +130,7 @@ __all__ = [
     "enable_row_tracking",
     "generated",
     "identity",
+    "lit",
     "rename_column",
     "set_properties",
     "table_changes",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow_types import cast_table, to_arrow_type
+from lakelog.core.arrow_types import cast_table
 from lakelog.core.columns import identity_of
 from lakelog.core.compute import pc
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    InvalidPredicateError,
+)
+from lakelog.core.exact_values import exact_array, exact_scalar
+from lakelog.core.expressions import Literal
 from lakelog.core.row_checks import check_table_rules
 from lakelog.core.row_filling import regenerated
 from lakelog.core.schema_rules import without_void
@@ -23,12 +30,28 @@ if TYPE_CHECKING:
 __all__ = ["assigned", "resolve_assignments"]
 
 
-def resolve_assignments(values: Mapping[str, Any], snapshot: Snapshot) -> dict[str, Any]:
-    """The columns as the schema spells them -> an `Expression`, or a scalar of the column's type.
+@dataclass(frozen=True, slots=True)
+class _Sql:
+    """An expression in Spark's SQL over the columns of the old row."""
+
+    text: str
+    now_ms: int
+    """The time of the update, the same for all of its rows."""
+
+
+def resolve_assignments(
+    values: Mapping[str, Any], snapshot: Snapshot, *, now_ms: int
+) -> dict[str, Any]:
+    """What each column is set to, in a form that `assigned` takes; columns as the schema spells.
+
+    Args:
+        values: as a user gave them: text is SQL, the others are values or pyarrow's expressions.
+        snapshot: has schema and conf.
+        now_ms: what `current_timestamp()` gives.
 
     Raises:
-        DeltaAnalysisError: no column at all, an unknown one, one twice, or a value that does not
-            fit its column.
+        DeltaAnalysisError: no column at all, an unknown one, one twice, a value that its column
+            does not hold exactly, or SQL that can't be evaluated here.
     """
     if not values:
         raise DeltaAnalysisError("an update sets one column at least")
@@ -53,8 +76,42 @@ def resolve_assignments(values: Mapping[str, Any], snapshot: Snapshot) -> dict[s
                 table=snapshot.table,
                 column=field.name,
             )
-        found[field.name] = value if isinstance(value, pc.Expression) else _scalar(value, field)
+        found[field.name] = _resolved(value, field, snapshot, now_ms)
     return found
+
+
+def _resolved(value: Any, field: StructField, snapshot: Snapshot, now_ms: int) -> Any:
+    zone = _zone(snapshot)
+    if isinstance(value, pc.Expression):
+        return value
+    if isinstance(value, str):
+        _check_sql(value, field, snapshot, now_ms)
+        return _Sql(value, now_ms)
+    given = value.value if isinstance(value, Literal) else value
+    try:
+        return exact_scalar(given, field.data_type, session_tz=zone)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
+        raise _misfit(field, repr(given), exc) from exc
+
+
+def _check_sql(sql: str, field: StructField, snapshot: Snapshot, now_ms: int) -> None:
+    from lakelog.core.sql_values import check_value
+
+    schema = without_void(snapshot.schema)
+    try:
+        check_value(sql, schema, field.data_type, session_tz=_zone(snapshot), now_ms=now_ms)
+    except InvalidPredicateError as exc:
+        # A text is a value elsewhere in Python, so that whoever means one has to be told.
+        raise InvalidPredicateError(
+            f"the column {field.name} can't be set to the SQL {sql!r}: {exc}. The text itself, as "
+            f"a value, is lit({sql!r}).",
+            column=field.name,
+            sql=sql,
+        ) from exc
+
+
+def _zone(snapshot: Snapshot) -> str:
+    return snapshot.conf.get_str("spark.sql.session.timeZone", "UTC")
 
 
 def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> pa.Table:
@@ -75,29 +132,39 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
         rows = rows.set_column(rows.column_names.index(name), name, column)
     schema = without_void(snapshot.schema)
     new = cast_table(rows.select(schema.names), schema)
-    zone = snapshot.conf.get_str("spark.sql.session.timeZone", "UTC")
+    zone = _zone(snapshot)
     new = regenerated(new, schema, values, snapshot.table, session_tz=zone)
     check_table_rules(new, snapshot.metadata, schema, snapshot.table, session_tz=zone)
     return new
-
-
-def _scalar(value: Any, field: StructField) -> pa.Scalar[Any]:
-    kind = to_arrow_type(field.data_type)
-    try:
-        return value.cast(kind) if isinstance(value, pa.Scalar) else pa.scalar(value, kind)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
-        raise _misfit(field, repr(value), exc) from exc
 
 
 def _column(rows: pa.Table, name: str, value: Any, snapshot: Snapshot) -> Any:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, rows.num_rows)
     field = next(each for each in snapshot.schema if each.name == name)
+    if isinstance(value, _Sql):
+        return _evaluated_sql(rows, value, field, snapshot)
     try:
         found = _evaluated(rows, value)
-        return found.cast(to_arrow_type(field.data_type))
+        return exact_array(found, field.data_type, session_tz=_zone(snapshot))
+    except ConstraintViolationError:
+        raise
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
         raise _misfit(field, str(value), exc) from exc
+
+
+def _evaluated_sql(rows: pa.Table, value: _Sql, field: StructField, snapshot: Snapshot) -> Any:
+    from lakelog.core.sql_values import evaluate_value
+
+    schema = without_void(snapshot.schema)
+    return evaluate_value(
+        value.text,
+        rows.select(schema.names),
+        schema,
+        field.data_type,
+        session_tz=_zone(snapshot),
+        now_ms=value.now_ms,
+    )
 
 
 def _evaluated(rows: pa.Table, expression: Any) -> Any:

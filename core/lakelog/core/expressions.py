@@ -43,6 +43,7 @@ __all__ = [
     "is_partition_only",
     "join_and",
     "join_or",
+    "lit",
     "normalize_filter",
     "to_sql",
 ]
@@ -67,6 +68,17 @@ class Literal:
     value: Any
     data_type: DataType | None = None
     """`None` for null, and until it is bound."""
+
+
+def lit(value: Any) -> Literal:
+    """A value as it is, where text would be SQL.
+
+        update_rows("/lake/people", {"name": lit("upper(name)")})
+
+    Args:
+        value: of Python, numpy or pandas, an Arrow scalar, or `None`.
+    """
+    return Literal(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,15 +86,21 @@ def update_rows(
 ) -> RowsChanged:
     """Give columns new values in the rows for which a condition is true, in one commit.
 
-        update_rows("/lake/flights", {"late": pc.field("delay") > 15}, "date = '2024-01-01'")
+        update_rows("/lake/flights", {"late": "delay > 15"}, "date = '2024-01-01'")
+
+    Text is SQL, as in delta-spark and deltalake: `{"name": "upper(name)"}` evaluates it, and
+    `{"name": lit("upper(name)")}` sets that text. SQL is cast to the column's type as Spark casts
+    what UPDATE assigns, `1.9` to a whole number too; a value and what a pyarrow expression gives
+    are taken exactly, or refused.
 
     Rows for which the condition is null stay as they are. New rows keep the table's rules, as
     those of `write_arrow` do.
 
     Args:
         uri: the table.
-        set: column -> its new value: a Python or Arrow value, or a `pyarrow.compute.Expression`
-            over the columns of the old row.
+        set: column -> its new value: text in Spark's SQL or a `pyarrow.compute.Expression`, both
+            over the columns of the old row; or a value, of Python, numpy, pandas or Arrow, or
+            `lakelog.core.lit` of one, which a text needs. A struct's value has every field.
         where: SQL text, an `Expression` or pyarrow's tuples; `None` updates all rows.
         conf: as for `delete_rows`, and so the rest.
         user_metadata: a note for the table's history.
@@ -103,7 +109,10 @@ def update_rows(
 
     Raises:
         ConstraintViolationError: new rows break a rule of the table. Nothing was committed.
-        DeltaAnalysisError: a column that the table does not have, or a value that does not fit.
+        DeltaAnalysisError: a column that the table does not have, a value that its column does
+            not hold exactly, or SQL that has no value for a row.
+        InvalidPredicateError: SQL that can't be parsed, names an unknown column or has a part
+            that only Spark can evaluate.
         DeltaError: the others of `delete_rows`.
     """
     job = _Job("UPDATE", where, user_metadata, _progress(app_id, app_version), set)
@@ -138,7 +147,8 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
         return RowsChanged(None)
     txn.assert_removable()
     condition = normalize_filter(job.where, snapshot.schema)
-    changes = RowChanges(txn, log.clock.now_ms(), _update(job, snapshot))
+    now_ms = log.clock.now_ms()
+    changes = RowChanges(txn, now_ms, _update(job, snapshot, now_ms))
     try:
         return _commit(txn, job, condition, changes)
     except (CommitOutcomeUnknownError, PostCommitError):
@@ -149,12 +159,12 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
         raise
 
 
-def _update(job: _Job, snapshot: Snapshot) -> Callable[[pa.Table], pa.Table] | None:
+def _update(job: _Job, snapshot: Snapshot, now_ms: int) -> Callable[[pa.Table], pa.Table] | None:
     if job.values is None:
         return None
     from lakelog.core.assignments import assigned, resolve_assignments
 
-    values = resolve_assignments(job.values, snapshot)
+    values = resolve_assignments(job.values, snapshot, now_ms=now_ms)
     return partial(assigned, values=values, snapshot=snapshot)
 
 

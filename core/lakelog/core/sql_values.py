@@ -26,7 +26,7 @@ from lakelog.core.value_times import day_shift
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["evaluate_value", "parse_sql", "value_type"]
+__all__ = ["check_value", "evaluate_value", "parse_sql", "value_type"]
 
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -94,18 +94,47 @@ def evaluate_value(
     chunks = []
     for batch in rows.to_batches():
         walker = _Walker(sql, batch, schema, session_tz, now_ms)
-        try:
-            found = cast_value(walker.value(root), target, session_tz).data
-        except NotInCoreError as exc:
-            raise _only_spark(sql, str(exc)) from None
-        except pa.ArrowException as exc:
-            raise DeltaAnalysisError(
-                f"the expression {sql!r} has no value for some row: {exc}", sql=sql
-            ) from exc
+        found = _evaluated(walker, root, target, sql, session_tz)
         if isinstance(found, pa.Scalar):
             found = pa.repeat(found, batch.num_rows)
         chunks.append(found.cast(arrow))
     return pa.chunked_array(chunks, type=arrow)
+
+
+def check_value(
+    sql: str,
+    schema: StructType,
+    target: DataType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = None,
+) -> None:
+    """Refuse an expression that `evaluate_value` refuses whatever the rows are.
+
+    Args:
+        sql: see `evaluate_value`, and so the rest.
+        schema: of the rows to come.
+        target: the type that the values are cast to.
+        session_tz: the time zone in which timestamps have dates.
+        now_ms: what `current_timestamp()` gives.
+
+    Raises:
+        DeltaAnalysisError: see `evaluate_value`.
+    """
+    none = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
+    walker = _Walker(sql, none, schema, session_tz, now_ms)
+    _evaluated(walker, parse_sql(sql), target, sql, session_tz)
+
+
+def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str) -> Any:
+    try:
+        return cast_value(walker.value(root), target, zone).data
+    except NotInCoreError as exc:
+        raise _only_spark(sql, str(exc)) from None
+    except pa.ArrowException as exc:
+        raise DeltaAnalysisError(
+            f"the expression {sql!r} has no value for some row: {exc}", sql=sql
+        ) from exc
 
 
 def value_type(sql: str, schema: StructType, *, session_tz: str = "UTC") -> DataType | None:

@@ -18,6 +18,7 @@ from lakelog.core import (
     Metadata,
     Operation,
     delete_rows,
+    lit,
     table_changes,
     update_rows,
     write_arrow,
@@ -161,7 +162,7 @@ def test_partitions_of_any_value_are_told(uri, properties):
     write_arrow(uri, data, partition_by=["p"], properties=properties)
 
     delete_rows(uri, "id < 5")
-    update_rows(uri, {"p": "ü:"}, "id = 9")
+    update_rows(uri, {"p": lit("ü:")}, "id = 9")
 
     assert changes(uri, 1, 1) == [(1, "delete", i, values[i]) for i in range(5)]
     assert changes(uri, 2) == [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, set_properties, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, lit, set_properties, update_rows, write_arrow
 from lakelog.core.column_paths import walk
 from lakelog.core.compute import pc
 from lakelog.core.data_files import DataFileWriter
@@ -358,7 +358,7 @@ def test_rows_are_deleted_and_updated_under_the_tables_own_names(uri, vectors):
     write_arrow(uri, ROWS, partition_by=["p"], properties=properties)
 
     delete_rows(uri, "`odd name` = 'a'")
-    update_rows(uri, {"odd name": "new"}, "p = 'a b'")
+    update_rows(uri, {"odd name": lit("new")}, "p = 'a b'")
 
     assert sorted(snapshot(uri).to_arrow()["id"].to_pylist()) == [2, 3, 4]
     assert snapshot(uri).to_arrow(filter="id = 4")["odd name"].to_pylist() == ["new"]

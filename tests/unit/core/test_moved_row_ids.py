@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, lit, update_rows, write_arrow
 from support.samples import numbers
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ def test_rows_that_are_updated_keep_the_id_and_get_the_version(
     uri: str, properties: dict[str, str]
 ) -> None:
     write_arrow(uri, numbers(0, 4), properties=with_properties(properties))
-    update_rows(uri, {"name": "x"}, "id = 1")
-    update_rows(uri, {"name": "y"}, "id >= 1 AND id < 3")
+    update_rows(uri, {"name": lit("x")}, "id = 1")
+    update_rows(uri, {"name": lit("y")}, "id >= 1 AND id < 3")
     assert row_ids(uri) == {0: (0, 0), 1: (1, 2), 2: (2, 2), 3: (3, 0)}
 
 
 def test_the_ids_are_no_data_and_have_no_statistics(uri: str) -> None:
     write_arrow(uri, numbers(0, 4), properties=TRACKED)
-    update_rows(uri, {"name": "x"}, "id = 1")
+    update_rows(uri, {"name": lit("x")}, "id = 1")
     snapshot = DeltaLog.for_table(uri).snapshot
     assert snapshot.to_arrow().column_names == ["id", "name", "p"]
     assert all("_row-" not in (add.stats or "") for add in snapshot.files())
@@ -92,7 +92,7 @@ def test_the_ids_are_no_data_and_have_no_statistics(uri: str) -> None:
 
 def test_without_the_promise_nothing_is_carried(uri: str) -> None:
     write_arrow(uri, numbers(0, 4), properties={"delta.feature.rowTracking": "supported"})
-    update_rows(uri, {"name": "x"}, "id = 1")
+    update_rows(uri, {"name": lit("x")}, "id = 1")
     for add in DeltaLog.for_table(uri).snapshot.files():
         assert pq.read_schema(Path(uri) / add.path).names == ["id", "name", "p"]
 
@@ -117,7 +117,9 @@ def test_an_id_stays_with_its_row_whatever_is_done_to_the_table(
                 write_arrow(uri, numbers(top, 2))
                 top += 2
             elif kind == "update":
-                update_rows(uri, {"name": str(number)}, f"id >= {number} AND id < {number + 3}")
+                update_rows(
+                    uri, {"name": lit(str(number))}, f"id >= {number} AND id < {number + 3}"
+                )
             else:
                 delete_rows(uri, f"id = {number}")
             found = row_ids(uri)

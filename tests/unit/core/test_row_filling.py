@@ -19,6 +19,7 @@ from lakelog.core import (
     create_table,
     generated,
     identity,
+    lit,
     update_rows,
     with_default,
     write_arrow,
@@ -317,7 +318,7 @@ def test_an_update_computes_what_depends_on_it_and_leaves_the_rest(uri: str) -> 
     txn.commit([replace(txn.metadata, schema_string=new.to_json())], Operation.manual())
     update_rows(uri, {"n": 0}, "n = 6")
     with pytest.raises(DeltaAnalysisError, match=r"column h \(sha2"):
-        update_rows(uri, {"s": "x"}, "n = 0")
+        update_rows(uri, {"s": lit("x")}, "n = 0")
     assert [(r["n"], r["m"], r["h"]) for r in rows(uri)] == [(0, 1, None), (10, 11, None)]
 
 
@@ -326,5 +327,5 @@ def test_an_identity_is_not_updated(uri: str) -> None:
     write_arrow(uri, pa.table({"v": ["a"]}))
     with pytest.raises(DeltaAnalysisError, match="IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"):
         update_rows(uri, {"ID": 5})
-    update_rows(uri, {"v": "b"})
+    update_rows(uri, {"v": lit("b")})
     assert rows(uri) == [{"id": 1, "v": "b"}]

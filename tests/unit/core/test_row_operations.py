@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, Metadata, Operation, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, Metadata, Operation, delete_rows, lit, update_rows, write_arrow
 from lakelog.core.errors import (
     AppendOnlyError,
     CommitOutcomeUnknownError,
@@ -149,7 +149,7 @@ def test_where_nothing_matches_nothing_is_committed(uri, properties):
     before = files_on_disk(uri)
 
     assert delete_rows(uri, "id = 77").version is None
-    assert update_rows(uri, {"text": "x"}, "id > 99").version is None
+    assert update_rows(uri, {"text": lit("x")}, "id > 99").version is None
     assert DeltaLog.for_table(uri).snapshot.version == 0
     assert files_on_disk(uri) == before
 
@@ -236,7 +236,7 @@ def test_the_history_says_what_was_done(uri):
 def test_rows_are_updated_and_the_others_stay_as_they_are(uri, properties):
     write_arrow(uri, numbers(6), properties=properties)
 
-    done = update_rows(uri, {"text": "new", "ID": pc.field("id") * 10}, "id >= 4")
+    done = update_rows(uri, {"text": lit("new"), "ID": pc.field("id") * 10}, "id >= 4")
 
     assert done.metrics["numUpdatedRows"] == 2
     expected = [{"id": i, "text": f"t{i}"} for i in range(4)]
@@ -260,7 +260,7 @@ def test_an_update_moves_rows_to_the_partition_of_their_new_value(uri, propertie
     data = pa.table({"p": ["x", "x", None], "id": [1, 2, 3]})
     write_arrow(uri, data, partition_by=["p"], properties=properties)
 
-    update_rows(uri, {"p": "a b%"}, "id = 2 OR p IS NULL")
+    update_rows(uri, {"p": lit("a b%")}, "id = 2 OR p IS NULL")
 
     assert rows(uri) == [{"p": "a b%", "id": 2}, {"p": "a b%", "id": 3}, {"p": "x", "id": 1}]
     assert {f.partition_values["p"] for f in DeltaLog.for_table(uri).snapshot.files()} == {
@@ -286,7 +286,7 @@ def test_new_values_are_of_the_columns_type_or_refused(uri):
     update_rows(uri, {"d": datetime.date(2024, 5, 6), "n": pa.scalar(7, pa.int64()), "s": None})
     assert rows(uri) == [{"d": datetime.date(2024, 5, 6), "n": 7, "s": None}]
 
-    for bad in ({"n": 300}, {"n": "x"}, {"n": pc.field("n") * 1000}, {"d": "soon"}):
+    for bad in ({"n": 300}, {"n": lit("x")}, {"n": pc.field("n") * 1000}, {"d": lit("soon")}):
         with pytest.raises(DeltaAnalysisError, match=f"the column {next(iter(bad))} of type"):
             update_rows(uri, bad)
     with pytest.raises(DeltaAnalysisError, match="no column 'm'; it has d, n, s"):
@@ -399,7 +399,7 @@ def test_the_conf_can_ask_for_rewritten_files(uri):
     delete_rows(uri, "id = 3")
 
     delete_rows(uri, "id = 1", conf=conf)
-    update_rows(uri, {"text": "u"}, "id = 5", conf=conf)
+    update_rows(uri, {"text": lit("u")}, "id = 5", conf=conf)
 
     assert not any("deletionVector" in add for v in (2, 3) for add in actions(uri, v, "add"))
     assert ids(uri) == [0, 2, 4, 5, 6, 7, 8, 9]
@@ -540,7 +540,7 @@ def test_files_of_a_refused_commit_are_deleted(uri, properties, monkeypatch):
 
     monkeypatch.setattr("lakelog.core.transaction.OptimisticTransaction._run", refused)
     with pytest.raises(ConcurrentAppendException):
-        update_rows(uri, {"text": "x"}, "id = 1")
+        update_rows(uri, {"text": lit("x")}, "id = 1")
     assert files_on_disk(uri) == before
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lakelog.core import DeltaLog, OptimisticTransaction, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, OptimisticTransaction, delete_rows, lit, update_rows, write_arrow
 from lakelog.core.errors import PostCommitHookFailedError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_what_fails_behind_the_commit_takes_no_file_away(
 
     monkeypatch.setattr(OptimisticTransaction, "commit_if_needed", failing)
     with pytest.raises(type(failure)):
-        update_rows(uri, {"v": "new"}, "id = 1")
+        update_rows(uri, {"v": lit("new")}, "id = 1")
     with pytest.raises(type(failure)):
         delete_rows(uri, "id = 2")
 

@@ -18,6 +18,7 @@ from lakelog.core import (
     DomainMetadata,
     Operation,
     delete_rows,
+    lit,
     update_rows,
     write_arrow,
 )
@@ -341,8 +342,8 @@ def spans(actions: list[Any]) -> list[tuple[int, int]]:
         ("true", lambda uri: delete_rows(uri, "id = 1"), "true"),
         ("false", lambda uri: delete_rows(uri, "id = 1"), "true"),
         ("false", lambda uri: delete_rows(uri), "true"),
-        ("true", lambda uri: update_rows(uri, {"name": "x"}, "id = 1"), "true"),
-        ("by id", lambda uri: update_rows(uri, {"name": "x"}, "id = 1"), "false"),
+        ("true", lambda uri: update_rows(uri, {"name": lit("x")}, "id = 1"), "true"),
+        ("by id", lambda uri: update_rows(uri, {"name": lit("x")}, "id = 1"), "false"),
     ],
     ids=["masked", "copied", "dropped", "updated", "by field id"],
 )
