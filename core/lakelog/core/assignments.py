@@ -17,6 +17,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.exact_values import exact_array, exact_scalar
 from lakelog.core.expressions import Literal
+from lakelog.core.repeated import repeated
 from lakelog.core.row_checks import check_table_rules
 from lakelog.core.row_filling import regenerated
 from lakelog.core.schema_rules import without_void
@@ -140,7 +141,7 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
 
 def _column(rows: pa.Table, name: str, value: Any, snapshot: Snapshot) -> Any:
     if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows.num_rows)
+        return repeated(value, rows.num_rows)
     field = next(each for each in snapshot.schema if each.name == name)
     if isinstance(value, _Sql):
         return _evaluated_sql(rows, value, field, snapshot)

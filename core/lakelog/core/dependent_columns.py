@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.column_paths import dotted, walk
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.nesting import explained_depth
 from lakelog.core.schema import DataType, StructType
 from lakelog.core.schema_diff import same_type
 
@@ -38,14 +39,18 @@ def referenced_columns(sql: str) -> frozenset[tuple[str, ...]]:
 
     Variables of lambda functions are none. Empty where the text can't be parsed: Spark may know
     more than the parser here, and refuses it better where it does not.
+
+    Raises:
+        InvalidPredicateError: it nests too deeply to be parsed.
     """
     import sqlglot
     from sqlglot import errors, exp
 
-    try:
-        root = sqlglot.parse_one(sql, dialect="spark")
-    except errors.SqlglotError:
-        return frozenset()
+    with explained_depth(sql):
+        try:
+            root = sqlglot.parse_one(sql, dialect="spark")
+        except errors.SqlglotError:
+            return frozenset()
     return frozenset(
         tuple(part.name for part in column.parts) for column in root.find_all(exp.Column)
     )

@@ -68,17 +68,31 @@ def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: Str
     Raises:
         InvalidPredicateError: an unknown column, or a part that only Spark can evaluate.
     """
+    bound = bind(expr, schema)
+    if isinstance(data, pa.RecordBatch):
+        return _mask(bound, data)
+    # Batch by batch: the text of all of them together may not fit into one array.
+    batches = data.to_batches() if data.num_columns else [pa.record_batch(_no_columns(data))]
+    found = [_mask(bound, each) for each in batches or [_empty(data.schema)]]
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
+
+def _mask(bound: Expression, batch: pa.RecordBatch) -> Any:
     def column(path: tuple[str, ...]) -> Any:
-        values = data.column(path[0])
-        if len(path) > 1:
-            values = pc.struct_field(values, list(path[1:]))
-        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        values = batch.column(path[0])
+        return pc.struct_field(values, list(path[1:])) if len(path) > 1 else values
 
-    found = _Translator(column, lambda value: value).translate(bind(expr, schema))
-    if isinstance(found, pa.Scalar):
-        return pa.repeat(found, data.num_rows)
-    return found
+    found = _Translator(column, lambda value: value).translate(bound)
+    return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
+
+
+def _no_columns(data: pa.Table) -> dict[str, pa.Array[Any]]:
+    """A column that stands for the number of rows."""
+    return {"": pa.nulls(data.num_rows)}
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
 class _Translator:

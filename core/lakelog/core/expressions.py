@@ -299,12 +299,32 @@ def normalize_filter(
     """
     if given is None:
         return None
+    from lakelog.core.nesting import check_levels
+
     if isinstance(given, str):
         from lakelog.core.parsing import parse_filter
 
-        return parse_filter(given, schema, session_tz=session_tz)
+        found = parse_filter(given, schema, session_tz=session_tz)
+        check_levels(_levels(found))
+        return found
     from lakelog.core.binding import bind, from_tuples
 
     if isinstance(given, Sequence):
         return from_tuples(given, schema, session_tz=session_tz)
+    check_levels(_levels(given))
     return bind(given, schema, session_tz=session_tz)
+
+
+def _levels(expr: Expression) -> int:
+    """How many of AND, OR and NOT stand within each other, found without recursion."""
+    levels, current = 0, [expr]
+    while current:
+        inner: list[Expression] = []
+        for each in current:
+            if isinstance(each, And | Or):
+                inner += each.parts
+            elif isinstance(each, Not):
+                inner.append(each.part)
+        levels += bool(inner)
+        current = inner
+    return levels

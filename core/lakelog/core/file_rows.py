@@ -26,6 +26,7 @@ from lakelog.core.column_mapping import (
 from lakelog.core.compute import pc
 from lakelog.core.errors import DataFileError
 from lakelog.core.parquet_rows import as_utc, matching_row_groups
+from lakelog.core.repeated import repeated
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class RowReader:
         columns = []
         for field, target in zip(self.read, to_arrow_schema(self.read), strict=True):
             if field.name in self.partition_columns:
-                columns.append(pa.repeat(partition[field.name], count))
+                columns.append(repeated(partition[field.name], count))
             elif rows is None:
                 columns.append(pa.nulls(count, target.type))
             else:

@@ -120,7 +120,11 @@ def _stats(group: Any, columns: Sequence[StructField | None]) -> str:
         if not found.has_min_max or field.data_type.name in ("float", "double", "boolean"):
             continue
         zone = "Z" if field.data_type == _TIMESTAMP else ""
-        bounds = _bound(found.min, zone), _bound(found.max, zone)
+        try:
+            bounds = _bound(found.min, zone), _bound(found.max, zone)
+        except (OverflowError, ValueError):
+            # A day that Python has no date for, or a text that is none, bounds nothing.
+            continue
         if None not in bounds:
             low[name], high[name] = bounds
     return orjson.dumps(

@@ -34,6 +34,7 @@ from lakelog.core.expressions import (
     join_and,
     join_or,
 )
+from lakelog.core.nesting import explained_depth
 from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.sql_lists import cut_lists
@@ -93,13 +94,14 @@ def parse_filter(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Ex
     if not sql.strip():
         raise InvalidPredicateError("a filter can't be empty; None means all rows")
     cut = cut_lists(sql)
-    try:
-        root = sqlglot.parse_one(cut.sql, dialect="spark")
-    except errors.ParseError as exc:
-        _refuse_parse(sql, cut, exc.errors)
-    except errors.SqlglotError as exc:
-        raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
-    return _Parser(sql, cut, schema, session_tz).parse(root)
+    with explained_depth(sql):
+        try:
+            root = sqlglot.parse_one(cut.sql, dialect="spark")
+        except errors.ParseError as exc:
+            _refuse_parse(sql, cut, exc.errors)
+        except errors.SqlglotError as exc:
+            raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
+        return _Parser(sql, cut, schema, session_tz).parse(root)
 
 
 def _refuse_parse(sql: str, cut: CutText, found: list[dict[str, Any]]) -> NoReturn:

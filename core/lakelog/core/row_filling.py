@@ -25,6 +25,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.identity_columns import check_capacity, missing_identities
 from lakelog.core.protocol import supported_features
+from lakelog.core.repeated import repeated
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class _Filling:
             value = _evaluated(
                 field, sql, one, none, self.table, self.session_tz, default_at=self.now_ms
             )[0]
-            rows = _appended(rows, field, pa.repeat(value, rows.num_rows))
+            rows = _appended(rows, field, repeated(value, rows.num_rows))
         return rows
 
     def _numbered(self, rows: pa.Table) -> tuple[pa.Table, dict[str, int]]:

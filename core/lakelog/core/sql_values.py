@@ -18,6 +18,7 @@ from lakelog.core.arrow_mapping import to_arrow_schema, to_arrow_type
 from lakelog.core.binding import resolve, unknown_column
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.nesting import explained_depth
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.value_functions import FUNCTIONS, as_text, common_type, conjoined, remainder
@@ -128,7 +129,8 @@ def check_value(
 
 def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str) -> Any:
     try:
-        return cast_value(walker.value(root), target, zone).data
+        with explained_depth(sql):
+            return cast_value(walker.value(root), target, zone).data
     except NotInCoreError as exc:
         raise _only_spark(sql, str(exc)) from None
     except pa.ArrowException as exc:
@@ -144,8 +146,10 @@ def value_type(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Data
         InvalidPredicateError: it can't be parsed, or names an unknown column.
     """
     empty = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
+    root = parse_sql(sql)
     try:
-        return _Walker(sql, empty, schema, session_tz, 0).value(parse_sql(sql)).data_type
+        with explained_depth(sql):
+            return _Walker(sql, empty, schema, session_tz, 0).value(root).data_type
     except (NotInCoreError, pa.ArrowException):
         return None
 
@@ -159,10 +163,11 @@ def parse_sql(sql: str) -> Any:
     import sqlglot
     from sqlglot import errors, exp
 
-    try:
-        root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
-    except errors.SqlglotError as exc:
-        raise InvalidPredicateError(f"can't parse the expression {sql!r}: {exc}") from None
+    with explained_depth(sql):
+        try:
+            root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
+        except errors.SqlglotError as exc:
+            raise InvalidPredicateError(f"can't parse the expression {sql!r}: {exc}") from None
     if not isinstance(root, exp.Condition | exp.Interval) or isinstance(root, exp.Query):
         raise InvalidPredicateError(f"{sql!r} is no expression")
     return root

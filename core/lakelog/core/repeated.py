@@ -1,0 +1,24 @@
+"""One value for many rows, where a text would not fit into one array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["repeated"]
+
+_MOST_BYTES = 1 << 30
+"""Of the text in one array; its offsets are 32 bits wide and end at twice as much."""
+
+
+def repeated(value: pa.Scalar[Any], count: int) -> pa.ChunkedArray:
+    """The value as often as there are rows; a long text in several chunks."""
+    size = 1
+    if value.is_valid and isinstance(value, pa.StringScalar | pa.BinaryScalar):
+        size = max(value.as_buffer().size, 1)
+    most = max(_MOST_BYTES // size, 1)
+    full, rest = divmod(count, most)
+    # The chunks share their memory.
+    whole = [pa.repeat(value, most)] * full if full else []
+    return pa.chunked_array([*whole, pa.repeat(value, rest)], type=value.type)
