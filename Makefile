@@ -8,11 +8,16 @@ BIN := $(VENV)/bin
 # Two processes by default: one Spark session each, on the smallest machine that we support.
 JOBS ?= 2
 PYTEST_ARGS ?=
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0
+# What `make soak` takes: how long, which seed to begin with, and more for pytest.
+MINUTES ?= 30
+SEED ?=
+SOAK_ARGS ?=
 
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test check lint types imports docs check-matrix bench clean java
+.PHONY: help demo test unit soak check lint types imports docs check-matrix bench clean java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,8 +28,14 @@ java:
 demo: java $(VENV)/.demo ## Run the main job on real data: five writers, one table
 	$(BIN)/python examples/flights/main.py $(DEMO_ARGS)
 
-test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PYTEST_ARGS)
+test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need: half an hour
+	$(PYTEST) $(PYTEST_ARGS)
+
+unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM: three minutes
+	$(PYTEST) --no-programs $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/unit)
+
+soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a failure tells its seed and story
+	$(BIN)/python tests/support/soak.py --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) -- $(SOAK_ARGS)
 
 check: lint types imports docs ## Lint, types, import contracts, and the docs' build
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from support.delta_spark import PeerUnavailableError, installed
 from support.delta_spark_peer import DeltaSparkPeer
+from support.examples import SEED, examples
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 pytest_plugins = [
     "support.needs",
+    "support.groups",
     "support.promises",
     "support.timings",
     "support.servers.minio",
@@ -30,8 +33,18 @@ pytest_plugins = [
 CI = os.environ.get("CI", "").lower() in ("true", "1")
 
 # Examples are drawn anew each run; a deadline would turn a busy machine into a failure.
-settings.register_profile("lakelog", deadline=None, print_blob=True)
+# A hundred is what Hypothesis draws where nobody says.
+settings.register_profile("lakelog", deadline=None, print_blob=True, max_examples=examples(100))
 settings.load_profile("lakelog")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What draws its own examples is what `make soak` runs, each time in another order."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.soak)
+    if SEED:
+        random.Random(SEED).shuffle(items)
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -2,8 +2,10 @@
 
 A process has either classic sessions or Spark Connect ones: PySpark decides by an environment
 variable what `pyspark.sql.functions` makes. So the tests run in a classic session, and
-`test_connect_suite.py` runs the same files again in a process of its own, with
-`LAKELOG_TEST_CONNECT=1`. A test that needs a classic session asks for `classic_spark`.
+`test_connect_suite.py` runs those that are marked `connect` again in processes of its own, with
+`LAKELOG_TEST_CONNECT=1`: what lakelog does in another way over Connect, and what of Spark behaves
+in another way there (how rows come and go, errors, data sources, plans). A test that needs a
+classic session asks for `classic_spark`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _runs_on_connect(item: pytest.Item) -> bool:
     names = getattr(item, "fixturenames", ())
-    return "spark" in names and "classic_spark" not in names
+    marked = item.get_closest_marker("connect") is not None
+    return marked and "spark" in names and "classic_spark" not in names
 
 
 def _classic() -> SparkSession:

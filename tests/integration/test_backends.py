@@ -99,7 +99,6 @@ def as_counter(rows):
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.xdist_group("backends")
 def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     table = backend.uri("flights")
 
@@ -125,7 +124,6 @@ def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     assert as_counter(backend.rows_by_deltalake("flights")) == as_counter(rows)
 
 
-@pytest.mark.xdist_group("backends")
 def test_spark_and_other_processes_append_at_once(session, backend):
     table = backend.uri("ids")
     schema = "id long, writer string"
@@ -165,7 +163,6 @@ def test_spark_and_other_processes_append_at_once(session, backend):
     assert sorted(row["id"] for row in backend.rows_by_deltalake("ids")) == found
 
 
-@pytest.mark.xdist_group("backends")
 @pytest.mark.needs("minio")
 def test_the_data_source_and_pysparks_own_methods_reach_object_storage(classic_spark, request):
     backend, spark = backend_of("minio", request), classic_spark

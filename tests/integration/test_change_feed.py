@@ -67,6 +67,7 @@ def test_replaced_rows_are_told_and_those_that_stay_are_not(spark, path, partiti
     assert int(entry.metrics["numAddedChangeFiles"]) > 0
 
 
+@pytest.mark.connect
 def test_where_no_row_comes_or_goes_nothing_is_told(spark, path):
     make(spark, path, FEED)
     delete_rows(path, "id = 4")
@@ -79,6 +80,7 @@ def test_where_no_row_comes_or_goes_nothing_is_told(spark, path):
     assert log.snapshot.version == (1 if version is None else version)
 
 
+@pytest.mark.connect
 def test_rows_that_are_random_are_told_as_they_were_written(spark, path):
     make(spark, path, FEED)
     frame = spark.sql("SELECT CAST(1000 + RAND() * 1000000 AS BIGINT) AS id, 1 AS p FROM RANGE(50)")
@@ -126,6 +128,7 @@ def test_appends_and_overwrites_go_on_beside_vectors(spark, path):
     assert ids(path) == [0]
 
 
+@pytest.mark.connect
 def test_the_data_source_writes_to_such_tables(spark, path):
     make(spark, path, {**FEED, **VECTORS})
     delete_rows(path, "id < 3")
@@ -182,6 +185,7 @@ def test_the_feed_is_read_as_the_core_reads_it(spark, path, partition_by, more):
     assert sorted(map(tuple, found)) == [(2, 4), (3, 4), (4, 1), (5, 3)]
 
 
+@pytest.mark.connect
 def test_the_bounds_of_the_feed_may_be_times_of_the_session(spark, path):
     make(spark, path, FEED)
     overwrite(spark, path, 7, 8)
@@ -200,6 +204,7 @@ def test_the_bounds_of_the_feed_may_be_times_of_the_session(spark, path):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.connect
 def test_what_is_no_range_is_refused(spark, path):
     make(spark, path, FEED)
     for options, match in (
@@ -219,6 +224,7 @@ def test_what_is_no_range_is_refused(spark, path):
         spark.conf.unset(conf)
 
 
+@pytest.mark.connect
 def test_a_file_that_is_gone_is_named(spark, path):
     make(spark, path, FEED)
     for file in Path(path).glob("*.parquet"):
@@ -231,6 +237,7 @@ def test_a_file_that_is_gone_is_named(spark, path):
     assert "changes of version 0" in str(error)
 
 
+@pytest.mark.connect
 def test_a_feed_of_many_files_is_dealt_out_to_tasks(spark, path):
     make(spark, path, FEED)
     for start in range(10, 90):
@@ -240,6 +247,7 @@ def test_a_feed_of_many_files_is_dealt_out_to_tasks(spark, path):
     assert sorted(row.id for row in df.collect()) == list(range(10, 90))
 
 
+@pytest.mark.connect
 def test_scripts_read_the_feed_where_lakelog_is_enabled(spark, path):
     make(spark, path, FEED)
     delete_rows(path, "id = 1")
@@ -252,6 +260,7 @@ def test_scripts_read_the_feed_where_lakelog_is_enabled(spark, path):
         delta.disable(spark)
 
 
+@pytest.mark.connect
 def test_the_data_source_says_who_reads_the_feed(spark, path):
     make(spark, path, FEED)
     delta.register(spark)

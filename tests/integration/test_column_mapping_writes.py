@@ -130,6 +130,7 @@ def test_an_overwritten_schema_keeps_the_names_of_columns_that_stay(spark, path)
     assert read(spark, path) == rows_of(other.toArrow())
 
 
+@pytest.mark.connect
 def test_the_data_source_creates_appends_and_grows(spark, path):
     delta.register(spark)
 
@@ -145,6 +146,7 @@ def test_the_data_source_creates_appends_and_grows(spark, path):
     assert rows_of(spark.read.format("lakelog").load(path).toArrow()) == read(spark, path)
 
 
+@pytest.mark.connect
 def test_sparks_own_writer_is_refused_by_the_features_name(spark, path):
     created(spark, path)
     spark.conf.set(WAY, "native")
@@ -171,6 +173,7 @@ def test_random_folders_go_without_mapping_too(spark, path, way):
     assert len(snapshot(path).files("p = 1")) == len(snapshot(path).files()) // 3
 
 
+@pytest.mark.connect
 def test_rows_of_an_arrow_frame_keep_odd_names(spark, path):
     data = pa.table({"a.b": [1], "c d": [{"e,f": 2}]})
     delta.write(spark.createDataFrame(data)).option("delta.columnMapping.mode", "name").save(path)
@@ -178,6 +181,7 @@ def test_rows_of_an_arrow_frame_keep_odd_names(spark, path):
     assert snapshot(path).to_arrow().to_pylist() == [{"a.b": 1, "c d": {"e,f": 2}}]
 
 
+@pytest.mark.connect
 def test_types_get_wider_with_merge_schema_alone(spark, path):
     writer = delta.write(spark.sql("SELECT 1 AS a, 1.5F AS f, CAST(1 AS TINYINT) AS p"))
     writer.option("delta.enableTypeWidening", True).partitionBy("p").save(path)
@@ -206,6 +210,7 @@ def test_types_get_wider_with_merge_schema_alone(spark, path):
         )
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", ["auto", "arrow"])
 def test_partition_columns_are_in_files_where_a_property_wants_that(spark, path, way):
     spark.conf.set(WAY, way)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.connect
+
 
 @pytest.fixture
 def source(spark: SparkSession) -> SparkSession:

@@ -12,6 +12,8 @@ from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.connect
+
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> str:

@@ -84,6 +84,7 @@ def read_by(spark, confs, way, path, **options):
     return delta.read(spark).options(**options).load(path)
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("name", SAMPLES)
 def test_both_ways_give_the_same_rows_and_the_same_schema(spark, confs, path, name):
     sample = SAMPLES[name]
@@ -116,6 +117,7 @@ def test_columns_that_a_file_lacks_are_null(spark, confs, path):
     assert sorted((row.id, row.later) for row in frame.collect()) == [(1, None), (2, "x")]
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", ["native", "arrow"])
 def test_the_option_columns_leaves_the_others_out(spark, confs, path, way):
     write_arrow(path, pa.table({"a": [1, 2], "b": ["x", "y"], "p": [7, 8]}), partition_by=["p"])
@@ -193,6 +195,7 @@ def test_spark_takes_a_large_table_for_large(classic_spark, confs, path, monkeyp
     assert int(str(plan.stats().sizeInBytes())) > 10 << 30
 
 
+@pytest.mark.connect
 def test_a_missing_file_is_named_when_the_frame_runs(spark, confs, path):
     write_arrow(path, pa.table({"id": [1, 2]}))
     (add,) = DeltaLog.for_table(path).snapshot.files()
@@ -214,6 +217,7 @@ def test_an_unknown_way_is_refused_with_the_known_ones(spark, confs, path):
         read_by(spark, confs, "sideways", path)
 
 
+@pytest.mark.connect
 def test_a_scheme_unknown_to_hadoop_is_read_and_written_all_the_same(
     spark, folder_uri, tmp_path, caplog
 ):
@@ -232,6 +236,7 @@ def test_a_scheme_unknown_to_hadoop_is_read_and_written_all_the_same(
     )
 
 
+@pytest.mark.connect
 def test_a_write_that_nobody_can_carry_out_says_what_to_install(
     spark, confs, folder_uri, monkeypatch
 ):
@@ -265,6 +270,7 @@ class LockedLogStore(FolderLogStore):
             raise PermissionError("the key does not fit")
 
 
+@pytest.mark.connect
 def test_settings_of_the_storage_may_be_those_of_one_call(spark, confs, tmp_path):
     """On Connect there is no other way for secrets: Spark does not show them to its clients."""
     confs(FOLDER_STORE, f"{__name__}.{LockedLogStore.__name__}")
@@ -285,6 +291,7 @@ def test_a_table_with_settings_of_its_own_is_not_left_to_sparks_reader(spark, pa
     assert own_storage(spark, with_storage(conf, {"fs.s3a.access.key": "A", "versionAsOf": "1"}))
 
 
+@pytest.mark.connect
 def test_the_native_way_says_what_hadoop_lacks(spark, confs, folder_uri):
     delta.write(spark.range(3)).save(folder_uri)
 

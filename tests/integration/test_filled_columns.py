@@ -54,6 +54,7 @@ EVENTS = StructType(
 )
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_what_the_data_lacks_is_computed_where_the_rows_are(spark, tmp_path, way):
     path = str(tmp_path / "t")
@@ -69,6 +70,7 @@ def test_what_the_data_lacks_is_computed_where_the_rows_are(spark, tmp_path, way
     assert [row["source"] for row in rows(path) if row["n"] == 5] == [None]
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_wrong_generated_value_stops_the_write(spark, tmp_path, way):
     path = str(tmp_path / "t")
@@ -132,6 +134,7 @@ def test_few_rows_get_numbers_without_gaps(spark, tmp_path):
     assert sorted(row["id"] for row in rows(path)) == [1, 2, 3, 4]
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_numbers_beyond_a_bigint_stop_the_write(spark, tmp_path, way):
     path = str(tmp_path / "t")
@@ -156,6 +159,7 @@ def test_values_for_an_identity(spark, tmp_path):
     assert {row["v"]: row["id"] for row in rows(by_default)} == {1: 50, 2: 1}
 
 
+@pytest.mark.connect
 def test_rows_that_replace_others_are_numbered_and_those_that_stay_keep_theirs(spark, tmp_path):
     path = str(tmp_path / "t")
     columns = StructType((identity("id"), StructField("v", LONG), generated("w", LONG, "v + id")))
@@ -172,6 +176,7 @@ def test_rows_that_replace_others_are_numbered_and_those_that_stay_keep_theirs(s
     assert mark(path) >= after[3]
 
 
+@pytest.mark.connect
 def test_the_data_source_refuses_what_it_can_t_fill(spark, tmp_path):
     lakelog.spark.register(spark)
     path = str(tmp_path / "t")

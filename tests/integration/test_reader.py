@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.connect
+
 
 def ids(df: DataFrame) -> list[Any]:
     return sorted(row.id for row in df.select("id").collect())

@@ -22,6 +22,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark._replay import SparkReplayer, replayer_for
+from support.examples import examples
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 from support.samples import numbers
 from support.v2_checkpoints import convert
@@ -100,12 +101,11 @@ def rows(table: Any) -> list[Any]:
 
 
 @settings(
-    max_examples=20,
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(commits, st.sampled_from(FORMS), st.none() | st.integers(1, 3), st.data())
-@pytest.mark.timeout(900)
 def test_any_history_gives_the_files_that_the_core_gives(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
@@ -134,6 +134,7 @@ def test_any_history_gives_the_files_that_the_core_gives(
     shutil.rmtree(log.table)
 
 
+@pytest.mark.connect
 def test_a_large_log_is_dealt_to_many_tasks(spark: SparkSession, tmp_path: Path) -> None:
     log = new_log(tmp_path / "t")
     for version in range(900):
@@ -166,6 +167,7 @@ def test_commits_that_come_later_are_applied_to_what_spark_chose(
     assert rows(theirs.update().file_table) == rows(ours.update().file_table)
 
 
+@pytest.mark.connect
 def test_a_broken_checkpoint_is_survived_as_the_core_survives_it(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_checkpoint_with_fewer_files_than_promised_is_not_believed(
         _ = opened(spark, log.table).file_table_for("p = 'x'")
 
 
+@pytest.mark.connect
 def test_what_is_wrong_with_a_commit_is_said_as_the_core_says_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -219,6 +222,7 @@ def test_what_is_wrong_with_a_commit_is_said_as_the_core_says_it(
         _ = snapshot.file_table
 
 
+@pytest.mark.connect
 def test_the_reader_brings_only_the_files_that_may_match(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.connect
+
 AWKWARD = [
     "a b", "a%20b", "é/ü", "x=y", "[z]*?{q}", "it's \"q\"", "日本", "a\\b", "0012", "c:d", "#h",
     "new\nline", None, "~`^&|<>,;+$", "😀", "__HIVE_DEFAULT_PARTITION__",

@@ -19,6 +19,8 @@ import lakelog.spark
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.spark import DeltaTable, IdentityGenerator
 
+pytestmark = pytest.mark.connect
+
 
 def columns(table):
     return {f.name: (str(f.data_type), f.nullable, dict(f.metadata)) for f in schema(table)}

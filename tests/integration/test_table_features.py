@@ -87,6 +87,7 @@ def shown(df):
     return rows_of(df.toArrow())
 
 
+@pytest.mark.connect
 def test_the_rows_are_those_of_the_core(spark, path):
     df = delta.read(spark).load(path)
 
@@ -104,6 +105,7 @@ def test_conditions_and_columns_are_those_of_the_table(spark, path):
     assert shown(found) == expected(path, columns=["p", "id"])
 
 
+@pytest.mark.connect
 def test_the_data_source_reads_them_too(spark, path):
     delta.register(spark)
     df = spark.read.format("lakelog").load(path)
@@ -119,6 +121,7 @@ def test_every_version_is_read(spark, path):
         assert shown(df) == rows_of(snapshot.to_arrow())
 
 
+@pytest.mark.connect
 def test_sparks_own_reader_is_refused_by_the_features_names(spark, path):
     spark.conf.set(WAY, "native")
     try:
@@ -129,6 +132,7 @@ def test_sparks_own_reader_is_refused_by_the_features_names(spark, path):
     assert caught.value.features == FEATURES
 
 
+@pytest.mark.connect
 def test_a_damaged_or_missing_vector_is_an_error_with_its_name(spark, path):
     (file,) = Path(path).glob("*.bin")
     data = bytearray(file.read_bytes())

@@ -37,6 +37,7 @@ def table(tmp_path):
     return str(tmp_path / "a table")
 
 
+@pytest.mark.connect
 def test_a_new_table_has_the_rows_and_the_schema_of_the_data(spark, table):
     version = write(spark.sql("SELECT 1L AS id, 'a' AS s, DATE'2020-01-01' AS d")).save(table)
 
@@ -46,6 +47,7 @@ def test_a_new_table_has_the_rows_and_the_schema_of_the_data(spark, table):
     assert [row["s"] for row in rows(table)] == ["a"]
 
 
+@pytest.mark.connect
 def test_the_default_mode_refuses_a_table_that_exists_and_names_its_version(spark, table):
     write(spark.range(3)).save(table)
 
@@ -90,6 +92,7 @@ def test_an_append_of_no_rows_commits_nothing(spark, table):
     assert DeltaTable(table).version() == 0
 
 
+@pytest.mark.connect
 def test_a_table_is_made_of_no_rows_too(spark, table):
     empty = spark.sql("SELECT 1L AS id, 'a' AS p").where("id = 2")
 
@@ -109,6 +112,7 @@ def test_overwrite_replaces_every_row_and_keeps_the_old_version_readable(spark, 
     assert metrics["numOutputRows"] == "2"
 
 
+@pytest.mark.connect
 def test_a_table_may_be_overwritten_by_its_own_rows(spark, table):
     write(spark.range(4)).save(table)
     own = read(spark).load(table)
@@ -128,6 +132,7 @@ def test_an_append_only_table_is_not_overwritten(spark, table):
     assert ids(table) == [0, 1, 2, 3]
 
 
+@pytest.mark.connect
 def test_properties_come_from_options_and_from_the_session(spark, table):
     key = "spark.databricks.delta.properties.defaults.checkpointInterval"
     spark.conf.set(key, "7")
@@ -241,6 +246,7 @@ def test_a_difference_is_shown_column_by_column_and_nothing_is_written(spark, ta
     assert sorted(Path(table).rglob("*")) == before
 
 
+@pytest.mark.connect
 def test_merge_schema_adds_columns_nested_ones_too(spark, table):
     write(spark.sql("SELECT 1L AS id, named_struct('a', 1) AS s")).save(table)
     wider = spark.sql("SELECT 2L AS id, named_struct('b', 'x', 'a', 2) AS s, true AS extra")
@@ -254,6 +260,7 @@ def test_merge_schema_adds_columns_nested_ones_too(spark, table):
     ]
 
 
+@pytest.mark.connect
 def test_auto_merge_of_the_session_is_obeyed(spark, table):
     write(spark.range(1)).save(table)
     spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
@@ -296,17 +303,20 @@ def test_a_missing_partition_column_is_refused(spark, table):
         write(spark.range(1)).partitionBy("nope").save(table)
 
 
+@pytest.mark.connect
 def test_two_columns_of_one_name_are_refused(spark, table):
     with pytest.raises(DeltaAnalysisError, match="a and A"):
         write(spark.sql("SELECT 1 AS a, 2 AS A")).save(table)
 
 
+@pytest.mark.connect
 def test_a_void_column_is_left_out(spark, table):
     write(spark.sql("SELECT 1L AS id, NULL AS nothing")).save(table)
 
     assert rows(table) == [{"id": 1}]
 
 
+@pytest.mark.connect
 def test_an_interval_is_refused_by_column(spark, table):
     with pytest.raises(DeltaAnalysisError, match=r"column i .*interval"):
         write(spark.sql("SELECT INTERVAL 1 DAY AS i")).save(table)
@@ -314,6 +324,7 @@ def test_an_interval_is_refused_by_column(spark, table):
     assert not Path(table).exists()
 
 
+@pytest.mark.connect
 def test_the_rows_of_a_wide_write_are_all_there(spark, table):
     data = spark.range(200_000).selectExpr("id", "id % 7 AS p", "CAST(id AS STRING) AS s")
 

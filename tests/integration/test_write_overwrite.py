@@ -73,6 +73,7 @@ def test_replace_where_on_the_null_partition(spark, table):
     assert len(pairs(table)) == 6
 
 
+@pytest.mark.connect
 def test_replace_where_on_other_columns_keeps_the_rows_that_do_not_match(spark, table):
     overwrite(spark, "SELECT 3L AS id, 1L AS p, 'new' AS s").replaceWhere("id >= 3 AND p = 1").save(
         table
@@ -88,6 +89,7 @@ def test_replace_where_on_other_columns_keeps_the_rows_that_do_not_match(spark, 
     ]
 
 
+@pytest.mark.connect
 def test_replace_where_with_a_function_is_decided_by_spark(spark, table):
     overwrite(spark, "SELECT 2L AS id, 0L AS p, 'S2' AS s").replaceWhere("upper(s) = 'S2'").save(
         table
@@ -111,6 +113,7 @@ def test_replace_where_without_new_rows_deletes(spark, table):
     assert [row[0] for row in pairs(table)] == [1, 3, 5]
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("p", ["0L", "CAST(NULL AS BIGINT)"])
 def test_rows_that_do_not_match_are_refused_and_nothing_changes(spark, table, p):
     before = pairs(table)
@@ -142,6 +145,7 @@ def test_replace_where_may_add_columns(spark, table):
     assert [row["extra"] for row in found] == [None, None, None, None, None, 1.5]
 
 
+@pytest.mark.connect
 def test_an_unknown_column_in_replace_where_is_refused(spark, table):
     with pytest.raises(InvalidPredicateError, match="nope"):
         overwrite(spark, "SELECT 10L AS id, 1L AS p, 'x' AS s").replaceWhere("nope = 1").save(table)
@@ -156,6 +160,7 @@ def test_replace_where_on_other_columns_changes_data(spark, table):
         ).save(table)
 
 
+@pytest.mark.connect
 def test_a_timestamp_in_replace_where_is_in_the_sessions_zone(spark, tmp_path):
     path = str(tmp_path / "times")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -185,6 +190,7 @@ def test_a_dynamic_overwrite_replaces_the_partitions_that_it_has_rows_for(spark,
     )
 
 
+@pytest.mark.connect
 def test_a_dynamic_overwrite_by_the_sessions_conf(spark, table):
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
 

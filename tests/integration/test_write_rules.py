@@ -61,6 +61,7 @@ def test_rows_that_keep_the_rules_are_written(spark, strict):
     assert count(strict) == 1
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("way", ["auto", "native", "arrow"])
 @pytest.mark.parametrize(
     ("row", "message"),
@@ -87,6 +88,7 @@ def test_a_missing_column_that_must_not_be_null_is_refused_at_once(spark, strict
         write(spark.sql("SELECT 5L AS x")).mode("append").save(strict)
 
 
+@pytest.mark.connect
 def test_rows_that_a_join_or_a_limit_drops_are_not_judged(spark, strict):
     left = spark.range(1, 10).selectExpr("id", "5 - id AS x")
     kept = left.join(spark.range(1, 4).withColumnRenamed("id", "k"), left.id == 1).limit(1)
@@ -133,6 +135,7 @@ def test_a_table_with_a_feature_that_we_lack_is_refused_before_any_work(spark, p
     assert data_files(path) == []
 
 
+@pytest.mark.connect
 def test_a_job_that_fails_leaves_no_file_of_the_native_way_and_keeps_its_type(spark, path):
     write(spark.range(3)).save(path)
     before = data_files(path)
@@ -146,6 +149,7 @@ def test_a_job_that_fails_leaves_no_file_of_the_native_way_and_keeps_its_type(sp
     assert data_files(path) == before
 
 
+@pytest.mark.connect
 def test_a_job_that_fails_creates_no_table(spark, path):
     with pytest.raises(Exception, match="boom"):
         write(spark.range(5000).selectExpr("raise_error('boom') AS id")).save(path)
@@ -164,6 +168,7 @@ def nobody():
     os.seteuid(0)
 
 
+@pytest.mark.connect
 def test_a_folder_that_may_not_be_made_is_one_clear_error(spark, nobody):
     with pytest.raises(PermissionError, match="forbidden"):
         write(spark.range(1)).save("/forbidden/table")

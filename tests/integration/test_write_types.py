@@ -16,6 +16,8 @@ from lakelog.core import DeltaLog
 from lakelog.core.paths import data_path
 from lakelog.spark import write
 
+pytestmark = pytest.mark.connect
+
 WAYS = ["driver", "native", "arrow"]
 
 EVERYTHING = """

@@ -17,6 +17,8 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import write
 from lakelog.spark._small_write import fetched_if_small
 
+pytestmark = pytest.mark.connect
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -22,6 +22,7 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
+from support.examples import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,6 @@ SWITCHES: dict[str, dict[str, str]] = {
     "v2": {"delta.checkpointPolicy": "v2"},
     "check": {"delta.constraints.positive": "id >= 0"},
 }
-SEEDS = range(24)
 
 
 @dataclass
@@ -164,7 +164,8 @@ def _text(row: dict[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(24))
 def test_many_features_at_once(seed: int, tmp_path, delta_spark: DeltaSparkPeer) -> None:
     story = Story.drawn(seed, str(tmp_path / "t"))
     story.run()

@@ -17,6 +17,7 @@ import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileError
 from lakelog.core.paths import commit_name
+from support.examples import examples
 from support.samples import rows_of
 
 ROWS = 60
@@ -215,7 +216,7 @@ FILTERS = st.recursive(
 )
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(["all", "names, renamed", "vectors, partitioned"]), text=FILTERS)
 def test_filtered_rows_are_those_that_delta_spark_filters(delta_spark, made, name, text):
     path = made(name).path

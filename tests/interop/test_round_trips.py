@@ -17,6 +17,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.paths import commit_name
 from support.deltalake_writer import DeltalakeWriter, PeerCrashedError, PeerRefusedError
 from support.drawn_tables import DrawnTable, drawn, drawn_tables
+from support.examples import SEED, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,10 +93,9 @@ def told(table: DrawnTable) -> str:
 @pytest.fixture(scope="module")
 def tables() -> list[tuple[DrawnTable, str]]:
     kinds = itertools.cycle(CHECKPOINTS)
-    return [(table, next(kinds)) for table in drawn(TABLES, 20240229)]
+    return [(table, next(kinds)) for table in drawn(examples(TABLES), 20240229 + SEED)]
 
 
-@pytest.mark.timeout(900)
 def test_delta_spark_reads_what_we_write(
     delta_spark: DeltaSparkPeer, tmp_path: Path, tables: list[tuple[DrawnTable, str]]
 ) -> None:
@@ -111,7 +111,6 @@ def test_delta_spark_reads_what_we_write(
         shutil.rmtree(path)
 
 
-@pytest.mark.timeout(900)
 def test_we_read_what_delta_spark_writes(
     delta_spark: DeltaSparkPeer, tmp_path: Path, tables: list[tuple[DrawnTable, str]]
 ) -> None:
@@ -145,14 +144,13 @@ def deltalake_writer() -> Iterator[DeltalakeWriter]:
 
 any_table = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
 @any_table
 @given(drawn_tables(), st.sampled_from(sorted(CHECKPOINTS)))
-@pytest.mark.timeout(600)
 def test_deltalake_reads_what_we_write(
     tmp_path_factory: pytest.TempPathFactory, table: DrawnTable, checkpoint: str
 ) -> None:
@@ -165,7 +163,6 @@ def test_deltalake_reads_what_we_write(
 
 @any_table
 @given(drawn_tables(), st.booleans())
-@pytest.mark.timeout(600)
 def test_we_read_what_deltalake_writes(
     tmp_path_factory: pytest.TempPathFactory,
     deltalake_writer: DeltalakeWriter,

@@ -14,7 +14,10 @@ from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES, duels, scripts
 from simulation.jobs import End, Order
 from simulation.model import SERIALIZABLE, WRITE_SERIALIZABLE
 from simulation.world import Do, Script, Step
+from support.examples import examples
 from support.faults import Fault
+
+pytestmark = pytest.mark.soak
 
 _PROFILE = settings(
     deadline=None,
@@ -30,7 +33,7 @@ def test_every_order_meets_every_other_as_the_rules_say() -> None:
 
 @pytest.mark.parametrize("level", [SERIALIZABLE, WRITE_SERIALIZABLE])
 def test_what_commits_and_what_conflicts_is_what_the_isolation_level_promises(level: str) -> None:
-    @settings(_PROFILE, max_examples=400)
+    @settings(_PROFILE, max_examples=examples(400))
     @given(scripts(RACES, level=level))
     def play(script: Script) -> None:
         play_and_check(script)
@@ -38,19 +41,19 @@ def test_what_commits_and_what_conflicts_is_what_the_isolation_level_promises(le
     play()
 
 
-@settings(_PROFILE, max_examples=500)
+@settings(_PROFILE, max_examples=examples(500))
 @given(scripts(TROUBLES))
 def test_crashes_and_lost_replies_lose_no_commit_and_double_none(script: Script) -> None:
     play_and_check(script)
 
 
-@settings(_PROFILE, max_examples=200)
+@settings(_PROFILE, max_examples=examples(200))
 @given(scripts(TROUBLES, exists=False))
 def test_a_table_is_made_once_however_many_processes_make_it(script: Script) -> None:
     play_and_check(script)
 
 
-@settings(_PROFILE, max_examples=200)
+@settings(_PROFILE, max_examples=examples(200))
 @given(scripts(DOUBTS))
 def test_a_write_in_doubt_is_never_called_failed(script: Script) -> None:
     play_and_check(script)
@@ -58,7 +61,7 @@ def test_a_write_in_doubt_is_never_called_failed(script: Script) -> None:
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_nothing_is_committed_where_log_cleanup_was(exists: bool) -> None:
-    @settings(_PROFILE, max_examples=200)
+    @settings(_PROFILE, max_examples=examples(200))
     @given(scripts(FENCES, exists=exists))
     def play(script: Script) -> None:
         play_and_check(script)

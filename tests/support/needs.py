@@ -12,12 +12,17 @@ not announce fails, whether or not the program happens to be there.
 from __future__ import annotations
 
 import os
+import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.tools import TOOLS, announce
+from support.tools import TOOLS, NotAnnouncedError, announce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["FIXTURES", "PARAMETERS", "wanted"]
 
@@ -37,7 +42,7 @@ def wanted(items: list[pytest.Item]) -> set[str]:
     """The tools that these tests announce."""
     names: set[str] = set()
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
+        fixtures: Iterable[str] = getattr(item, "fixturenames", ())
         names.update(FIXTURES.get(name, name) for name in fixtures)
         parameters = getattr(getattr(item, "callspec", None), "params", {})
         for value in filter(lambda each: isinstance(each, str), parameters.values()):
@@ -50,12 +55,32 @@ def wanted(items: list[pytest.Item]) -> set[str]:
     return names & set(TOOLS)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-programs",
+        action="store_true",
+        help="leave out tests that need a server or a peer, and fail one that starts a JVM",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-programs"):
+        sys.addaudithook(_refuse_java)
     config.addinivalue_line("markers", "needs(*tools): programs to install before the tests begin")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--no-programs"):
+        left_out = [item for item in items if wanted([item])]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
+        return
+    if session.config.getoption("--no-programs"):
+        announce(set())
         return
     announce(None)
     names = wanted(session.items)
@@ -68,6 +93,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             continue
         _tell(session.config, name, time.monotonic() - started)
     announce(names)
+
+
+def _refuse_java(event: str, args: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        argv = args[1]
+        first = argv if isinstance(argv, str | bytes | os.PathLike) else next(iter(argv))
+        if Path(os.fsdecode(first)).name in ("java", "spark-submit", "spark-class"):
+            raise NotAnnouncedError("this test starts a JVM, so it is none for `make unit`")
 
 
 def _tell(config: pytest.Config, name: str, seconds: float) -> None:

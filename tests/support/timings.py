@@ -1,7 +1,7 @@
 """Where the time of a test run goes.
 
     pytest tests --timings=FOLDER
-    cd tests && python -m support.timings FOLDER
+    python tests/support/timings_report.py FOLDER
 
 Each worker writes one line a phase of a test, one a fixture that it set up, and one a program that
 it started, as it goes: a run that hangs or is killed leaves what it had measured.
@@ -9,7 +9,6 @@ it started, as it goes: a run that hangs or is killed leaves what it had measure
 
 from __future__ import annotations
 
-import collections
 import json
 import os
 import sys
@@ -20,9 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-
-SLOWEST = 25
+    from collections.abc import Generator
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--timings",
         metavar="FOLDER",
         help="write what each test, fixture and program cost into FOLDER; "
-        "`python -m support.timings FOLDER` sums it up",
+        "`python tests/support/timings_report.py FOLDER` sums it up",
     )
 
 
@@ -73,6 +70,7 @@ class _Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         wall, cpu = time.perf_counter(), time.process_time()
+        self._note("begin", id=item.nodeid)
         try:
             return (yield)
         finally:
@@ -107,70 +105,3 @@ def _processors() -> dict[str, float]:
     idle = ticks[3] + ticks[4]
     second = os.sysconf("SC_CLK_TCK")
     return {"busy": (sum(ticks) - idle) / second, "idle": idle / second}
-
-
-def _lines(folder: Path) -> Iterable[dict[str, Any]]:
-    for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            yield json.loads(line)
-
-
-def _program(argv: list[str]) -> str:
-    name = Path(argv[0]).name
-    script = next((Path(w).name for w in argv[1:] if w.endswith(".py")), "")
-    module = argv[argv.index("-m") + 1] if "-m" in argv[:-1] else ""
-    return " ".join(filter(None, (name, script or module or ("-c" if "-c" in argv else ""))))
-
-
-def _table(title: str, rows: Iterable[tuple[str, float, int]], limit: int = SLOWEST) -> None:
-    print(f"\n| {title} | seconds | times |\n|---|--:|--:|")
-    for name, seconds, times in sorted(rows, key=lambda row: -row[1])[:limit]:
-        print(f"| `{name}` | {seconds:.1f} | {times} |")
-
-
-def main(folder: str) -> int:
-    """Print where the time went, as tables in Markdown."""
-    sums: dict[str, dict[str, list[float]]] = collections.defaultdict(
-        lambda: collections.defaultdict(list)
-    )
-    programs: collections.Counter[str] = collections.Counter()
-    machine: list[dict[str, Any]] = []
-    cpu = 0.0
-    for line in _lines(Path(folder)):
-        match line["kind"]:
-            case "test":
-                parts = line["id"].split("::")[0].split("/")
-                sums["folder"]["/".join(parts[:2])].append(line["wall"])
-                sums["file"]["/".join(parts)].append(line["wall"])
-                sums["test"][line["id"]].append(line["wall"])
-                cpu += line["cpu"]
-            case "phase":
-                sums["phase"][line["when"]].append(line["wall"])
-            case "fixture":
-                sums["fixture"][f"{line['name']} ({line['scope']})"].append(line["wall"])
-            case "program":
-                programs[_program(line["argv"])] += 1
-            case "machine":
-                machine.append(line)
-    if not sums:
-        print(f"no timings in {folder}", file=sys.stderr)
-        return 1
-    starts = [m for m in machine if m["when"] == "start"]
-    ends = [m for m in machine if m["when"] == "end"]
-    if starts and ends:
-        first, last = min(starts, key=lambda m: m["at"]), max(ends, key=lambda m: m["at"])
-        wall = last["at"] - first["at"]
-        print(f"{wall:.0f} s of wall time; {cpu:.0f} s of CPU in the workers themselves")
-        if "busy" in first:
-            busy, idle = last["busy"] - first["busy"], last["idle"] - first["idle"]
-            print(f"processors busy for {busy:.0f} s, idle for {idle:.0f} s")
-    for title in ("folder", "phase", "fixture", "file", "test"):
-        _table(title, ((n, sum(v), len(v)) for n, v in sums[title].items()))
-    print("\n| program started | times |\n|---|--:|")
-    for name, times in programs.most_common(SLOWEST):
-        print(f"| `{name}` | {times} |")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

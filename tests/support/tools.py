@@ -40,7 +40,7 @@ def tool(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                 )
             return install(*args, **kwargs)
 
-        TOOLS[name] = install  # type: ignore[assignment]
+        TOOLS[name] = install
         return checked
 
     return decorate

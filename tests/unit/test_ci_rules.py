@@ -49,3 +49,51 @@ def test_a_skip_elsewhere_passes_and_shows_its_reason(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "1 skipped" in done.stdout
     assert "no tool" in done.stdout
+
+
+def _ci_run(tmp_path: Path, make: str, limit: int) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` where `make` is this shell script."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "make").write_text(f"#!/usr/bin/env bash\n{make}\n")
+    (programs / "make").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    ours = {"PATH": path, "PYTHON": sys.executable, "LAKELOG_CI_SECONDS": str(limit)}
+    return subprocess.run(
+        [TESTS.parent / ".ci" / "run"],
+        env=os.environ | ours,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_ci_tells_how_long_each_stage_took(tmp_path: Path) -> None:
+    done = _ci_run(tmp_path, 'echo "make $*"', 3600)
+    assert done.returncode == 0, done.stderr
+    stages = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("==")]
+    assert stages == ["== checks", "== environment", "== tests", "== all"]
+
+
+def test_ci_ends_with_the_first_stage_that_fails(tmp_path: Path) -> None:
+    done = _ci_run(tmp_path, 'echo "make $*"; [ "$1" != check ] || exit 3', 3600)
+    assert done.returncode == 3
+    assert "make test" not in done.stdout
+
+
+def test_ci_fails_a_run_that_takes_too_long_and_names_the_slowest_tests(tmp_path: Path) -> None:
+    make = r"""
+[ "$1" = test ] || exit 0
+folder=${2#*\'}; folder=${folder%%\'*}
+echo '{"kind": "begin", "id": "tests/test_a.py::test_endless"}' > "$folder/gw0.jsonl"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    echo "{\"kind\": \"test\", \"id\": \"tests/test_b.py::test_$i\", \"wall\": $i, \"cpu\": 1}"
+done >> "$folder/gw1.jsonl"
+exec sleep 50
+"""
+    done = _ci_run(tmp_path, make, 1)
+    assert done.returncode == 1, done.stderr
+    assert "not ended  tests/test_a.py::test_endless" in done.stdout
+    named = [line.split()[-1] for line in done.stdout.splitlines() if "test_b.py" in line]
+    assert named == [f"tests/test_b.py::test_{i}" for i in range(12, 2, -1)]

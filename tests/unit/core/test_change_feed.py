@@ -34,6 +34,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.paths import commit_name
 from support.deletion_vectors import inline
+from support.examples import examples
 from support.raw_log import RawLog, add, metadata, remove
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -391,7 +392,7 @@ def table_of(rows):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories())
 def test_the_changes_of_each_version_lead_from_the_one_before_to_it(history):
     first, steps, partitioned, with_vectors = history

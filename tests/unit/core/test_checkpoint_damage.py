@@ -68,7 +68,6 @@ def with_files(log):
     return sidecars[0] if sidecars else next(log.folder.glob("*.checkpoint.parquet"))
 
 
-@pytest.mark.timeout(300)
 def test_a_wrong_byte_never_changes_what_is_read(log):
     expected = state(log)
     DeltaLog.for_table(log.table).checkpoint()
@@ -76,7 +75,6 @@ def test_a_wrong_byte_never_changes_what_is_read(log):
         assert state(log) == expected, index
 
 
-@pytest.mark.timeout(300)
 def test_a_wrong_byte_without_the_commits_is_harmless_or_refused(log):
     expected = state(log)
     DeltaLog.for_table(log.table).checkpoint()

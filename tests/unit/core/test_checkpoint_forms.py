@@ -14,6 +14,7 @@ from lakelog.core import DeltaLog, checkpoints, write_arrow
 from lakelog.core.checkpoint_schema import file_rows
 from lakelog.core.errors import CorruptCheckpointError, DeltaAnalysisError
 from lakelog.core.last_checkpoint import hint_checksum
+from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
@@ -65,7 +66,7 @@ def v2(tmp_path):
     return log.commit(remove("f3", NOW - 1), {"txn": {"appId": "job", "version": 3}})
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(histories, st.sampled_from(list(FORMS)))
 def test_any_history_reads_the_same_from_every_form_of_checkpoint(tmp_path_factory, made, form):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

@@ -15,6 +15,7 @@ from lakelog.core import DeltaLog, checkpoint_files, checkpoints
 from lakelog.core.checkpoint_schema import CHECKPOINT_SCHEMA, file_rows
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.paths import checkpoint_name
+from support.examples import examples
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 
@@ -92,7 +93,7 @@ others = st.one_of(
 lines = st.lists(st.lists(adds | removes | others, min_size=1, max_size=4), max_size=6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(lines, st.data())
 def test_a_checkpoint_and_the_commits_after_it_give_what_the_commits_give(
     tmp_path_factory, made, data

@@ -15,6 +15,7 @@ from lakelog.core.errors import CorruptLogError
 from lakelog.core.operations import Operation
 from lakelog.core.paths import checksum_path, is_near
 from lakelog.logstores import LocalLogStore
+from support.examples import examples
 from support.log_histories import NOW
 from support.manual_clock import ManualClock
 from support.raw_log import RawLog, add, remove
@@ -98,7 +99,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps)
 def test_whatever_was_committed_every_checksum_is_what_a_reader_counts(tmp_path_factory, made):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

@@ -30,6 +30,7 @@ from lakelog.core.reads import ReadSet
 from lakelog.core.schema import StructType
 from lakelog.core.winners import read_winner
 from lakelog.logstores import Capabilities, LogStore, MemoryLogStore
+from support.examples import examples
 from support.faults import Crash, Fault, FaultyLogStore
 from support.manual_clock import ManualClock
 
@@ -446,7 +447,7 @@ def test_a_commit_that_is_still_being_written_is_waited_for(table: str) -> None:
 FAULTS = st.sampled_from([f for f in Fault if "CRASH" not in f.name])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     writers=st.lists(
         st.tuples(st.lists(FAULTS, max_size=6), st.integers(0, 3)), min_size=1, max_size=5

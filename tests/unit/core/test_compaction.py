@@ -12,6 +12,7 @@ from lakelog.core.compaction import covering
 from lakelog.core.errors import CorruptCommitError, LogGapError
 from lakelog.core.log_segment import CompactedFile
 from lakelog.logstores import FileStatus, LocalLogStore
+from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock
 from support.raw_log import RawLog, add, remove
@@ -68,7 +69,7 @@ def reads(monkeypatch):
     return seen
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories, st.data())
 def test_any_history_reads_the_same_through_compaction_files(tmp_path_factory, made, data):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

@@ -31,6 +31,7 @@ from lakelog.core.executor_writer import (
     write_batches,
     write_in_arrow,
 )
+from support.examples import examples
 
 pc: Any = pyarrow.compute
 pq: Any = pyarrow.parquet
@@ -88,7 +89,7 @@ def test_partitions_go_to_hive_folders_without_their_columns(tmp_path: Path) -> 
     budget=st.sampled_from([1, 200, 1 << 20]),
     opened=st.sampled_from([1, 2, 64]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_row_lands_once_in_its_partition_whatever_the_limits(
     tmp_path_factory: pytest.TempPathFactory,
     keys: Any,

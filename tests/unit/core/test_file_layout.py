@@ -25,6 +25,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.operations import Operation
+from support.examples import examples
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 BY_ID = {"delta.columnMapping.mode": "id"}
@@ -335,7 +336,7 @@ def tables(draw):
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -15,6 +15,7 @@ from lakelog.core.errors import LogGapError, VersionNotFoundError
 from lakelog.core.operations import Operation
 from lakelog.core.paths import checkpoint_name
 from lakelog.logstores import LocalLogStore
+from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock
 from support.raw_log import RawLog, add, metadata, remove
@@ -139,7 +140,7 @@ def test_a_time_that_others_depend_on_stays_with_them(tmp_path, cutoff, first):
     assert versions(log)[0] == first
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     histories,
     st.lists(st.integers(-3, 3), min_size=7, max_size=7),

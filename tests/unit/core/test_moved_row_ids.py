@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, delete_rows, lit, update_rows, write_arrow
+from support.examples import examples
 from support.samples import numbers
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ _steps = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_steps, st.sampled_from(KINDS), st.booleans())
 def test_an_id_stays_with_its_row_whatever_is_done_to_the_table(
     steps: list[tuple[str, int]], properties: dict[str, str], partitioned: bool

@@ -36,6 +36,7 @@ from lakelog.core.partitions import partition_schema_of, serialize_value
 from lakelog.core.pruning import keep_files, matches_partitions
 from lakelog.core.schema import StructType
 from lakelog.core.stats import StatsConfig, stats_from_footer
+from support.examples import examples
 
 pq: Any = pyarrow.parquet
 SCHEMA = StructType.from_json(
@@ -174,7 +175,7 @@ def without_opaque(expr: Expression) -> Expression:
 
 @pytest.mark.parametrize("fast", [False, True])
 @given(tree=TREES, files=st.lists(FILE, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 def test_no_file_with_a_matching_row_is_dropped(
     fast: bool, tree: Expression, files: list[Any]
 ) -> None:

@@ -34,6 +34,7 @@ from lakelog.core.errors import (
 from lakelog.core.identity_columns import IDENTITY_TAG, identity_columns
 from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from support.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,7 +218,7 @@ def test_a_mark_that_moves_with_another_change_is_no_mere_move(uri: str) -> None
         plain.commit([], _write())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     writes=st.lists(st.integers(0, 5), max_size=4),
     start=st.integers(-(1 << 40), 1 << 40),

@@ -26,6 +26,7 @@ from lakelog.core.errors import (
     InvalidPredicateError,
     TableNotFoundError,
 )
+from support.examples import examples
 from support.tables import add_file, new_table, schema_json
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -572,7 +573,7 @@ def _true(value, op, bound):
     return {"<": value < bound, "=": value == bound, "<>": value != bound, ">=": value >= bound}[op]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(jobs())
 def test_any_row_of_jobs_leaves_what_a_list_of_rows_would_have(job):
     files, steps, partitioned, with_vectors = job

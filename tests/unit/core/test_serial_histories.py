@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.operations import Operation
+from support.examples import examples
 from support.manual_clock import ManualClock
 from support.tables import add_file, new_table, schema_json
 
@@ -92,7 +93,7 @@ def overlapping(first: str, second: str, part: int | None = 0) -> list[Step]:
     return [*begins, ("commit", 1, None), ("commit", 0, None)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example(steps=overlapping("copy", "delete"))
 @example(steps=overlapping("copy", "append", None))
 @example(steps=overlapping("compact", "delete", None))

@@ -19,6 +19,7 @@ from lakelog.core.operations import Operation
 from lakelog.core.paths import encode_path
 from lakelog.core.symlink_manifest import MANIFEST_FOLDER
 from lakelog.core.write import write_arrow
+from support.examples import examples
 from support.raw_log import RawLog, metadata
 from support.tables import add_file, new_table, schema_json
 
@@ -237,7 +238,7 @@ _numbers = itertools.count()
 _values = st.sampled_from([None, "", "a", "b=c", "%", "é"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(_values, st.booleans()), max_size=12), st.data())
 def test_what_commits_leave_is_what_a_call_would_write(
     steps: list[tuple[str | None, bool]], data: st.DataObject

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import CorruptCheckpointError
+from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock
 from support.raw_log import RawLog, add, remove
@@ -39,7 +40,7 @@ def forget(log, below):
         log.path(version).unlink()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories, st.sampled_from(FORMS), st.none() | st.integers(1, 3), st.data())
 def test_any_history_reads_the_same_from_a_v2_checkpoint(
     tmp_path_factory, made, form, sidecars, data

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from lakelog.logstores.errors import CommitOutcomeUnknownError
+from support.examples import examples
 from support.lock_table import TTL, CrashError, Hand, World
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def test_no_version_is_lost_or_written_twice_however_writers_stop() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call, unused-ignore]  # typed in some releases only
         Writers,
         settings=settings(
-            max_examples=150,
+            max_examples=examples(150),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -1,0 +1,25 @@
+"""How many examples a random test draws, and from which seed.
+
+`make test` draws as many as the mutants need to be found, with room to spare; `make soak` draws
+more, each time from another seed. Hypothesis takes the seed by `--hypothesis-seed`; what draws
+with a generator of its own asks for it here.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["SEED", "examples", "seeds"]
+
+SEED = int(os.environ.get("LAKELOG_SEED", "0"))
+_TIMES = int(os.environ.get("LAKELOG_EXAMPLES", "1"))
+
+
+def examples(count: int) -> int:
+    """So many in `make test`; `LAKELOG_EXAMPLES` times as many in `make soak`."""
+    return count * _TIMES
+
+
+def seeds(count: int) -> range:
+    """Seeds for tests that draw once each: others for each `LAKELOG_SEED`."""
+    return range(SEED * count, (SEED + 1) * count)

@@ -1,0 +1,39 @@
+"""Which tests run in one process: those that share what is slow to start.
+
+A Spark session takes ten seconds and a gigabyte, a cluster of HDFS four seconds; with a group each
+of them is started once a run, whatever the number of processes. Groups begin before single tests,
+the largest first, so the processes end together.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from support.needs import wanted
+
+__all__ = ["group_of"]
+
+# Of several the first one decides; the others are started once more.
+_ORDER = ("hdfs", "azurite", "fake_gcs", "dynamodb", "minio", "bad_s3", "redis")
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group of a test that says none itself, or `None` for one that may run anywhere."""
+    if item.get_closest_marker("xdist_group"):
+        return None
+    fixtures = getattr(item, "fixturenames", ())
+    if "spark" in fixtures:
+        return "spark"
+    if "delta_spark" in fixtures:
+        return "delta-spark"
+    tools = wanted([item])
+    return next((name for name in _ORDER if name in tools), None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before the plugin that deals the groups out looks at them."""
+    for item in items:
+        group = group_of(item)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
