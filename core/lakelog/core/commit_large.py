@@ -29,7 +29,7 @@ from lakelog.core.commit_sizes import CommitSizes
 from lakelog.core.commit_write import CommitWriter, Written
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
-from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError, DeltaError
+from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
 from lakelog.core.events import CommitOutcome
 from lakelog.core.file_checks import check_data_change, check_files
 from lakelog.core.isolation import IsolationLevel
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, DomainMetadata
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.landing import Landing
     from lakelog.core.operations import Operation
     from lakelog.core.reads import ReadSet
     from lakelog.core.transaction import OptimisticTransaction
@@ -128,14 +129,20 @@ def commit_large(
     reads: ReadSet,
     read_at_ms: int,
     progress: Callable[[int], None] | None,
+    landing: Landing,
 ) -> int:
-    """Stream a commit into the log; see `OptimisticTransaction.commit_large`."""
+    """Stream a commit into the log; see `OptimisticTransaction.commit_large`.
+
+    Whatever is raised while `landing` has a version came behind the commit.
+    """
     log, conf = txn.delta_log, txn.delta_log.conf
     final = protocol or txn.protocol
     stream = _stream(txn, actions, operation, final, progress)
     pending = _pending(txn, stream, final, reads)
     limits = RetryLimits(unknown=0)
-    writer = CommitWriter(log.store, log.clock, log.table, stream, limits, Backoff(log.clock))
+    writer = CommitWriter(
+        log.store, log.clock, log.table, stream, limits, Backoff(log.clock), landing
+    )
     records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
     attempt = Attempt(txn.read_version + 1)
     if attempt.version == 0:
@@ -143,7 +150,9 @@ def commit_large(
     elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
         check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
     with held(txn.lock_choice, log.table, timeout=RetryLimits.of(conf).seconds):
-        _write(writer, attempt, records, pending)
+        failure = _write(writer, attempt, records, pending, landing)
+    if failure is not None:
+        raise failure
     CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)
     return attempt.version
 
@@ -158,7 +167,7 @@ def after_large_commit(txn: OptimisticTransaction, version: int) -> None:
     check_committed_version(log, version)
     try:
         log.checkpoint(version)
-    except (OSError, DeltaError):
+    except Exception:
         logger.warning(
             "%s: version %d is committed, but its checkpoint failed",
             log.table,
@@ -168,29 +177,40 @@ def after_large_commit(txn: OptimisticTransaction, version: int) -> None:
 
 
 def _write(
-    writer: CommitWriter, attempt: Attempt, records: CommitRecords, pending: PendingCommit
-) -> None:
-    outcome, committed = CommitOutcome.FAILED, None
+    writer: CommitWriter,
+    attempt: Attempt,
+    records: CommitRecords,
+    pending: PendingCommit,
+    landing: Landing,
+) -> Exception | None:
+    """Write the version; give what came behind a commit that had landed."""
     try:
-        written = writer.write(attempt)
-        if written is Written.TAKEN:
+        if writer.write(attempt) is Written.TAKEN:
             winner = writer.read(attempt, attempt.version)
             if winner is None or not writer.is_ours(winner):
-                outcome, attempt.first = CommitOutcome.CONFLICT, winner
-                attempt.conflict = _lost(pending, winner)
+                if winner is not None:
+                    landing.refused(attempt.version)
+                attempt.first, attempt.conflict = winner, _lost(pending, winner)
                 raise attempt.conflict
-        outcome, committed = CommitOutcome.COMMITTED, attempt.version
+            landing.landed(attempt.version)
     except Exception as exc:
         attempt.error = attempt.error or f"{type(exc).__name__}: {exc}"
-        if writer.in_doubt is not None:
-            outcome = CommitOutcome.UNKNOWN
-            if exc is not writer.in_doubt:
-                raise writer.in_doubt from exc
-        elif isinstance(exc, OSError):
+        unknown = writer.settle(attempt, exc)
+        if landing.version is not None:
+            records.record(attempt, CommitOutcome.COMMITTED, pending, landing.version)
+            return exc
+        if unknown is not None:
+            records.record(attempt, CommitOutcome.UNKNOWN, pending)
+            if unknown is exc:
+                raise
+            raise unknown from exc
+        lost = CommitOutcome.FAILED if attempt.conflict is None else CommitOutcome.CONFLICT
+        records.record(attempt, lost, pending)
+        if isinstance(exc, OSError):
             explain(exc, pending.table, attempt.version)
         raise
-    finally:
-        records.record(attempt, outcome, pending, committed)
+    records.record(attempt, CommitOutcome.COMMITTED, pending, attempt.version)
+    return None
 
 
 def _lost(pending: PendingCommit, winner: WinningCommit | None) -> ConcurrentWriteException:

@@ -10,14 +10,20 @@ Notation: v is the version being tried. One commit goes through these steps.
    Missing: the write may still be on its way, and it can only ever land at v. So v is tried again
    with the same bytes; a second version is never opened while the first is in doubt.
 4. Refused for another reason: v is read all the same, for a storage that fails after it wrote;
-   if v is not ours the error passes through.
+   if v is not ours the error passes through. A time-out or a lost connection is no refusal: 3.
+5. Whatever else ends the commit, wherever it comes from (a store that raises what none may, a
+   signal handler, a logging handler, no memory left): v is read, unless nothing was sent.
+   Ours: done, and the exception is kept in `failure`. Another's: it passes through. Else the
+   outcome is unknown.
 
 What a caller may rely on: a returned version is in the log; any exception other than
-`CommitOutcomeUnknownError` means that nothing is, and never will be.
+`CommitOutcomeUnknownError` means that nothing is, and never will be. Ctrl-C and its like pass
+through at once: then `Landing` alone says whether the commit may be there.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from lakelog.core.backoff import Backoff, RetryLimits
@@ -30,9 +36,11 @@ from lakelog.core.conflicts import check_conflicts
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     DeltaConcurrentModificationException,
+    DeltaError,
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
+from lakelog.core.landing import Landing
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import log_path
 
@@ -69,6 +77,7 @@ class CommitLoop:
         attempts: list[CommitStats],
         read_info: CommitInfo | None = None,
         backoff: Backoff | None = None,
+        landing: Landing | None = None,
     ) -> None:
         """Take everything that does not change between attempts.
 
@@ -83,6 +92,7 @@ class CommitLoop:
             attempts: gets one record an attempt.
             read_info: the `commitInfo` of the version that was read, if known.
             backoff: the waits; only tests give their own.
+            landing: is told what becomes of the commit, before and after each write.
         """
         self._store = store
         self._clock = clock
@@ -93,14 +103,19 @@ class CommitLoop:
         self._read_at_ms = read_at_ms
         self._read_info = read_info
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
+        self._landing = landing or Landing()
         self._writer = CommitWriter(
-            store, clock, pending.table, self._lines, self._limits, self._backoff
+            store, clock, pending.table, self._lines, self._limits, self._backoff, self._landing
         )
         self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
         self._room = _KEPT_ACTIONS
+        self._attempt: Attempt | None = None
+        """The one under way, until it is recorded."""
+        self.failure: Exception | None = None
+        """What came behind a commit that had landed; the version was returned all the same."""
 
     @property
     def winners(self) -> list[WinningCommit]:
@@ -138,6 +153,21 @@ class CommitLoop:
             CommitOutcomeUnknownError: the storage never said; the commit may be there.
             OSError: the storage refused. Nothing was committed.
         """
+        try:
+            return self._iterate()
+        except Exception as exc:
+            return self._ended_by(exc)
+        except BaseException as exc:
+            # Ctrl-C within a write: nobody knows, and there is no time to look.
+            if self._landing.is_possible:
+                exc.add_note(
+                    f"The commit of version {self._landing.tried} of {self._pending.table} was "
+                    f"interrupted; it landed if that version's commitInfo.txnId is "
+                    f"{self._draft.commit_info.txn_id}."
+                )
+            raise
+
+    def _iterate(self) -> int:
         version = self._pending.read_version + 1
         deadline = self._clock.monotonic() + self._limits.seconds
         attempt = Attempt(version)
@@ -157,6 +187,39 @@ class CommitLoop:
                 attempt.wait += self._wait(attempt, deadline, at_least=pace)
             attempt = Attempt(version, backoff=attempt.wait)
 
+    def _ended_by(self, exc: Exception) -> int:
+        """Step 5: settle what an exception left open, and record it.
+
+        Returns:
+            The version that holds the commit.
+
+        Raises:
+            CommitOutcomeUnknownError: the commit may be there.
+            Exception: the given one; nothing was committed.
+        """
+        unknown = self._writer.settle(self._attempt, exc)
+        landed = self._landing.version
+        if landed is not None:
+            self.failure = exc
+            with contextlib.suppress(Exception):  # the record is not worth the commit
+                self._record_end(CommitOutcome.COMMITTED, exc, landed)
+            return landed
+        if unknown is not None:
+            self._record_end(CommitOutcome.UNKNOWN, unknown)
+            if unknown is exc:
+                raise exc
+            raise unknown from exc
+        if isinstance(exc, DeltaConcurrentModificationException | UnsupportedFeatureError):
+            if self._attempt is not None:
+                self._attempt.conflict = exc
+            self._record_end(CommitOutcome.CONFLICT, exc)
+            raise exc
+        if isinstance(exc, OSError):
+            first = self._pending.read_version + 1
+            explain(exc, self._pending.table, self._attempt.version if self._attempt else first)
+        self._record_end(CommitOutcome.FAILED, exc)
+        raise exc
+
     def _give_up(self, version: int, *, out_of_time: bool) -> Exception:
         if self._writer.in_doubt is not None:
             return self._writer.in_doubt
@@ -174,46 +237,21 @@ class CommitLoop:
         Returns:
             The version that holds the commit, or None and the version to try next.
         """
-        try:
-            if not self._records.attempts:
-                self._fence(attempt)
-            lines = len(self._lines.actions) + 1
-            self._messages.attempting(attempt.version, self._pending, lines)
-            written = self._writer.write(attempt)
-            if written is Written.OURS:
-                self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
-                return attempt.version, attempt.version
-            if written is Written.UNKNOWN:
-                self._record(attempt, CommitOutcome.UNKNOWN)
-                return None, attempt.version
-            # Wait first, look then: what is seen just before the next write is seen fresh.
-            attempt.wait = self._wait(attempt, deadline)
-            return self._get_next_attempt_version(attempt)
-        except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
-            attempt.error = str(exc)
-            attempt.conflict = exc
-            self._record(attempt, CommitOutcome.CONFLICT)
-            raise
-        except CommitOutcomeUnknownError as exc:
-            attempt.error = str(exc)
+        self._attempt = attempt
+        if not self._records.attempts:
+            self._fence(attempt)
+        lines = len(self._lines.actions) + 1
+        self._messages.attempting(attempt.version, self._pending, lines)
+        written = self._writer.write(attempt)
+        if written is Written.OURS:
+            self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
+            return attempt.version, attempt.version
+        if written is Written.UNKNOWN:
             self._record(attempt, CommitOutcome.UNKNOWN)
-            raise
-        except Exception as exc:
-            attempt.error = f"{type(exc).__name__}: {exc}"
-            self._record(attempt, CommitOutcome.FAILED)
-            if self._writer.in_doubt is not None:
-                raise self._writer.in_doubt from exc
-            if isinstance(exc, OSError):
-                explain(exc, self._pending.table, attempt.version)
-            raise
-        except BaseException as exc:
-            # Ctrl-C within a write: nobody knows, and there is no time to look.
-            exc.add_note(
-                f"The commit of version {attempt.version} of {self._pending.table} was "
-                f"interrupted; it landed if that version's commitInfo.txnId is "
-                f"{self._draft.commit_info.txn_id}."
-            )
-            raise
+            return None, attempt.version
+        # Wait first, look then: what is seen just before the next write is seen fresh.
+        attempt.wait = self._wait(attempt, deadline)
+        return self._get_next_attempt_version(attempt)
 
     def _get_next_attempt_version(self, attempt: Attempt) -> tuple[int | None, int]:
         """Step 2: go through the winners from the version that was lost.
@@ -228,6 +266,7 @@ class CommitLoop:
         try:
             while (winner := self._writer.read(attempt, version)) is not None:
                 if self._writer.is_ours(winner):
+                    self._landing.landed(version)
                     self._record(attempt, CommitOutcome.COMMITTED, version)
                     return version, version
                 self._check_for_conflicts(attempt, winner)
@@ -242,6 +281,7 @@ class CommitLoop:
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
         # The version that was in doubt is another's: ours can't land there any more.
         self._writer.in_doubt = None
+        self._landing.refused(winner.version)
         attempt.winners += 1
         attempt.first = attempt.first or winner
         self._last_winner = winner
@@ -286,4 +326,16 @@ class CommitLoop:
     def _record(
         self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
     ) -> None:
+        self._attempt = None
         self._records.record(attempt, outcome, self._pending, committed)
+
+    def _record_end(
+        self, outcome: CommitOutcome, exc: Exception, committed: int | None = None
+    ) -> None:
+        """Record the attempt that an exception ended, if one was under way."""
+        attempt = self._attempt
+        if attempt is None:
+            return
+        is_told = isinstance(exc, DeltaError | CommitOutcomeUnknownError)
+        attempt.error = str(exc) if is_told else f"{type(exc).__name__}: {exc}"
+        self._record(attempt, outcome, committed)

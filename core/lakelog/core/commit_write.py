@@ -9,14 +9,18 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from lakelog.core.commit_attempt import Attempt
 from lakelog.core.errors import CommitOutcomeUnknownError, CorruptCommitError
 from lakelog.core.paths import commit_path
 from lakelog.core.winners import read_winner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from lakelog.core.backoff import Backoff, RetryLimits
     from lakelog.core.clock import Clock
-    from lakelog.core.commit_attempt import Attempt, Lines
+    from lakelog.core.commit_attempt import Lines
+    from lakelog.core.landing import Landing
     from lakelog.core.winners import WinningCommit
     from lakelog.logstores import LogStore
 
@@ -34,6 +38,16 @@ class Written(enum.Enum):
     UNKNOWN = enum.auto()
 
 
+class _Lines:
+    """Lines that a store may go through as often as it likes."""
+
+    def __init__(self, lines: Callable[[], Iterator[str]]) -> None:
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[str]:
+        return self._lines()
+
+
 class CommitWriter:
     """Writes the lines of one commit, and keeps in mind whether they may be in the log."""
 
@@ -45,6 +59,7 @@ class CommitWriter:
         lines: Lines,
         limits: RetryLimits,
         backoff: Backoff,
+        landing: Landing,
     ) -> None:
         """Take what does not change between attempts.
 
@@ -55,6 +70,7 @@ class CommitWriter:
             lines: of the commit; its commitInfo carries the txnId.
             limits: how often an unknown outcome is borne.
             backoff: the waits between reads.
+            landing: is told what becomes of each write.
         """
         self._store = store
         self._clock = clock
@@ -62,7 +78,10 @@ class CommitWriter:
         self._lines = lines
         self._limits = limits
         self._backoff = backoff
+        self._landing = landing
         self._unknown = 0
+        self._sent = False
+        """Whether a store got the last line; without it no version can be whole."""
         self.in_doubt: CommitOutcomeUnknownError | None = None
         """Set while a write of ours may still land."""
 
@@ -72,12 +91,16 @@ class CommitWriter:
         Raises:
             CommitOutcomeUnknownError: the storage did not say, time and again.
             OSError: the storage refused; nothing was made.
+            Exception: what no store may raise; `settle` then tells whether the commit landed.
         """
         path = commit_path(self._table, attempt.version)
         began = self._clock.monotonic()
         attempt.requests += 1
+        # A write in doubt is repeated as it was: its last line may have been sent before.
+        self._sent = self._sent and self._landing.is_possible
+        self._landing.trying(attempt.version)
         try:
-            self._store.write(path, self._lines, overwrite=False)
+            self._store.write(path, _Lines(self._given), overwrite=False)
         except FileExistsError:
             return Written.TAKEN
         except CommitOutcomeUnknownError as exc:
@@ -89,43 +112,101 @@ class CommitWriter:
             return self._settle_failure(attempt, path, exc)
         finally:
             attempt.write_seconds = self._clock.monotonic() - began
+        self._landing.landed(attempt.version)
         return Written.OURS
 
     def _settle_failure(self, attempt: Attempt, path: str, failure: OSError) -> Written:
-        attempt.requests += 1
-        try:
-            found = read_winner(self._store, self._table, attempt.version)
-        except (OSError, CorruptCommitError) as exc:
+        owner, seen = self._owner(attempt)
+        if owner is Written.OURS:
+            return owner
+        if seen is not None:
             # Neither written nor readable: nobody can say what is there.
             self.in_doubt = self.in_doubt or CommitOutcomeUnknownError(
-                path, f"writing it failed ({failure}), and so did reading it back ({exc})"
+                path, f"writing it failed ({failure}), and so did reading it back ({seen})"
             )
             raise failure from None
-        if found is not None and self.is_ours(found):
-            return Written.OURS
+        if owner is Written.UNKNOWN and self._sent and _is_unanswered(failure):
+            # No refusal, though a store may take it for one: the request can be on its way.
+            unknown = CommitOutcomeUnknownError(
+                path, f"writing it failed ({type(failure).__name__}: {failure}), and it is absent"
+            )
+            unknown.__cause__ = failure
+            return self._in_doubt(self.in_doubt or unknown)
         if self.in_doubt is None:
+            self._landing.refused(attempt.version)
             raise failure
-        return self._settle(attempt, self.in_doubt)
+        return owner if owner is Written.TAKEN else self._in_doubt(self.in_doubt)
 
     def _settle(self, attempt: Attempt, unknown: CommitOutcomeUnknownError) -> Written:
-        owner = self._owner(attempt)
-        if owner is Written.UNKNOWN:
-            self.in_doubt = unknown
-            self._unknown += 1
-            if self._unknown > self._limits.unknown:
-                raise unknown
-        return owner
+        owner, _ = self._owner(attempt)
+        return self._in_doubt(unknown) if owner is Written.UNKNOWN else owner
 
-    def _owner(self, attempt: Attempt) -> Written:
-        """Whose the version is, by reading it back."""
+    def _in_doubt(self, unknown: CommitOutcomeUnknownError) -> Written:
+        self.in_doubt = unknown
+        self._unknown += 1
+        if self._unknown > self._limits.unknown:
+            raise unknown
+        return Written.UNKNOWN
+
+    def _owner(self, attempt: Attempt) -> tuple[Written, Exception | None]:
+        """Whose the version is, by reading it back; and why it can't be read."""
         attempt.requests += 1
         try:
             found = read_winner(self._store, self._table, attempt.version)
-        except (OSError, CorruptCommitError, CommitOutcomeUnknownError):
-            return Written.UNKNOWN
+        except Exception as exc:  # a store of the user's may raise anything
+            return Written.UNKNOWN, exc
         if found is None:
-            return Written.UNKNOWN
-        return Written.OURS if self.is_ours(found) else Written.TAKEN
+            return Written.UNKNOWN, None
+        if not self.is_ours(found):
+            return Written.TAKEN, None
+        self._landing.landed(attempt.version)
+        return Written.OURS, None
+
+    def settle(
+        self, attempt: Attempt | None, failure: Exception
+    ) -> CommitOutcomeUnknownError | None:
+        """Find out whether the commit landed, where an exception left that open.
+
+        Args:
+            attempt: the one under way; None between two.
+            failure: what ended the commit.
+
+        Returns:
+            The error that says that the commit may be there; None where `Landing` knows.
+        """
+        if isinstance(failure, CommitOutcomeUnknownError):
+            return failure
+        tried = self._landing.tried
+        if tried is None or self._landing.version is not None:
+            return None
+        if isinstance(failure, CorruptCommitError):
+            # Whoever tore the file that has the version, no commit can be read there.
+            return self.in_doubt
+        if attempt is None or attempt.version != tried:
+            attempt = Attempt(tried)
+        owner, seen = self._owner(attempt)
+        if owner is Written.OURS:
+            return None
+        if owner is Written.TAKEN or (seen is None and not self._sent):
+            self.in_doubt = None
+            self._landing.refused(tried)
+            return None
+        found = "it is absent" if seen is None else f"reading it back failed ({seen})"
+        return self.in_doubt or CommitOutcomeUnknownError(
+            commit_path(self._table, tried),
+            f"writing it was stopped ({type(failure).__name__}: {failure}), and {found}",
+        )
+
+    def _given(self) -> Iterator[str]:
+        """The lines, for the store; one is held back, to know when the last is given away."""
+        held = None
+        for line in self._lines:
+            if held is not None:
+                yield held
+            held = line
+        self._sent = True
+        if held is not None:
+            yield held
 
     def is_ours(self, commit: WinningCommit) -> bool:
         """Whether an earlier write of this commit made it, by its txnId."""
@@ -160,3 +241,10 @@ class CommitWriter:
                         )
                     raise
             self._backoff.wait(0.005, at_most=self._limits.max_wait)
+
+
+def _is_unanswered(failure: OSError) -> bool:
+    """Whether a request may have arrived for all that the error says, or may arrive yet."""
+    if isinstance(failure, ConnectionRefusedError):
+        return False
+    return isinstance(failure, TimeoutError | ConnectionError | InterruptedError)

@@ -22,7 +22,11 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.commit_file import Commit
-from lakelog.core.errors import DeltaError, InvalidCommittedVersionError, TableNotFoundError
+from lakelog.core.errors import (
+    InvalidCommittedVersionError,
+    PostCommitError,
+    TableNotFoundError,
+)
 from lakelog.core.hooks import THROW_KEY, run_hooks
 from lakelog.core.paths import commit_path
 
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.hooks import AnyHook, CommittedTransaction
     from lakelog.core.winners import WinningCommit
 
-__all__ = ["check_committed_version", "post_commit", "take_over"]
+__all__ = ["check_committed_version", "commit_interrupted", "post_commit", "take_over"]
 
 logger = logging.getLogger("lakelog")
 _TAKEN_OVER = 1000
@@ -63,7 +67,8 @@ def post_commit(
         logger.error("%s", exc)
         if committed.delta_log.conf.get_bool(THROW_KEY, False):
             failure = exc
-    except (OSError, DeltaError):
+    except Exception:
+        # No memory left, or a signal handler that raises: the log reads the commit next time.
         logger.warning(
             "%s: version %d is committed, but the table could not be read again",
             committed.delta_log.table,
@@ -73,6 +78,16 @@ def post_commit(
     run_hooks(hooks, committed)
     if failure is not None:
         raise failure
+
+
+def commit_interrupted(table: str, version: int, by: Exception) -> PostCommitError:
+    """The error of an exception that came when the commit was in the table."""
+    return PostCommitError(
+        f"version {version} of {table} is committed, but what follows a commit was stopped by "
+        f"{type(by).__name__}: {by}. Don't run the job again for this commit, it is there.",
+        table=table,
+        version=version,
+    )
 
 
 def check_committed_version(log: DeltaLog, version: int) -> None:

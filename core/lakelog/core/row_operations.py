@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.actions import SetTransaction
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
-    CommitOutcomeUnknownError,
     CorruptLogError,
     DeltaAnalysisError,
-    PostCommitError,
 )
 from lakelog.core.expressions import is_partition_only, normalize_filter, to_sql
 from lakelog.core.file_table import to_add_files
@@ -151,11 +149,9 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     changes = RowChanges(txn, now_ms, _update(job, snapshot, now_ms))
     try:
         return _commit(txn, job, condition, changes)
-    except (CommitOutcomeUnknownError, PostCommitError):
-        raise  # the commit is, or may be, there, and it names these files
-    except Exception:
-        # No wider: a commit that Ctrl-C interrupts may have landed.
-        changes.abort()
+    except BaseException:
+        if not txn.may_be_committed:
+            changes.abort()
         raise
 
 

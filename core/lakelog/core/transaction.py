@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.core import active_transaction
 from lakelog.core.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
@@ -19,11 +19,17 @@ from lakelog.core.commit_messages import tell_other_table
 from lakelog.core.conflict_rules import ConflictRules
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
-from lakelog.core.errors import DeltaAnalysisError, LogGapError
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    DeltaAnalysisError,
+    LogGapError,
+    PostCommitError,
+)
 from lakelog.core.hooks import CommittedTransaction, checkpoint_hook
 from lakelog.core.identity_columns import IDENTITY_TAG
 from lakelog.core.isolation import IsolationLevel
-from lakelog.core.post_commit import post_commit
+from lakelog.core.landing import Landing
+from lakelog.core.post_commit import commit_interrupted, post_commit
 from lakelog.core.prepare import (
     CommitRequest,
     PreparedCommit,
@@ -52,6 +58,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OptimisticTransaction"]
 
+_Version = TypeVar("_Version", int, int | None)
+
 
 class OptimisticTransaction(TrackedChanges):
     """One attempt to change a table, made against the snapshot that it was started with.
@@ -76,6 +84,7 @@ class OptimisticTransaction(TrackedChanges):
         super().__init__(delta_log, snapshot)
         self._read_at_ms = delta_log.clock.now_ms()
         self._committed = False
+        self._landing = Landing()
         self._after: CommittedTransaction | None = None
         self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
         self.txn_id = str(uuid.uuid4())
@@ -90,6 +99,16 @@ class OptimisticTransaction(TrackedChanges):
             UnsafeLogStoreError: the store excludes nobody.
         """
         return lock_for(self._log.store, self._log.table, self._conf)
+
+    @property
+    def may_be_committed(self) -> bool:
+        """Whether the commit is in the log, or may be, or may land yet.
+
+        False before the first byte is sent, and again once the storage or another's commit has
+        proven that it is not there. Only then may files be deleted that it names; whatever
+        exception left `commit`, and from wherever, this is the mark to go by.
+        """
+        return self._landing.is_possible
 
     def register_post_commit_hook(self, hook: AnyHook) -> None:
         """Add what runs after the commit, in order of registration; the same one only once.
@@ -146,9 +165,10 @@ class OptimisticTransaction(TrackedChanges):
             DeltaAnalysisError: the actions are not a valid commit. Nothing was tried.
             UnsafeLogStoreError: the store excludes nobody. Nothing was tried.
             OSError: the storage refused. Nothing was committed.
-            PostCommitError: the commit is in the table; a hook that wants to be heard failed.
+            PostCommitError: the commit is in the table; a hook that wants to be heard failed, or
+                what follows a commit was stopped. No other `Exception` leaves from then on.
         """
-        return self._run(self._prepare(actions, operation))
+        return self._guarded(lambda: self._run(self._prepare(actions, operation)))
 
     def commit_large(
         self,
@@ -180,10 +200,19 @@ class OptimisticTransaction(TrackedChanges):
             DeltaAnalysisError: no metadata, or actions that do not fit it. Nothing was committed.
             OSError: the storage refused. Nothing was committed.
             InvalidCommittedVersionError: the storage took the commit and does not show it.
+            PostCommitError: the commit is in the table; what follows a commit was stopped.
         """
+        return self._guarded(lambda: self._run_large(actions, operation, protocol, progress))
+
+    def _run_large(
+        self,
+        actions: Iterable[Action],
+        operation: Operation,
+        protocol: Protocol | None,
+        progress: Callable[[int], None] | None,
+    ) -> int:
         from lakelog.core.commit_large import after_large_commit, commit_large
 
-        self._check_open()
         if self._snapshot is None and self._new_metadata is None:
             raise metadata_absent_error(self._log.table)
         version = commit_large(
@@ -194,6 +223,7 @@ class OptimisticTransaction(TrackedChanges):
             reads=self._reads,
             read_at_ms=self._read_at_ms,
             progress=progress,
+            landing=self._landing,
         )
         self._committed = True
         after_large_commit(self, version)
@@ -205,6 +235,9 @@ class OptimisticTransaction(TrackedChanges):
         Returns:
             The version, or None where there was nothing to commit.
         """
+        return self._guarded(lambda: self._run_if_needed(actions, operation))
+
+    def _run_if_needed(self, actions: Sequence[Action], operation: Operation) -> int | None:
         prepared = self._prepare(actions, operation)
         skips = prepared.isolation is not IsolationLevel.WRITE_SERIALIZABLE
         if (
@@ -216,14 +249,25 @@ class OptimisticTransaction(TrackedChanges):
             return None
         return self._run(prepared)
 
+    def _guarded(self, run: Callable[[], _Version]) -> _Version:
+        """Run a commit; once it has landed, let no `Exception` out that could mean it has not."""
+        self._check_open()
+        try:
+            return run()
+        except (PostCommitError, CommitOutcomeUnknownError):
+            raise
+        except Exception as exc:
+            if self._landing.version is None:
+                raise
+            raise commit_interrupted(self._log.table, self._landing.version, exc) from exc
+
     def _check_open(self) -> None:
-        if self._committed:
+        if self._committed or self._landing.version is not None:
             raise DeltaAnalysisError(
                 "Transaction already committed.", table=self._log.table, txn_id=self.txn_id
             )
 
     def _prepare(self, actions: Sequence[Action], operation: Operation) -> PreparedCommit:
-        self._check_open()
         protocol = self._take_heads(actions)
         snapshot = self._snapshot
         if self._only_marks:
@@ -291,6 +335,7 @@ class OptimisticTransaction(TrackedChanges):
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,
             read_info=self._snapshot.commit_info if self._snapshot else None,
+            landing=self._landing,
         )
         began = log.clock.monotonic()
         with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):
@@ -308,6 +353,8 @@ class OptimisticTransaction(TrackedChanges):
             read_snapshot=self._snapshot,
         )
         self._post_commit(self._after, loop.winners)
+        if loop.failure is not None:
+            raise loop.failure
         return version
 
 

@@ -13,9 +13,7 @@ from lakelog.core.arrow_mapping import from_arrow_schema
 from lakelog.core.data_files import DataFileWriter
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
-    CommitOutcomeUnknownError,
     DeltaAnalysisError,
-    PostCommitError,
     ProtocolChangedException,
     TableExistsError,
 )
@@ -326,10 +324,9 @@ def _commit(
         if job.progress is not None:
             actions.insert(0, job.progress)
         return txn.commit(actions, _operation(job, adds, removed))
-    except (CommitOutcomeUnknownError, PostCommitError):
-        raise  # the commit is, or may be, there, and it names these files
-    except Exception:
-        writer.abort()
+    except BaseException:
+        if not txn.may_be_committed:
+            writer.abort()
         raise
 
 

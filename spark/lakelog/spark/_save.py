@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import SetTransaction
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaError, PostCommitError, TableExistsError
+from lakelog.core.errors import TableExistsError
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.identity_bounds import IdentityBounds
 from lakelog.core.operations import Operation, write_metrics
@@ -155,12 +155,9 @@ class _Save:
         actions += (*adds, *written.changes)
         try:
             return txn.commit_if_needed(actions, self._operation(txn, written))
-        except PostCommitError:
-            raise  # the commit is in the table, and it names these files
-        except DeltaError:
-            # Nothing was committed, so nobody knows of the files. Where the outcome is unknown
-            # another type is raised, and the files must stay.
-            self._discard([*adds, *written.changes])
+        except BaseException:
+            if not txn.may_be_committed:
+                self._discard([*adds, *written.changes])
             raise
 
     def _operation(self, txn: OptimisticTransaction, written: Written) -> Operation:
