@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import SetTransaction
+from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
     CorruptLogError,
@@ -146,13 +147,9 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     txn.assert_removable()
     condition = normalize_filter(job.where, snapshot.schema)
     now_ms = log.clock.now_ms()
-    changes = RowChanges(txn, now_ms, _update(job, snapshot, now_ms))
-    try:
+    with AttemptFiles(txn) as files:
+        changes = files.of(RowChanges(txn, now_ms, _update(job, snapshot, now_ms)))
         return _commit(txn, job, condition, changes)
-    except BaseException:
-        if not txn.may_be_committed:
-            changes.abort()
-        raise
 
 
 def _update(job: _Job, snapshot: Snapshot, now_ms: int) -> Callable[[pa.Table], pa.Table] | None:

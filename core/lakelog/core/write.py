@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.arrow_mapping import from_arrow_schema
+from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.data_files import DataFileWriter
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
@@ -313,8 +314,9 @@ def _commit(
     log = txn.delta_log
     log.store.create_folder(log.table)
     layout = FileLayout.of_transaction(txn)
-    writer = DataFileWriter(layout.plan(log.store, log.table), layout.schema, stats=layout.stats)
-    try:
+    plan = layout.plan(log.store, log.table)
+    with AttemptFiles(txn) as files:
+        writer = files.of(DataFileWriter(plan, layout.schema, stats=layout.stats))
         writer.write(filled.rows)
         adds = writer.close()
         txn.mark_written()
@@ -324,10 +326,6 @@ def _commit(
         if job.progress is not None:
             actions.insert(0, job.progress)
         return txn.commit(actions, _operation(job, adds, removed))
-    except BaseException:
-        if not txn.may_be_committed:
-            writer.abort()
-        raise
 
 
 def _operation(job: _Job, adds: Sequence[AddFile], removed: Sequence[AddFile]) -> Operation:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import SetTransaction
+from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import TableExistsError
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.identity_bounds import IdentityBounds
 from lakelog.core.operations import Operation, write_metrics
-from lakelog.core.paths import data_path
 from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import check_writable
 from lakelog.core.row_tracking import preservation_tags
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.core.actions import Action, AddCDCFile, AddFile
+    from lakelog.core.actions import Action
     from lakelog.core.transaction import OptimisticTransaction
     from lakelog.spark._options import SaveMode
 
@@ -153,12 +152,9 @@ class _Save:
             )
         actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
         actions += (*adds, *written.changes)
-        try:
+        with AttemptFiles(txn) as files:
+            files.add([*adds, *written.changes])
             return txn.commit_if_needed(actions, self._operation(txn, written))
-        except BaseException:
-            if not txn.may_be_committed:
-                self._discard([*adds, *written.changes])
-            raise
 
     def _operation(self, txn: OptimisticTransaction, written: Written) -> Operation:
         options, adds, replaced = self.options, written.adds, written.replaced
@@ -184,10 +180,3 @@ class _Save:
             if moves_rows
             else None,
         )
-
-    def _discard(self, files: Sequence[AddFile | AddCDCFile]) -> None:
-        store = self.log.store
-        for each in files:
-            with contextlib.suppress(OSError):
-                path = data_path(self.log.table, each.path)
-                store.filesystem.delete_file(store.filesystem_path(path))

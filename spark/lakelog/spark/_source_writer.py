@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.arrow_types import cast_batch
+from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.columns import generation_of, is_filled
 from lakelog.core.constraints import table_constraints
 from lakelog.core.delta_log import DeltaLog
@@ -161,7 +162,9 @@ class SourceWriter(DataSourceArrowWriter):
             removed = txn.filter_files()
         actions += (each.remove(now, data_change=options.data_change) for each in removed)
         actions += adds
-        txn.commit_if_needed(actions, self._operation(adds, removed))
+        with AttemptFiles(txn) as files:
+            files.add(adds)
+            txn.commit_if_needed(actions, self._operation(adds, removed))
 
     def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
         options = self._options

@@ -1,0 +1,111 @@
+"""The files of an attempt to change a table, and the one place that deletes them.
+
+Every command that writes files before it commits hands them over here, and nobody else takes one
+away once a commit was tried: the log may name it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
+from lakelog.core.paths import data_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from lakelog.core.actions import AddCDCFile, AddFile
+    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.logstores import LogStore
+
+__all__ = ["AttemptFiles"]
+
+logger = logging.getLogger("lakelog")
+
+
+class _Writer(Protocol):
+    def abort(self) -> None:
+        """Delete what was written."""
+
+
+_W = TypeVar("_W", bound=_Writer)
+
+
+class AttemptFiles:
+    """Owns the files that are written for one transaction.
+
+        with AttemptFiles(txn) as files:
+            writer = files.of(DataFileWriter(plan, schema))
+            writer.write(rows)
+            return txn.commit(writer.close(), operation)
+
+    When the block fails its files are deleted, whatever the exception and wherever it came from,
+    unless `OptimisticTransaction.may_be_committed`: then they stay, and `VACUUM` takes them in
+    time if no version names them.
+    """
+
+    def __init__(self, txn: OptimisticTransaction) -> None:
+        """Own nothing yet.
+
+        Args:
+            txn: commits the files, within the block.
+        """
+        self._txn = txn
+        self._writers: list[_Writer] = []
+
+    def of(self, writer: _W) -> _W:
+        """Own whatever a writer makes from now on; gives the writer."""
+        self._writers.append(writer)
+        return writer
+
+    def add(self, files: Iterable[AddFile | AddCDCFile]) -> None:
+        """Own files that are there already, which somebody wrote for this transaction."""
+        log = self._txn.delta_log
+        self._writers.append(_Made(log.store, log.table, [each.path for each in files]))
+
+    def __enter__(self) -> AttemptFiles:
+        """Nothing to do."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Delete the files where the block failed and no version can name them."""
+        if error is None or self._may_be_named(error):
+            return
+        for each in self._writers:
+            try:
+                each.abort()
+            except Exception:
+                logger.warning(
+                    "%s: files of a write that failed could not be deleted; VACUUM takes them",
+                    self._txn.delta_log.table,
+                    exc_info=True,
+                )
+
+    def _may_be_named(self, error: BaseException) -> bool:
+        # The errors say so of a commit that somebody else made for this transaction, too.
+        says_so = isinstance(error, PostCommitError | CommitOutcomeUnknownError)
+        return self._txn.may_be_committed or says_so
+
+
+class _Made:
+    """Files that are there, as something to abort."""
+
+    def __init__(self, store: LogStore, table: str, paths: list[str]) -> None:
+        self._store = store
+        self._table = table
+        self._paths = paths
+
+    def abort(self) -> None:
+        for path in self._paths:
+            place = self._store.filesystem_path(data_path(self._table, path))
+            try:
+                self._store.filesystem.delete_file(place)
+            except OSError:
+                logger.debug("%s could not be deleted", place, exc_info=True)

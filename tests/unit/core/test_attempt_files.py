@@ -1,0 +1,183 @@
+"""Whatever ends a write, and wherever: the log never names a file that is not there."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core.errors import ConcurrentAppendException, PostCommitError
+from lakelog.logstores import CommitOutcomeUnknownError, LocalLogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
+CHANGES: dict[str, Callable[[str], object]] = {
+    "append": lambda uri: write_arrow(uri, ROWS),
+    "overwrite": lambda uri: write_arrow(uri, ROWS, mode="overwrite"),
+    "delete": lambda uri: delete_rows(uri, "id = 1"),
+    "update": lambda uri: update_rows(uri, {"v": pa.scalar("n")}, "id = 1"),
+}
+ERRORS: list[type[BaseException]] = [
+    RuntimeError,
+    MemoryError,
+    OSError,
+    TimeoutError,
+    ConnectionResetError,
+    LookupError,
+    KeyboardInterrupt,
+]
+
+
+@pytest.fixture(params=["true", "false"], ids=["vectors", "copies"])
+def uri(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    uri = str(tmp_path / "t")
+    properties = {
+        "delta.enableDeletionVectors": request.param,
+        "delta.enableChangeDataFeed": "true",
+    }
+    write_arrow(uri, ROWS, properties=properties)
+    return uri
+
+
+def files(folder: Path) -> set[str]:
+    return {p.name for p in folder.rglob("*") if p.suffix in (".parquet", ".bin")}
+
+
+def write_of_version_1(
+    monkeypatch: pytest.MonkeyPatch, instead: Callable[[Callable[[], None]], None]
+) -> None:
+    """Do something else where version 1 is written; it is given what writes it."""
+    real = LocalLogStore.write
+
+    def write(
+        store: LocalLogStore, path: str, lines: Iterable[str], *, overwrite: bool = False
+    ) -> None:
+        text = list(lines)
+        if path.endswith(f"/{1:020d}.json"):
+            instead(lambda: real(store, path, text, overwrite=overwrite))
+        else:
+            real(store, path, text, overwrite=overwrite)
+
+    monkeypatch.setattr(LocalLogStore, "write", write)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_store_that_fails_behind_the_landing_takes_no_file_away(
+    uri: str, monkeypatch: pytest.MonkeyPatch, change: str, error: type[BaseException]
+) -> None:
+    def landing(write: Callable[[], None]) -> None:
+        write()
+        raise error("injected")
+
+    with monkeypatch.context() as patched:
+        write_of_version_1(patched, landing)
+        if issubclass(error, OSError):
+            CHANGES[change](uri)
+        else:
+            told = PostCommitError if issubclass(error, Exception) else error
+            with pytest.raises(told, match="injected") as caught:
+                CHANGES[change](uri)
+            assert caught.value.__cause__ is None or type(caught.value.__cause__) is error
+    log = DeltaLog.for_table(uri)
+    assert log.snapshot.version == 1
+    assert log.snapshot.to_arrow().num_rows == {"append": 6, "delete": 2}.get(change, 3)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_write_that_may_land_yet_keeps_its_files(
+    uri: str, monkeypatch: pytest.MonkeyPatch, change: str, error: type[BaseException]
+) -> None:
+    late: list[Callable[[], None]] = []
+
+    def on_its_way(write: Callable[[], None]) -> None:
+        late.append(write)
+        raise error("injected")
+
+    with monkeypatch.context() as patched:
+        write_of_version_1(patched, on_its_way)
+        told = CommitOutcomeUnknownError if issubclass(error, Exception) else error
+        refused = error is OSError  # by contract nothing was made, and nothing is there
+        with pytest.raises(error if refused else told):
+            CHANGES[change](uri)
+    if refused:
+        return
+    late[0]()
+    assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == (
+        {"append": 6, "delete": 2}.get(change, 3)
+    )
+
+
+@pytest.mark.parametrize("error", [e for e in ERRORS if issubclass(e, Exception)])
+def test_a_version_that_another_writer_has_proves_the_refusal(
+    uri: str, tmp_path: Path, error: type[Exception]
+) -> None:
+    def beaten(_: Callable[[], None]) -> None:
+        patched.undo()
+        write_arrow(uri, ROWS.slice(0, 1))
+        written.update(files(tmp_path))
+        raise error("injected")
+
+    written: set[str] = set()
+    patched = pytest.MonkeyPatch()
+    write_of_version_1(patched, beaten)
+    with pytest.raises((error, ConcurrentAppendException)):
+        write_arrow(uri, ROWS, mode="overwrite")
+    # The rival's file and the table's own are left, and ours is not.
+    assert len(written) == 3
+    assert len(files(tmp_path)) == 2
+    assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 4
+
+
+def test_a_logging_handler_that_raises_costs_no_file(
+    uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "Committed delta" in record.getMessage():
+                raise RuntimeError("no room for the log")
+
+    logger, handler = logging.getLogger("lakelog"), Raising()
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.INFO, "lakelog"), pytest.raises(PostCommitError, match="room"):
+            delete_rows(uri, "id = 1")
+    finally:
+        logger.removeHandler(handler)
+    assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 2
+
+
+def test_no_memory_left_when_the_commit_is_taken_over_costs_nothing(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaLog, "after_commit", no_memory)
+        assert delete_rows(uri, "id = 1").version == 1
+    assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 2
+
+
+def test_lines_that_can_not_be_made_are_a_refusal(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lakelog.core.actions import AddFile
+
+    def broken(_: AddFile) -> str:
+        raise RuntimeError("no such line")
+
+    before = files(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(AddFile, "to_json", broken)
+        with pytest.raises(RuntimeError, match="no such line"):
+            write_arrow(uri, ROWS)
+    assert files(tmp_path) == before
+    assert DeltaLog.for_table(uri).snapshot.version == 0
