@@ -13,6 +13,7 @@ from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import without_void
 from lakelog.core.stats import StatsConfig
+from lakelog.core.write_conf import file_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +47,7 @@ class FileLayout:
     stats: StatsConfig | None
     """Which columns get statistics; `None` for no statistics at all."""
     options: Mapping[str, Any]
-    """What the properties say of `WritePlan`."""
+    """What the properties and the conf say of `WritePlan`."""
 
     @classmethod
     def of_transaction(cls, txn: OptimisticTransaction) -> FileLayout:
@@ -70,11 +71,12 @@ class FileLayout:
 
         Raises:
             ValueError: the table maps columns, and one has no id or no physical name.
+            DeltaAnalysisError: the conf says of files what can't be.
         """
         properties = TableProperties(metadata.configuration)
         mode = properties.column_mapping_mode
         schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
-        options: dict[str, Any] = {}
+        options = file_settings(conf)
         if mode != "none" or properties.randomize_file_prefixes:
             options["prefix_length"] = properties.random_prefix_length
         compat = compat_version(metadata) is not None

@@ -86,9 +86,10 @@ def give_row_ids(log: DeltaLog, properties: Mapping[str, str]) -> None:
         )
     if not log.conf.get_bool("rowTracking.backfill.enabled", True):
         return
+    size = log.conf.get_int(_BATCH_KEY, _BATCH)
     if "rowTracking" not in supported_features(snapshot.protocol):
         log.upgrade_protocol(features=["rowTracking"])
-    _backfill(log)
+    _backfill(log, size)
 
 
 def enablement_tags(properties: Mapping[str, str]) -> dict[str, str]:
@@ -97,8 +98,7 @@ def enablement_tags(properties: Mapping[str, str]) -> dict[str, str]:
     return {ENABLEMENT_ONLY_TAG: "true"} if only else {}
 
 
-def _backfill(log: DeltaLog) -> None:
-    size = log.conf.get_int(_BATCH_KEY, _BATCH)
+def _backfill(log: DeltaLog, size: int) -> None:
     batch = 0
     while True:
         txn = log.start_transaction()

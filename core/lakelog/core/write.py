@@ -27,12 +27,14 @@ from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import resolve_columns, without_void
+from lakelog.core.write_conf import overwrites_dynamically
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import Action, AddFile
+    from lakelog.core.conf import DeltaConf
     from lakelog.core.expressions import Expression
     from lakelog.core.row_filling import Filled
     from lakelog.core.transaction import OptimisticTransaction
@@ -41,6 +43,7 @@ __all__ = ["write_arrow"]
 
 Mode = Literal["append", "overwrite", "error", "ignore"]
 SchemaMode = Literal["merge", "overwrite"]
+PartitionOverwriteMode = Literal["static", "dynamic"]
 
 _MODES = {
     "append": "Append",
@@ -58,6 +61,8 @@ class _Job:
     mode: Mode
     partition_by: Sequence[str] | None
     replace_where: str | None
+    dynamic: bool
+    """Whether an overwrite replaces only the partitions that the data has."""
     schema_mode: SchemaMode | None
     properties: Mapping[str, str]
     user_metadata: str | None
@@ -71,6 +76,7 @@ def write_arrow(
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
     replace_where: str | None = None,
+    partition_overwrite_mode: PartitionOverwriteMode | None = None,
     schema_mode: SchemaMode | None = None,
     conf: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
@@ -92,9 +98,14 @@ def write_arrow(
         partition_by: partition columns of a new table; for an existing one they must be the same.
         replace_where: with `overwrite`, replace only the partitions that match this SQL
             condition, which every new row must match too.
+        partition_overwrite_mode: with `overwrite`, `dynamic` replaces only the partitions that
+            the data has rows of, `static` the whole table; `None` does what
+            `spark.sql.sources.partitionOverwriteMode` says, where `replace_where` does not say
+            it. A table without partitions is replaced as a whole.
         schema_mode: `merge` adds columns that only the data has; `overwrite` (with the mode of
             that name) gives the table the data's schema.
-        conf: the user's whole Spark conf; it chooses the store.
+        conf: the user's whole Spark conf; it chooses the store, and what it says of writes holds
+            as it does for Spark's.
         properties: table properties of a new table.
         user_metadata: a note for the table's history.
         app_id: with `app_version`: write only if this application has not recorded this version
@@ -124,6 +135,7 @@ def write_arrow(
         mode=mode,
         partition_by=None if partition_by is None else several(partition_by),
         replace_where=replace_where,
+        dynamic=_is_dynamic(mode, partition_overwrite_mode, replace_where, log.conf),
         schema_mode=schema_mode,
         properties=dict(properties or {}),
         user_metadata=user_metadata,
@@ -152,6 +164,29 @@ def _as_table(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> pa.Tabl
     )
 
 
+def _is_dynamic(
+    mode: Mode,
+    asked: PartitionOverwriteMode | None,
+    replace_where: str | None,
+    conf: DeltaConf,
+) -> bool:
+    if asked not in (None, "static", "dynamic"):
+        raise DeltaAnalysisError(
+            f"partition_overwrite_mode must be 'static' or 'dynamic', but it is {asked!r}"
+        )
+    if asked is not None and mode != "overwrite":
+        raise DeltaAnalysisError("partition_overwrite_mode goes with mode 'overwrite'")
+    if asked == "dynamic" and replace_where is not None:
+        raise DeltaAnalysisError(
+            "replace_where and partition_overwrite_mode 'dynamic' both say what to overwrite: "
+            "give one of them"
+        )
+    if mode != "overwrite":
+        return False
+    of_conf = overwrites_dynamically(conf) and replace_where is None
+    return of_conf if asked is None else asked == "dynamic"
+
+
 def _check_job(job: _Job) -> None:
     if job.mode not in _MODES:
         raise DeltaAnalysisError(
@@ -165,6 +200,12 @@ def _check_job(job: _Job) -> None:
         raise DeltaAnalysisError(
             "schema_mode 'overwrite' replaces the whole table: it goes with mode 'overwrite' and "
             "without replace_where"
+        )
+    if job.schema_mode == "overwrite" and job.dynamic:
+        raise DeltaAnalysisError(
+            "schema_mode 'overwrite' replaces the schema of the whole table, and a dynamic "
+            "partition overwrite keeps part of its rows: give one of them "
+            "(partition_overwrite_mode='static' replaces the whole table whatever the conf says)"
         )
     if job.replace_where is not None and job.mode != "overwrite":
         raise DeltaAnalysisError("replace_where goes with mode 'overwrite'")
@@ -271,7 +312,7 @@ def _replaced(
     txn: OptimisticTransaction, job: _Job, schema: StructType, rows: pa.Table
 ) -> list[AddFile]:
     """The files that an overwrite takes out, after a check that it may."""
-    if job.mode != "overwrite" or txn.snapshot is None:
+    if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
         return []
     if job.replace_where is None:
         found = txn.filter_files()
@@ -288,6 +329,12 @@ def _replaced(
     if found:
         txn.assert_removable()
     return found
+
+
+def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
+    """Whether the new files decide which ones they replace."""
+    exists = txn.snapshot is not None
+    return job.dynamic and exists and bool(txn.metadata.partition_columns)
 
 
 def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructType) -> Expression:
@@ -319,6 +366,10 @@ def _commit(
         writer = files.of(DataFileWriter(plan, layout.schema, stats=layout.stats))
         writer.write(filled.rows)
         adds = writer.close()
+        if _by_partitions(txn, job):
+            removed = txn.files_in_same_partitions(adds)
+            if removed:
+                txn.assert_removable()
         txn.mark_written()
         txn.advance_identity_columns(filled.marks)
         now = log.clock.now_ms()
@@ -333,6 +384,7 @@ def _operation(job: _Job, adds: Sequence[AddFile], removed: Sequence[AddFile]) -
         _MODES[job.mode],
         job.partition_by or (),
         predicate=job.replace_where,
+        dynamic_overwrite=job.dynamic,
         overwrite_schema=job.schema_mode == "overwrite",
         merge_schema=job.schema_mode == "merge",
         metrics=write_metrics(

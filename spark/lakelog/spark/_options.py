@@ -6,6 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.write_conf import (
+    file_settings,
+    overwrites_dynamically,
+    parquet_codec,
+    rows_per_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +33,6 @@ _MODES: dict[str, SaveMode] = {
     "default": "error",
     "ignore": "ignore",
 }
-_DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
-_CODECS = ("snappy", "gzip", "zstd", "brotli", "uncompressed", "none")
 
 
 def save_mode(text: str) -> SaveMode:
@@ -194,7 +198,10 @@ def _transaction(given: Mapping[str, str]) -> tuple[str | None, int]:
 
 def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:
     """Whether only the partitions met in the data are replaced; an option beats the conf."""
-    if mode != "overwrite" or not conf.get_bool("dynamicPartitionOverwrite.enabled", True):
+    if mode != "overwrite":
+        return False
+    of_conf = overwrites_dynamically(conf)
+    if not conf.get_bool("dynamicPartitionOverwrite.enabled", True):
         return False
     name = "partitionOverwriteMode"
     words = {"dynamic": True, "static": False}
@@ -202,22 +209,16 @@ def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:
         return _parsed(given, name, lambda text: words[text.lower()], "static or dynamic")
     if given.get("replacewhere"):
         return False
-    return conf.get_str(_DYNAMIC_CONF, "static").strip().lower() == "dynamic"
+    return of_conf
 
 
 def _limit(given: Mapping[str, str], conf: DeltaConf) -> int:
     if "maxrecordsperfile" in given:
         return max(0, _parsed(given, "maxRecordsPerFile", int, "a whole number"))
-    return max(0, conf.get_int("spark.sql.files.maxRecordsPerFile", 0))
+    return rows_per_file(conf)
 
 
 def _codec(given: Mapping[str, str], conf: DeltaConf) -> str:
-    name = given.get("compression") or conf.get_str("spark.sql.parquet.compression.codec", "snappy")
-    codec = name.strip().lower()
-    if codec not in _CODECS:
-        raise DeltaAnalysisError(
-            f"unknown compression {name!r}: it is one of {', '.join(_CODECS)}",
-            option="compression",
-            value=name,
-        )
-    return "none" if codec == "uncompressed" else codec
+    if given.get("compression"):
+        return parquet_codec(given["compression"], "compression")
+    return str(file_settings(conf).get("compression", "snappy"))

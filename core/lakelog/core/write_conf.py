@@ -1,0 +1,81 @@
+"""What a session's conf says of every write, by whichever door it comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.conf import DeltaConf
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["file_settings", "overwrites_dynamically", "parquet_codec", "rows_per_file"]
+
+CODEC_KEY = "spark.sql.parquet.compression.codec"
+ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
+OVERWRITE_KEY = "spark.sql.sources.partitionOverwriteMode"
+_CODECS = ("snappy", "gzip", "zstd", "brotli", "uncompressed", "none")
+_OVERWRITES = {"dynamic": True, "static": False}
+
+
+def file_settings(conf: Mapping[str, str] | None) -> dict[str, Any]:
+    """The fields of `WritePlan` that the conf sets; none where it does not.
+
+    Raises:
+        DeltaAnalysisError: a value that is none; names the key.
+    """
+    given = DeltaConf.of(conf)
+    found: dict[str, Any] = {}
+    codec = given.get_str(CODEC_KEY)
+    if codec is not None:
+        found["compression"] = parquet_codec(codec, CODEC_KEY)
+    if given.get_str(ROWS_KEY) is not None:
+        found["max_rows_per_file"] = rows_per_file(given)
+    return found
+
+
+def rows_per_file(conf: DeltaConf) -> int:
+    """The rows that a data file may have; 0 means no limit.
+
+    Raises:
+        DeltaAnalysisError: no whole number.
+    """
+    return max(0, conf.get_int(ROWS_KEY, 0))
+
+
+def parquet_codec(text: str, key: str) -> str:
+    """A codec of Parquet by Spark's name for it.
+
+    Args:
+        text: the name, in any case.
+        key: the conf or the option that named it, for the error.
+
+    Raises:
+        DeltaAnalysisError: a name that is none.
+    """
+    codec = text.strip().lower()
+    if codec not in _CODECS:
+        raise DeltaAnalysisError(
+            f"unknown compression {text!r} ({key}): it is one of {', '.join(_CODECS)}",
+            option=key,
+            value=text,
+        )
+    return "none" if codec == "uncompressed" else codec
+
+
+def overwrites_dynamically(conf: DeltaConf) -> bool:
+    """Whether an overwrite that says nothing itself replaces only the partitions it meets.
+
+    Raises:
+        DeltaAnalysisError: the mode is neither `static` nor `dynamic`.
+    """
+    text = conf.get_str(OVERWRITE_KEY, "static")
+    found = _OVERWRITES.get(text.strip().lower())
+    if found is None:
+        raise DeltaAnalysisError(
+            f"the conf {OVERWRITE_KEY} must be static or dynamic, but it is {text!r}",
+            key=OVERWRITE_KEY,
+            value=text,
+        )
+    return found and conf.get_bool("dynamicPartitionOverwrite.enabled", True)
