@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
 from lakelog.core.file_keys import are_among
-from lakelog.core.partitions import parse_value
+from lakelog.core.partition_casts import cast_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +108,7 @@ def partition_key(
     for each in partition_schema:
         text = values.get(physical_name(each))
         try:
-            key.append(parse_value(text, each.data_type))
+            key.append(cast_text(text, each.data_type))
         except (ValueError, ArithmeticError):
             key.append(("unparsed", text))
     return tuple(key)

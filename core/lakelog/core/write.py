@@ -20,9 +20,11 @@ from lakelog.core.errors import (
 )
 from lakelog.core.evolution import check_write_compatible, merge_schemas
 from lakelog.core.file_layout import FileLayout
+from lakelog.core.file_table import to_add_files
 from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.names import several
 from lakelog.core.operations import Operation, write_metrics
+from lakelog.core.replaced_files import matching_files
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import StructType
@@ -325,7 +327,7 @@ def _replaced(
             f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
             f"{job.replace_where!r} of the write to {txn.delta_log.table}",
         )
-        found = txn.filter_files(predicate)
+        found = to_add_files(matching_files(txn, predicate))
     if found:
         txn.assert_removable()
     return found

@@ -25,6 +25,7 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
 from lakelog.core.paths import data_path
+from lakelog.core.replaced_files import check_partition_values
 from lakelog.core.schema import StructType
 from lakelog.core.table_files import DataStores
 from lakelog.spark._marked import marked
@@ -155,8 +156,11 @@ class ArrowScan:
             prune: row groups without a row for which it is true may be left out.
 
         Raises:
-            CorruptLogError: the log does not say where a deletion vector is.
+            CorruptLogError: the log does not say where a deletion vector is, or has a value of
+                a partition column of `schema` that can't be read.
         """
+        check_partition_values(snapshot, files, schema.names)
+        check_partition_values(snapshot, files, schema.names)
         self._schema = schema
         self._bytes = int(sum(files["size"].to_pylist()))
         stores = DataStores(snapshot)
