@@ -40,7 +40,10 @@ _DAY = r"([+-]?[0-9]{4,%d})(?:-([0-9]{1,2})(?:-([0-9]{1,2})%s)?)?"
 _DATE = re.compile(_DAY % (7, "(?:[ T].*)?"), re.DOTALL)
 _CLOCK = r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.:].*)?)?)?)?"
 _TIMESTAMP = re.compile(_DAY % (6, _CLOCK), re.DOTALL)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{1,2})(?::?([0-9]{2}))?)?")
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])"
+    r"(?:([0-9]{1,2})(?::([0-9]{2}|[0-9]$)(?::([0-9]{2}))?)?|([0-9]{2})([0-9]{2})([0-9]{2})?)"
+)
 _MOST_OFFSET = timedelta(hours=18)
 _EPOCH = date(1970, 1, 1).toordinal()
 _CYCLE_DAYS = 146_097
@@ -213,11 +216,12 @@ def _zone(text: str, name: str) -> tzinfo:
             return ZoneInfo(bare)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"{text!r} names a time zone that nobody knows") from None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
+    sign, *parts = match.groups()
+    hours, minutes, seconds = (int(a or b or 0) for a, b in zip(parts[:3], parts[3:], strict=True))
     offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if minutes > 59 or seconds > 59 or offset > _MOST_OFFSET:
         raise ValueError(f"{text!r} names a time zone that nobody has")
-    return timezone(-offset if match[1] == "-" else offset)
+    return timezone(-offset if sign == "-" else offset)
 
 
 _CASTS: dict[str, Callable[[str], Any]] = {
