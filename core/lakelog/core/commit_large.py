@@ -337,4 +337,5 @@ def _pending(
         changes_protocol=stream.protocol is not None,
         removed_paths={},
         domains=frozenset(),
+        session_tz=txn.delta_log.conf.session_tz,
     )

@@ -230,7 +230,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def typed_partition_table(
-    file_table: pa.Table, partition_schema: StructType, session_tz: str = "UTC"
+    file_table: pa.Table, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> pa.Table:
     """One typed column a partition column, one row a file; a value that can't be read is null.
 
@@ -239,11 +239,11 @@ def typed_partition_table(
         partition_schema: the partition columns, as `partition_schema_of` gives them.
         session_tz: the zone of timestamps that name none.
     """
-    return typed_partition_columns(file_table, partition_schema, session_tz)[0]
+    return typed_partition_columns(file_table, partition_schema, session_tz=session_tz)[0]
 
 
 def typed_partition_columns(
-    file_table: pa.Table, partition_schema: StructType, session_tz: str = "UTC"
+    file_table: pa.Table, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> tuple[pa.Table, pa.Table]:
     """The typed columns, and beside them which of their values could not be read.
 

@@ -68,7 +68,9 @@ def readable_partitions(
     Raises:
         CorruptLogError: as `check_partition_values`.
     """
-    typed, unreadable = typed_partition_columns(files, snapshot.partition_schema)
+    typed, unreadable = typed_partition_columns(
+        files, snapshot.partition_schema, session_tz=snapshot.conf.session_tz
+    )
     for each in snapshot.partition_schema:
         at = -1
         if names is None or each.name in names:

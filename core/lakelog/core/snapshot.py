@@ -282,10 +282,12 @@ class Snapshot:
         from lakelog.core.file_selection import FileSelection
 
         schema = self.read_schema
-        expression = normalize_filter(filter, schema)
+        zone = self.conf.session_tz
+        expression = normalize_filter(filter, schema, session_tz=zone)
         if expression is None:
             return self.file_table
-        selection = FileSelection(expression, schema, tuple(self.partition_columns))
+        columns = tuple(self.partition_columns)
+        selection = FileSelection(expression, schema, columns, session_tz=zone)
         found = self._state.files.selected(selection)
         return selection.of(self.file_table) if found is None else found
 

@@ -103,6 +103,7 @@ class TableFiles:
             read,
             prune,
             snapshot.properties.column_mapping_mode,
+            snapshot.conf.session_tz,
         )
 
     def find(self, files: pa.Table) -> list[DataFile]:

@@ -312,6 +312,7 @@ class OptimisticTransaction(TrackedChanges):
             },
             domains=frozenset(a.domain for a in prepared.actions if isinstance(a, DomainMetadata)),
             operation=prepared.commit_info.operation or "",
+            session_tz=self._conf.session_tz,
             rules=ConflictRules.of(self._conf),
         )
 

@@ -227,7 +227,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
     if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
         return txn.read_version
     schema = _settle_schema(txn, job)
-    zone = log.conf.get_str("spark.sql.session.timeZone", "UTC")
+    zone = log.conf.session_tz
     filled = fill_rows(
         job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
     )
@@ -342,7 +342,8 @@ def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
 def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructType) -> Expression:
     from lakelog.core.expressions import is_partition_only, normalize_filter
 
-    predicate = normalize_filter(text, schema)
+    session_tz = txn.delta_log.conf.session_tz
+    predicate = normalize_filter(text, schema, session_tz=session_tz)
     columns = txn.metadata.partition_columns
     if predicate is None or not is_partition_only(predicate, columns):
         raise DeltaAnalysisError(

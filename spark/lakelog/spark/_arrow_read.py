@@ -99,7 +99,11 @@ class ScanJob:
         chosen = self.files.take(pieces["file"])
         names = self.reader.partition_columns
         schema = partition_schema_of(self.reader.schema, names)
-        typed = typed_partition_table(chosen, schema) if names else None
+        typed = (
+            typed_partition_table(chosen, schema, session_tz=self.reader.session_tz)
+            if names
+            else None
+        )
 
         def rows(row: int) -> pa.Table:
             values = dict(chosen["partition_values"][row].as_py() or ())
@@ -189,6 +193,7 @@ class ArrowScan:
                 mapped_like(StructType.from_json(schema.json()), snapshot.read_schema),
                 prune,
                 snapshot.properties.column_mapping_mode,
+                snapshot.conf.session_tz,
             ),
             filesystems=list(filesystems.values()),
             files=pa.table(
