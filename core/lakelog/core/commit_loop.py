@@ -200,7 +200,8 @@ class CommitLoop:
         unknown = self._writer.settle(self._attempt, exc)
         landed = self._landing.version
         if landed is not None:
-            self.failure = exc
+            # A write that failed and is there after all has stopped nothing.
+            self.failure = None if exc is self._writer.unread else exc
             with contextlib.suppress(Exception):  # the record is not worth the commit
                 self._record_end(CommitOutcome.COMMITTED, exc, landed)
             return landed
