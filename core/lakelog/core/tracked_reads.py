@@ -98,4 +98,4 @@ class TrackedReads:
         A concurrent commit of the same application then conflicts.
         """
         self._reads.app_ids.add(app_id)
-        return -1 if self._snapshot is None else self._snapshot.transactions.get(app_id, -1)
+        return -1 if self._snapshot is None else self._snapshot.txn_version(app_id)
