@@ -51,12 +51,14 @@ class LineInjector:
     hit: bool = False
     _times: Counter[tuple[str, int]] = field(default_factory=Counter)
     _armed: bool = False
+    _before: Any = None
 
     def arm(self) -> None:
         """Begin, in every frame that is under way too."""
         if self._armed:
             return
         self._armed = True
+        self._before = sys.gettrace()
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_filename.startswith(_ROOTS):
@@ -65,8 +67,9 @@ class LineInjector:
         sys.settrace(self._call)
 
     def disarm(self) -> None:
-        """End."""
-        sys.settrace(None)
+        """End; whoever traced before goes on."""
+        if self._armed:
+            sys.settrace(self._before)
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
