@@ -133,13 +133,11 @@ class Layout:
     schema: pa.Schema
     partitions: StructType | None = None
     """The partition columns, where they are written as typed columns, too."""
-    session_tz: str = "UTC"
-    """The zone of partition values that name none."""
 
     def only_files(self) -> Layout:
         """The same for a sidecar, which has no other actions."""
         kept = [each for each in self.schema if each.name in ("add", "remove")]
-        return Layout(pa.schema(kept), self.partitions, self.session_tz)
+        return Layout(pa.schema(kept), self.partitions)
 
     def top_level(self) -> pa.Schema:
         """The same for the top level of a V2 checkpoint.
@@ -176,8 +174,7 @@ def layout_of(snapshot: Snapshot) -> Layout:
         )
         fields.append(pa.field("stats_parsed", parsed))
     index = CHECKPOINT_SCHEMA.get_field_index("add")
-    schema = CHECKPOINT_SCHEMA.set(index, pa.field("add", pa.struct(fields)))
-    return Layout(schema, partitions, snapshot.conf.session_tz)
+    return Layout(CHECKPOINT_SCHEMA.set(index, pa.field("add", pa.struct(fields))), partitions)
 
 
 def as_row(
@@ -237,9 +234,7 @@ def _child(kind: str, field: pa.Field, batch: pa.RecordBatch, layout: Layout) ->
         from lakelog.core.partitions import typed_partition_table
 
         assert layout.partitions is not None  # `layout_of` sets both
-        typed = typed_partition_table(
-            pa.Table.from_batches([batch]), layout.partitions, session_tz=layout.session_tz
-        )
+        typed = typed_partition_table(pa.Table.from_batches([batch]), layout.partitions)
         columns = [column.combine_chunks() for column in typed.columns]
         return pa.StructArray.from_arrays(columns, fields=list(field.type))
     return batch.column(_COLUMN_OF[field.name])

@@ -50,7 +50,8 @@ def convert_to_delta(
         partition_schema: the columns that Hive folders (`day=2024-01-01`) give, in their order:
             a schema, or `{"day": "date"}`. Nothing is guessed from folders.
         collect_stats: whether to take statistics from the footers; without them no file is
-            skipped by a filter.
+            skipped by a filter. Columns of floating point and of INT96 timestamps are read where
+            a footer lacks their bounds.
         conf: the user's whole Spark conf; it chooses the store.
         properties: table properties.
         user_metadata: a note for the table's history.
@@ -62,7 +63,8 @@ def convert_to_delta(
 
     Raises:
         DeltaAnalysisError: no files, one that is not Parquet, folders that are not those of
-            `partition_schema`, or a schema that a table can't have. Nothing was committed.
+            `partition_schema`, a schema that a table can't have, or columns that its readers can't
+            read (nanosecond timestamps, half floats). Nothing was committed.
         SchemaMismatchError: files whose types have nothing in common. Nothing was committed.
         ConcurrentWriteException: another writer made a table there. Nothing was committed.
         CommitOutcomeUnknownError: the storage never said.
@@ -74,7 +76,7 @@ def convert_to_delta(
         return txn.read_version
     partitions = _as_schema(partition_schema)
     filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table)
-    found = find_files(filesystem, root, partitions, session_tz=log.conf.session_tz)
+    found = find_files(filesystem, root, partitions)
     tell = progress or _nobody
 
     def read(done: int) -> None:

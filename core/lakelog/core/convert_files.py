@@ -47,7 +47,7 @@ class ParquetFile:
 
 
 def find_files(
-    filesystem: FileSystem, root: str, partition_schema: StructType, *, session_tz: str = "UTC"
+    filesystem: FileSystem, root: str, partition_schema: StructType
 ) -> list[ParquetFile]:
     """All files below a folder, hidden ones left out.
 
@@ -58,7 +58,6 @@ def find_files(
         filesystem: where the files lie.
         root: the folder, as the file system spells it.
         partition_schema: the columns that the folders must have, in this order.
-        session_tz: the zone of timestamps in the names of folders.
 
     Raises:
         DeltaAnalysisError: no file, other folders, or a value that does not fit its column; names
@@ -74,7 +73,7 @@ def find_files(
         if info.is_file
     )
     found = [
-        ParquetFile(path, _partition_values(path, partition_schema, session_tz))
+        ParquetFile(path, _partition_values(path, partition_schema))
         for path in paths
         if not _is_hidden(path, columns)
     ]
@@ -95,7 +94,7 @@ def _is_hidden(path: str, columns: set[str]) -> bool:
     )
 
 
-def _partition_values(path: str, schema: StructType, session_tz: str) -> dict[str, str | None]:
+def _partition_values(path: str, schema: StructType) -> dict[str, str | None]:
     pairs = [folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder]
     found = [(_unescape(name), _unescape(text)) for name, _, text in pairs]
     names = [name for name, _ in found]
@@ -116,17 +115,16 @@ def _partition_values(path: str, schema: StructType, session_tz: str) -> dict[st
                 f"{path}. Give partition_schema in the order of the folders.",
                 path=path,
             )
-        values[field.name] = _value(text, field, path, session_tz)
+        values[field.name] = _value(text, field, path)
     return values
 
 
-def _value(text: str, field: StructField, path: str, session_tz: str) -> str | None:
+def _value(text: str, field: StructField, path: str) -> str | None:
     """The text as the log has it: `01` of an integer is `1`."""
     if text in ("", _NULL_FOLDER):
         return None
     try:
-        value = parse_value(text, field.data_type, session_tz)
-        return serialize_value(value, field.data_type)
+        return serialize_value(parse_value(text, field.data_type), field.data_type)
     except (ValueError, ArithmeticError, TypeError) as exc:
         raise DeltaAnalysisError(
             f"[DELTA_FAILED_CAST_PARTITION_VALUE] Failed to cast partition value {text!r} of the "
@@ -202,6 +200,7 @@ def _footer(filesystem: FileSystem, path: str) -> tuple[StructType, int]:
 
 
 def _schema(file: Any, path: str) -> StructType:
+    _refuse_unreadable(file.schema, path)
     told = (file.metadata.metadata or {}).get(_SPARK_SCHEMA)
     if told is not None:
         return as_nullable(StructType.from_json(told))
@@ -215,6 +214,37 @@ def _schema(file: Any, path: str) -> StructType:
         return as_nullable(from_arrow_schema(pa.schema(fields)))
     except DeltaAnalysisError as exc:
         raise DeltaAnalysisError(f"{path}: {exc}", path=path) from exc
+
+
+def _refuse_unreadable(schema: Any, path: str) -> None:
+    """Refuse what Parquet has and the readers of Delta tables have not.
+
+    Looked for in the columns themselves: a note of Spark's in the footer outlives a rewrite by
+    another program, and says nothing of them then.
+    """
+    for index in range(len(schema)):
+        column = schema.column(index)
+        for kind, marks, remedy in _UNREADABLE:
+            if all(mark in str(column.logical_type) for mark in marks):
+                raise DeltaAnalysisError(
+                    f"{path}: the column {column.path} holds {kind}, which readers of Delta tables "
+                    f"can't read. Write the file anew, {remedy}; nothing was converted.",
+                    path=path,
+                    column=column.path,
+                )
+
+
+_COERCED = 'pyarrow.parquet.write_table(…, coerce_timestamps="us"'
+_UNREADABLE = (
+    (
+        "nanosecond timestamps",
+        ("Timestamp(", "timeUnit=nanoseconds"),
+        f"as with {_COERCED}), or with allow_truncated_timestamps=True beside it, which cuts "
+        "what is smaller than a microsecond",
+    ),
+    ("half floats", ("Float16",), "with the column as float32, which holds every half float"),
+)
+"""What, by which words in the logical type, and the way out."""
 
 
 def _with_zone(kind: pa.DataType) -> pa.DataType:

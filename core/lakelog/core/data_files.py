@@ -21,10 +21,11 @@ from lakelog.core.arrow_mapping import to_arrow_schema
 from lakelog.core.column_mapping import physical_name, physical_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.executor_writer import PartitionedWriter, WritePlan
+from lakelog.core.footer_gaps import FooterGaps, read_gaps
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import PrimitiveType, StructType
 from lakelog.core.schema_rules import partition_schema
-from lakelog.core.stats import StatsConfig, stats_from_footer
+from lakelog.core.stats import StatsConfig, indexed_leaves, stats_from_footer
 from lakelog.core.stored_schema import stored_schema
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def add_files(
                 size=size,
                 modification_time=modified,
                 data_change=data_change,
-                stats=inside.stats_of(metadata, nan_columns) if stats else None,
+                stats=inside.stats_of(metadata, FooterGaps(nan_columns)) if stats else None,
             )
         )
     return found
@@ -124,14 +125,22 @@ class _Inside(NamedTuple):
         names = [physical_name(field) for field in partition_schema(schema, partition_columns)]
         return cls(physical_schema(schema), names, stats.for_files(schema) if stats else None)
 
-    def stats_of(self, footer: Any, nan_columns: Any = None) -> str:
+    def stats_of(self, footer: Any, gaps: FooterGaps) -> str:
         return stats_from_footer(
             footer,
             self.schema,
             partition_columns=self.partition_columns,
             indexed=self.stats,
-            nan_columns=nan_columns,
+            nan_columns=gaps.nan_columns,
+            times=gaps.times,
         )
+
+    def indexed(self) -> set[tuple[str, ...]]:
+        """The columns with statistics, in lower case."""
+        if self.stats is None:
+            return set()
+        found = indexed_leaves(self.schema, self.partition_columns, self.stats)
+        return {tuple(part.lower() for part in path) for path, _ in found}
 
 
 def _read_footer(source: Any) -> Any:
@@ -154,7 +163,7 @@ def add_files_at(
     """The actions of Parquet files that lie under a table already; files without rows are left out.
 
     Sizes and footers are read by several threads at once, which is what counts on an object
-    store.
+    store; so are the columns whose bounds a footer lacks.
 
     Args:
         filesystem: where the files lie.
@@ -172,6 +181,7 @@ def add_files_at(
     from concurrent.futures import ThreadPoolExecutor
 
     inside = _Inside.of(schema, partition_columns, stats)
+    indexed = inside.indexed()
 
     def action(file: tuple[str, Mapping[str, str | None]]) -> AddFile | None:
         path, values = file
@@ -182,6 +192,7 @@ def add_files_at(
             )
         with filesystem.open_input_file(info.path) as source:
             footer = _read_footer(source)
+            gaps = read_gaps(source, footer, indexed)
         if footer.num_rows == 0:
             return None
         if on_footer is not None:
@@ -192,7 +203,7 @@ def add_files_at(
             size=info.size,
             modification_time=(info.mtime_ns or 0) // 1_000_000,
             data_change=data_change,
-            stats=inside.stats_of(footer) if stats else None,
+            stats=inside.stats_of(footer, gaps) if stats else None,
         )
 
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:

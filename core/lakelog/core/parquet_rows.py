@@ -72,8 +72,6 @@ def matching_row_groups(
     partition_columns: Sequence[str],
     partition_values: Mapping[str, str | None],
     match: Match = by_name,
-    *,
-    session_tz: str = "UTC",
 ) -> list[int]:
     """The row groups that may hold a row for which the expression is true.
 
@@ -86,7 +84,6 @@ def matching_row_groups(
         partition_columns: of the table.
         partition_values: of the file, as its `add` action has them.
         match: which of the file's columns are which of the table's.
-        session_tz: the zone of partition values that name none.
     """
     from lakelog.core.pruning import keep_files
 
@@ -103,9 +100,7 @@ def matching_row_groups(
         }
         for i in range(metadata.num_row_groups)
     ]
-    kept = keep_files(
-        files_from_json(groups), expression, schema, partition_columns, session_tz=session_tz
-    )
+    kept = keep_files(files_from_json(groups), expression, schema, partition_columns)
     return [index for index, keep in enumerate(kept.to_pylist()) if keep]
 
 

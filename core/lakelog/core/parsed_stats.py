@@ -30,7 +30,7 @@ __all__ = ["parse_stats", "stats_type", "stored_name"]
 # The default of 28 would refuse the longer decimals.
 _DIGITS = Context(prec=76)
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
-_WITH_BOUNDS = _NUMBERS | {"date", "timestamp", "timestamp_ntz", "string"}
+_WITH_BOUNDS = _NUMBERS | {"boolean", "date", "timestamp", "timestamp_ntz", "string"}
 
 
 def stats_type(

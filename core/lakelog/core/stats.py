@@ -6,9 +6,13 @@ behind it, and they differ:
 - pyarrow leaves NaN out of its bounds, parquet-mr (Spark) puts it in. Spark orders NaN above all
   numbers, so the bounds of a column with NaN are worthless, and those of another writer are
   taken only from a caller who has looked for NaN;
-- INT96 timestamps (Spark's default) have no usable bounds;
+- INT96 timestamps (Spark's default) have no usable bounds, but for those that a caller has read;
 - bounds of zero come with either sign: a minimum becomes -0.0, a maximum 0.0;
 - a file that Spark wrote in its legacy calendar has other days before 1582: no bounds for them.
+
+A column without bounds is compared with null by deltalake's pyarrow reader where another column of
+the file has some, and none of its rows is found. So bounds are written for every column that can
+have them, booleans included, or for none of the file.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from lakelog.core.string_bounds import truncate_max, truncate_min
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from lakelog.core.footer_gaps import Times
     from lakelog.core.properties import TableProperties
     from lakelog.core.schema import DataType
 
@@ -38,6 +43,7 @@ __all__ = ["StatsConfig", "indexed_leaves", "stats_from_footer"]
 
 _Path = tuple[str, ...]
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_BINARY, _BOOLEAN = PrimitiveType("binary"), PrimitiveType("boolean")
 _FLOATS = frozenset({"float", "double"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _PER_MILLISECOND = {"ms": 1, "us": 1_000, "ns": 1_000_000}
@@ -113,6 +119,7 @@ def stats_from_footer(
     partition_columns: Collection[str] = (),
     indexed: StatsConfig | None = None,
     nan_columns: Mapping[_Path, int | None] | None = None,
+    times: Mapping[_Path, Times] | None = None,
 ) -> str:
     """The text of `add.stats`.
 
@@ -124,25 +131,30 @@ def stats_from_footer(
         nan_columns: columns that hold a NaN -> how many nulls they hold. `None` means that
             nobody has looked: then bounds of floating point are taken from parquet-mr alone,
             whose own bounds show a NaN.
+        times: what INT96 columns hold, of which footers say nothing.
     """
     config = indexed or StatsConfig()
-    file = _Footer(metadata, nan_columns)
+    file = _Footer(metadata, nan_columns, times or {})
     rows: int = metadata.num_rows
-    stats: dict[str, Any] = {"numRecords": rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    nulls, low, high = dict[str, Any](), dict[str, Any](), dict[str, Any]()
+    bounded = True
     for path, kind in indexed_leaves(schema, partition_columns, config):
         if not isinstance(kind, PrimitiveType | DecimalType) or str(kind) in ("variant", "void"):
             continue
         column = file.find(path)
         if column is None:
-            _put(stats["nullCount"], path, rows)
+            _put(nulls, path, rows)
             continue
-        nulls, low, high = file.merged(*column)
-        _put(stats["nullCount"], path, nulls)
-        if low is None or high is None:
+        count, *raw = file.merged(*column)
+        _put(nulls, path, count)
+        if count == rows or kind == _BINARY:
             continue
-        _put(stats["minValues"], path, _bound(low, kind, column[1], config, is_max=False))
-        _put(stats["maxValues"], path, _bound(high, kind, column[1], config, is_max=True))
-    return orjson.dumps(stats).decode()
+        least, most = _bounds(raw, kind, column[1], config)
+        _put(low, path, least)
+        _put(high, path, most)
+        bounded = bounded and least is not None and most is not None
+    bounds = {"minValues": low, "maxValues": high} if bounded else {}
+    return orjson.dumps({"numRecords": rows, **bounds, "nullCount": nulls}).decode()
 
 
 def _put(tree: dict[str, Any], path: _Path, value: Any) -> None:
@@ -156,13 +168,19 @@ def _put(tree: dict[str, Any], path: _Path, value: Any) -> None:
 class _Footer:
     """A footer by column paths; by exact spelling first, else ignoring case."""
 
-    def __init__(self, metadata: Any, nan_columns: Mapping[_Path, int | None] | None) -> None:
+    def __init__(
+        self,
+        metadata: Any,
+        nan_columns: Mapping[_Path, int | None] | None,
+        times: Mapping[_Path, Times],
+    ) -> None:
         self._groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         self._columns: dict[_Path, tuple[int, Leaf]] = {}
         for index, leaf in enumerate(leaves(metadata.schema.to_arrow_schema())):
             self._columns.setdefault(_lower(leaf.path), (index, leaf))
             self._columns[leaf.path] = (index, leaf)
         self._nans = nan_columns
+        self._times = times
         self._shows_nan = (metadata.created_by or "").startswith("parquet-mr")
         self._legacy = any(key in (metadata.metadata or {}) for key in _LEGACY)
 
@@ -174,9 +192,11 @@ class _Footer:
         nulls: int | None = 0
         low = high = None
         usable = self._usable(leaf)
+        read = self._times.get(leaf.path)
         for group in self._groups:
             column = group.column(index)
             count, bounds = _chunk_stats(column)
+            bounds = bounds or (read.ends if read else None)
             nulls = None if nulls is None or count is None else nulls + count
             if count == group.num_rows:
                 continue
@@ -187,6 +207,8 @@ class _Footer:
             high = bounds[1] if high is None else max(high, bounds[1], key=_order(leaf))
         if nulls is None and self._nans is not None:
             nulls = self._nans.get(leaf.path)
+        if read is not None:
+            nulls = read.nulls
         return nulls, low if usable else None, high if usable else None
 
     def _usable(self, leaf: Leaf) -> bool:
@@ -220,6 +242,21 @@ def _order(leaf: Leaf) -> Callable[[Any], Any]:
     if not pa.types.is_decimal(leaf.type):
         return lambda raw: raw
     return lambda raw: int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+
+
+def _bounds(raw: Sequence[Any], kind: DataType, leaf: Leaf, config: StatsConfig) -> tuple[Any, Any]:
+    """Both bounds as JSON values, from raw ones."""
+    low, high = raw
+    if kind == _BOOLEAN:
+        # Whatever a footer lacks: there are no other values.
+        found = isinstance(low, bool) and isinstance(high, bool)
+        return (low, high) if found else (False, True)
+    if low is None or high is None:
+        return None, None
+    return (
+        _bound(low, kind, leaf, config, is_max=False),
+        _bound(high, kind, leaf, config, is_max=True),
+    )
 
 
 def _bound(raw: Any, kind: DataType, leaf: Leaf, config: StatsConfig, *, is_max: bool) -> Any:

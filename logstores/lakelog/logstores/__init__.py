@@ -18,7 +18,6 @@ from lakelog.logstores.errors import (
     LogStoreConfError,
     LogStoreError,
     MissingExtraError,
-    StorageUnavailableError,
     UnknownLogStoreKeyError,
     UnsafeLogStoreError,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "S3DynamoDBLogStore",
     "S3SingleDriverLogStore",
     "Scope",
-    "StorageUnavailableError",
     "UnknownLogStoreKeyError",
     "UnsafeLogStoreError",
     "log_store_for",

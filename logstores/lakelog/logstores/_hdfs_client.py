@@ -179,13 +179,17 @@ class HdfsClient:
         Raises:
             OSError: it failed to the last.
         """
-        patience = self._policy.start()
+        waits = self._policy.waits()
         while True:
             try:
                 return request()
             except TryAgainError as error:
-                if not patience.pause_after(error):
-                    raise patience.spent(f"{path}: {error}") from error
+                wait = next(waits, None)
+                if wait is None:
+                    raise OSError(
+                        f"{path}: {error}; given up after {self._policy.budget:g} s"
+                    ) from error
+                time.sleep(wait)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ def write_draft(
         FileNotFoundError: the folder does not exist.
         OSError: it can't be written.
     """
-    patience = policy.start()
+    waits = policy.waits()
     draft = ""
     while True:
         try:
@@ -61,8 +62,12 @@ def write_draft(
             _write_natively(client, draft, body)
         except TryAgainError as error:
             remove(client, draft)
-            if not patience.pause_after(error):
-                raise patience.spent(f"{target} was not written: {error}") from error
+            wait = next(waits, None)
+            if wait is None:
+                raise OSError(
+                    f"{target} was not written: {error}; given up after {policy.budget:g} s"
+                ) from error
+            time.sleep(wait)
         except BaseException:
             remove(client, draft)
             raise
@@ -122,7 +127,7 @@ def publish(
         OSError: it was not published.
     """
     lost = ""
-    patience = policy.start()
+    waits = policy.waits()
     while True:
         try:
             client.rename(draft, target, overwrite=overwrite)
@@ -132,7 +137,6 @@ def publish(
         except TryAgainError as error:
             seen = str(error)
             lost = seen if error.may_have_landed else lost
-            more = patience.pause_after(error)
         except OSError as error:
             if not lost or isinstance(error, FileExistsError):
                 raise
@@ -141,9 +145,11 @@ def publish(
             return
         else:
             return
-        if not more:
+        wait = next(waits, None)
+        if wait is None:
             _give_up(client, draft, target, body, lost, seen, overwrite=overwrite)
             return
+        time.sleep(wait)
 
 
 def _give_up(

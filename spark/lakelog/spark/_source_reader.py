@@ -78,16 +78,10 @@ class FilteringReader(SourceReader):
 
         table = self._job.reader
         try:
-            expression = normalize_filter([wanted], table.schema, session_tz=table.session_tz)
+            expression = normalize_filter([wanted], table.schema)
             if expression is None:
                 return None
-            return keep_files(
-                self._files,
-                expression,
-                table.schema,
-                table.partition_columns,
-                session_tz=table.session_tz,
-            )
+            return keep_files(self._files, expression, table.schema, table.partition_columns)
         except DeltaError:
             # A value that we can't compare: Spark applies the filter itself in any case.
             return None

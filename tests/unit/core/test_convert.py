@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -259,3 +260,77 @@ def test_a_hive_dataset_of_pyarrow_reads_the_same_as_a_table(root: Path) -> None
     convert_to_delta(root, {"p": "string"})
     assert rows(root) == sorted(data.to_pylist(), key=lambda row: json.dumps(row, default=str))
     assert Path(commit_path(str(root), 0)).exists()
+
+
+def _deep(value: pa.Array, depth: int) -> pa.Array:
+    """The values inside a struct, inside a list, inside a struct, …"""
+    for level in range(depth):
+        if level % 2:
+            value = pa.ListArray.from_arrays([0, len(value)], value)
+        else:
+            value = pa.StructArray.from_arrays([value], ["x"])
+    return value
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+@pytest.mark.parametrize("noted", [False, True])
+@pytest.mark.parametrize(
+    ("values", "kind", "remedy"),
+    [
+        (pa.array([1], pa.timestamp("ns")), "nanosecond timestamps", 'coerce_timestamps="us"'),
+        (pa.array([1], pa.timestamp("ns", "UTC")), "nanosecond timestamps", "allow_truncated"),
+        (pa.array([1.5], pa.float16()), "half floats", "float32"),
+    ],
+    ids=str,
+)
+def test_columns_that_no_reader_reads_are_named_with_their_file(
+    root: Path, values: pa.Array, kind: str, remedy: str, depth: int, noted: bool
+) -> None:
+    fields = [{"name": "v", "type": "timestamp", "nullable": True, "metadata": {}}]
+    note = json.dumps({"type": "struct", "fields": fields})
+    table = pa.table({"v": _deep(values, depth)})
+    if noted:
+        # What pyarrow keeps of a file of Spark's that it writes anew.
+        table = table.replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": note})
+    put(root, "a.parquet", id=[1])
+    pq.write_table(table, root / "b.parquet")
+    with pytest.raises(DeltaAnalysisError, match=rf"b\.parquet: the column v.* {kind}") as caught:
+        convert_to_delta(root)
+    assert remedy in str(caught.value)
+    assert not DeltaLog.for_table(str(root)).table_exists()
+
+
+def test_what_the_advice_gives_is_converted(root: Path) -> None:
+    times = pa.table({"v": pa.array([1_500], pa.timestamp("ns"))})
+    options: dict[str, Any] = {"coerce_timestamps": "us", "allow_truncated_timestamps": True}
+    pq.write_table(times, root / "a.parquet", **options)
+    convert_to_delta(root)
+    assert rows(root) == [{"v": dt.datetime.fromisoformat("1970-01-01T00:00:00.000001")}]
+
+
+def test_bounds_that_a_footer_lacks_are_read(root: Path) -> None:
+    table = pa.table(
+        {
+            "t": pa.array([1_704_164_400_000_000_000, None], pa.timestamp("ns")),
+            "x": [0.5, 2.5],
+            "n": [1, 2],
+        }
+    )
+    pq.write_table(table, root / "a.parquet", use_deprecated_int96_timestamps=True)
+    with_nan = table.set_column(1, "x", pa.array([math.nan, None]))
+    pq.write_table(with_nan, root / "b.parquet", use_deprecated_int96_timestamps=True)
+    old = table.set_column(0, "t", pa.array([-(10**18) * 3, 1], pa.timestamp("ns")))
+    pq.write_table(old, root / "c.parquet", use_deprecated_int96_timestamps=True)
+    convert_to_delta(root)
+    found = [json.loads(add.stats or "") for add in DeltaLog.for_table(str(root)).snapshot.files()]
+    assert found == [
+        {
+            "numRecords": 2,
+            "minValues": {"t": "2024-01-02T03:00:00.000Z", "x": 0.5, "n": 1},
+            "maxValues": {"t": "2024-01-02T03:00:00.000Z", "x": 2.5, "n": 2},
+            "nullCount": {"t": 1, "x": 0, "n": 0},
+        },
+        {"numRecords": 2, "nullCount": {"t": 1, "x": 1, "n": 0}},
+        # Before 1900 the calendar is not known.
+        {"numRecords": 2, "nullCount": {"t": 0, "x": 0, "n": 0}},
+    ]

@@ -142,13 +142,13 @@ def test_listed_columns_with_statistics_are_those_of_the_table(uri):
     assert set(stats["minValues"]) == {physical(uri, "odd name"), physical(uri, "s")}
 
 
-def test_a_file_with_nan_has_no_bounds_there_under_its_other_name(uri):
+def test_a_nan_is_noticed_under_the_other_name_of_its_column(uri):
     data = pa.table({"f": [1.0, float("nan")], "s": [{"g": 2.0}, {"g": float("nan")}]})
     write_arrow(uri, data, properties=MAPPED)
 
     (file,) = snapshot(uri).files()
     stats = json.loads(file.stats or "")
-    assert stats["minValues"] == {}
+    assert "minValues" not in stats
     assert stats["nullCount"][physical(uri, "f")] == 0
     assert snapshot(uri).to_arrow(filter="f > 5").num_rows == 1
 

@@ -94,12 +94,15 @@ def test_the_struct_has_the_indexed_columns_alone():
     schema = schema_of(p="long", a="long", flag="boolean", s=inner, list=array, late="long")
     properties = TableProperties({"delta.dataSkippingNumIndexedCols": "4"})
     target = stats_type(schema, ["p"], properties, with_tight_bounds=True)
+    bounds = pa.struct(
+        [("a", pa.int64()), ("flag", pa.bool_()), ("s", pa.struct([("x", pa.bool_())]))]
+    )
     assert str(target) == str(
         pa.struct(
             [
                 ("numRecords", pa.int64()),
-                ("minValues", pa.struct([("a", pa.int64())])),
-                ("maxValues", pa.struct([("a", pa.int64())])),
+                ("minValues", bounds),
+                ("maxValues", bounds),
                 (
                     "nullCount",
                     pa.struct(

@@ -148,7 +148,7 @@ def stats_text(rows: pa.Table, style: str) -> str | None:
             found = orjson.loads(text)
             for name in ("t", "u"):
                 known = [v for v in rows[name].to_pylist() if v is not None]
-                if known:
+                if known and "minValues" in found:
                     found["minValues"][name] = min(known).isoformat()
                     found["maxValues"][name] = max(known).isoformat()
             return orjson.dumps(found).decode()
