@@ -157,7 +157,7 @@ def test_credentials_that_expire_after_a_lost_reply_leave_the_outcome_unknown(
 ) -> None:
     proxy.arm("drop_reply", b"PUT /")
     proxy.arm("refuse:400:ExpiredToken", b"PUT /")
-    proxy.arm("refuse:400", b"HEAD /")
+    proxy.arm("refuse:400", b"HEAD /", times=2)
     with pytest.raises(CommitOutcomeUnknownError, match="credentials have expired"):
         behind().write(commit(log), LINES)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakelog.logstores._objects import (
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     TryAgainError,
@@ -66,6 +67,21 @@ class CallsALostReplyAFailure(TinyLogStore):
             raise OSError(f"{path}: {error}") from error
         except KeyTakenError:
             raise FileExistsError(path) from None
+
+
+class _BelievingClient(TinyClient):
+    def create(self, key: str, body: bytes, token: str) -> None:
+        try:
+            super().create(key, body, token)
+        except NotTheServiceError as error:
+            raise PermissionError(str(error)) from error
+
+
+class BelievesGateways(_OtherClient):
+    """A page of a gateway in between is taken for the service's refusal."""
+
+    breaks: ClassVar[str] = "an_answer_that_is_not_the_services_own_proves_nothing"
+    kind = _BelievingClient
 
 
 class RepeatsOnce(TinyLogStore):

@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from lakelog.logstores._objects import (
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     ObjectLogStore,
@@ -167,18 +168,24 @@ class TinyClient(ObjectClient):
             raise TryAgainError(f"{type(error).__name__}: {error}", may_have_landed=True) from error
         finally:
             connection.close()
+        foreign = not ours and b"<Code>" not in data
         if reply.status == 429:
-            raise TryAgainError("busy (429)", may_have_landed=False)
+            raise TryAgainError("busy (429)", may_have_landed=foreign)
         if reply.status >= 500 or (reply.status == 200 and not ours):
             raise TryAgainError(f"status {reply.status}", may_have_landed=True)
+        if foreign and reply.status not in (404, 412):
+            raise NotTheServiceError(f"{target}: somebody else said {reply.status}")
         if reply.status in (401, 403):
             raise PermissionError(f"{target}: the service said {reply.status}")
         return reply.status, data, reply.getheader("X-Token", "")
 
     def create(self, key: str, body: bytes, token: str) -> None:
         headers = {"If-None-Match": "*", "X-Token": token}
-        if self.ask("PUT", self._target(key), body, headers)[0] == 412:
+        status, _, _ = self.ask("PUT", self._target(key), body, headers)
+        if status == 412:
             raise KeyTakenError
+        if status == 404:  # there are no folders that could be missing
+            raise NotTheServiceError(f"{key}: somebody else said {status}")
 
     def put(self, key: str, body: bytes) -> None:
         self.ask("PUT", self._target(key), body)

@@ -6,12 +6,17 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from lakelog.core.paths import LOG_FOLDER, commit_name
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from lakelog.core.schema import DataType
 
 SCHEMA = StructType(
     (StructField("a", PrimitiveType("long")), StructField("p", PrimitiveType("string")))
@@ -86,3 +91,20 @@ class RawLog:
     def touch(self, version: int, milliseconds: int) -> None:
         """Set the time of a commit."""
         os.utime(self.path(version), ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
+
+
+def partitioned(root: Path, data_type: DataType, *texts: str | None) -> str:
+    """A table partitioned by `p`, with a file for each text of it; its one row's `a` counts them.
+
+    Returns:
+        The table's path.
+    """
+    schema = StructType((StructField("a", PrimitiveType("long")), StructField("p", data_type)))
+    adds = []
+    for number, text in enumerate(texts):
+        file = root / f"f{number}.parquet"
+        pq.write_table(pa.table({"a": pa.array([number], pa.int64())}), file)
+        fields = {"size": file.stat().st_size, "stats": '{"numRecords":1}'}
+        adds.append(add(file.name, partitionValues={"p": text}, **fields))
+    RawLog(root).commit(PROTOCOL, metadata(partition_columns=("p",), schema=schema), *adds)
+    return str(root)

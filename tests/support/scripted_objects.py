@@ -7,6 +7,8 @@ What can happen to a create, beside `OK`:
     LATE          the writer hears the same, and it is done later: see `Bucket.land`
     TWICE         done twice at once; the writer hears the second answer
     ECHO          done, and answered; a copy of it arrives later
+    GATEWAY       done; something between answers in the service's place
+    WALL          never done; the same answer
     BUSY          refused (409, 429), and said so
     UNREACHED     no connection
     FORBIDDEN     refused for good
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.logstores._objects import (
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     Owner,
@@ -45,6 +48,8 @@ class Fate(enum.Enum):
     LATE = enum.auto()
     TWICE = enum.auto()
     ECHO = enum.auto()
+    GATEWAY = enum.auto()
+    WALL = enum.auto()
     BUSY = enum.auto()
     UNREACHED = enum.auto()
     FORBIDDEN = enum.auto()
@@ -131,11 +136,15 @@ class ScriptedClient(ObjectClient):
             self.bucket.in_flight.append((key, token, body))
         if fate in (Fate.LATE, Fate.LOST_REQUEST):
             raise TryAgainError(fate.name, may_have_landed=True)
+        if fate is Fate.WALL:
+            raise NotTheServiceError("a sign-in page")
         done = self.bucket.create(key, token, body)
         if fate is Fate.TWICE:
             done = self.bucket.create(key, token, body)
         if fate is Fate.LOST_REPLY:
             raise TryAgainError(fate.name, may_have_landed=True)
+        if fate is Fate.GATEWAY:
+            raise NotTheServiceError("a sign-in page")
         if not done:
             raise KeyTakenError("412")
 
@@ -186,5 +195,10 @@ class ScriptedClient(ObjectClient):
         if fate is Fate.FORBIDDEN:
             raise PermissionError(f"{request} is forbidden")
         if fate in (Fate.BUSY, Fate.UNREACHED):
-            raise TryAgainError(fate.name, may_have_landed=False, retry_after=self._retry_after)
+            raise TryAgainError(
+                fate.name,
+                may_have_landed=False,
+                retry_after=self._retry_after,
+                unreached=fate is Fate.UNREACHED,
+            )
         return fate

@@ -97,3 +97,55 @@ exec sleep 50
     assert "not ended  tests/test_a.py::test_endless" in done.stdout
     named = [line.split()[-1] for line in done.stdout.splitlines() if "test_b.py" in line]
     assert named == [f"tests/test_b.py::test_{i}" for i in range(12, 2, -1)]
+
+
+def test_a_worker_that_hangs_ends_the_run_and_names_its_test(tmp_path: Path) -> None:
+    # `PyDLL` keeps the lock of the interpreter: no signal handler and no thread gets a turn.
+    (tmp_path / "test_one.py").write_text(
+        "import ctypes\ndef test_stuck():\n    ctypes.PyDLL(None).sleep(50)\n"
+    )
+    options = [
+        "-c",
+        TESTS.parent / "pyproject.toml",
+        "--rootdir",
+        tmp_path,
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "1", "--max-worker-restart", "0", *options,
+         "-o", "faulthandler_timeout=1", tmp_path],
+        capture_output=True, text=True, timeout=45, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "crashed while running 'test_one.py::test_stuck'" in done.stdout
+
+
+def test_a_soak_ends_with_the_seed_and_the_story_of_the_first_failure(tmp_path: Path) -> None:
+    file = tmp_path / "test_one.py"
+    file.write_text(
+        "import os, pytest\n"
+        "@pytest.mark.soak\n"
+        "def test_drawn():\n"
+        "    assert os.environ['LAKELOG_SEED'] != '7', 'two commits of one version'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, TESTS / "support" / "soak.py", "--jobs", "0", "--seed", "6", "--", file],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "two commits of one version" in done.stdout
+    assert f"make soak SEED=7 SOAK_ARGS='{file}'" in done.stdout
+
+
+def test_a_soak_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(
+        "import pytest, time\n@pytest.mark.soak\ndef test_drawn():\n    time.sleep(100)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, TESTS / "support" / "soak.py", "--jobs", "0", "--minutes", "0.05", "--",
+         tmp_path],
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing found in 0 whole rounds" in done.stdout

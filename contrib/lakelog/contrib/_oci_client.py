@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from lakelog.logstores._objects import (
     TOKEN_NAME,
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     Owner,
     TryAgainError,
 )
+from lakelog.logstores._reach import never_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,8 +138,11 @@ class OCIClient(ObjectClient):
             exceptions.BaseRequestException,
             requests.exceptions.RequestException,
         ) as error:
+            unreached = never_reached(error)
             raise TryAgainError(
-                f"{what}: the connection failed ({type(error).__name__})", may_have_landed=changes
+                f"{what}: the connection failed ({type(error).__name__})",
+                may_have_landed=changes and not unreached,
+                unreached=unreached,
             ) from None
         except (ValueError, AttributeError, TypeError) as error:
             # The SDK has no error of its own for a reply that is no JSON.
@@ -153,6 +158,11 @@ def _service(error: Any, what: str, changes: bool) -> NoReturn:
     said = f"Oracle said: {code or 'nothing'} (HTTP {status})"
     if status == 412:
         raise KeyTakenError(what) from None
+    foreign = not code and "opc-request-id" not in (error.headers or {})
+    if foreign and changes and status < 500 and status not in (408, 409, 429):
+        raise NotTheServiceError(
+            f"{what}: HTTP {status} without Oracle's code, so something in between may have made it"
+        ) from None
     if status == 404 and code in ("BucketNotFound", "NamespaceNotFound", "NotAuthorizedOrNotFound"):
         raise FileNotFoundError(
             f"{what}: the bucket does not exist, or this user may not know of it. {said}"
@@ -160,7 +170,7 @@ def _service(error: Any, what: str, changes: bool) -> NoReturn:
     if status == 404:
         raise FileNotFoundError(f"{what} does not exist") from None
     if status in (408, 409, 429) or status >= 500:
-        landed = changes and status not in (409, 429)
+        landed = changes and (foreign or status not in (409, 429))
         raise TryAgainError(f"{what}: {said}", may_have_landed=landed) from None
     if status == 401:
         raise PermissionError(

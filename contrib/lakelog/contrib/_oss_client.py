@@ -14,11 +14,13 @@ from lakelog.logstores import LogStoreConfError, UnsafeLogStoreError
 from lakelog.logstores._objects import (
     TOKEN_NAME,
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     Owner,
     TryAgainError,
 )
+from lakelog.logstores._reach import never_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,6 +166,15 @@ class OSSClient(ObjectClient):
         try:
             yield
         except exceptions.BaseError as error:
+            on_the_way = (
+                exceptions.RequestError,
+                exceptions.ResponseError,
+                exceptions.DeserializationError,
+                exceptions.InconsistentError,
+                exceptions.ResponseNotReadError,
+                exceptions.StreamClosedError,
+                exceptions.StreamConsumedError,
+            )
             inner = error.unwrap() if isinstance(error, exceptions.OperationError) else error
             what = self._uri(key)
             if isinstance(inner, exceptions.ServiceError):
@@ -173,9 +184,15 @@ class OSSClient(ObjectClient):
                     f"{what}: no credentials. Set fs.oss.accessKeyId and fs.oss.accessKeySecret, "
                     "or OSS_ACCESS_KEY_ID and OSS_ACCESS_KEY_SECRET in the environment."
                 ) from None
+            if not isinstance(inner, on_the_way):
+                raise OSError(f"{what}: {inner}") from None
             # The SDK speaks of a request that was not sent, but a reset says nothing of the kind.
+            sent = not isinstance(inner, exceptions.RequestError)
+            unreached = never_reached(inner if sent else inner.unwrap() or inner)
             raise TryAgainError(
-                f"{what}: the connection failed ({type(inner).__name__})", may_have_landed=changes
+                f"{what}: the connection failed ({type(inner).__name__})",
+                may_have_landed=changes and not unreached,
+                unreached=unreached,
             ) from None
         except (FileNotFoundError, PermissionError):
             raise
@@ -192,12 +209,18 @@ def _service(error: Any, what: str, changes: bool) -> NoReturn:
     said = f"OSS said: {code or 'nothing'} (HTTP {status}), request {error.request_id or 'unknown'}"
     if status == 409 and code == "FileAlreadyExists":
         raise KeyTakenError(what) from None
+    foreign = code in ("", "BadErrorResponse") and not error.request_id
+    if foreign and changes and status < 500 and status not in (408, 429):
+        raise NotTheServiceError(
+            f"{what}: HTTP {status} without OSS's code, so something in between may have made it"
+        ) from None
     if status == 404 and code == "NoSuchBucket":
         raise FileNotFoundError(f"{what}: the bucket does not exist. {said}") from None
     if status == 404:
         raise FileNotFoundError(f"{what} does not exist") from None
     if status in (408, 429) or status >= 500:
-        raise TryAgainError(f"{what}: {said}", may_have_landed=changes and status != 429) from None
+        landed = changes and (foreign or status != 429)
+        raise TryAgainError(f"{what}: {said}", may_have_landed=landed) from None
     if code == _CLOCK:
         raise PermissionError(f"{what}: set this host's clock right (NTP). {said}") from None
     if code in _KEYS:

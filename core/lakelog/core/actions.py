@@ -189,8 +189,9 @@ class Metadata(_Action):
     name: str | None = None
     description: str | None = None
     format: Format = field(default_factory=Format)
-    schema_string: str
-    """The schema as JSON text; see `lakelog.core.schema`."""
+    schema_string: str = '{"type":"struct","fields":[]}'
+    """The schema as JSON text; see `lakelog.core.schema`. None at all (Delta Live Tables write
+    such metadata) is one without columns."""
     partition_columns: list[str] = field(default_factory=list)
     configuration: Mapping[str, str] = field(default_factory=_empty)
     created_time: int | None = None

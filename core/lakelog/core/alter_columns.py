@@ -25,12 +25,13 @@ from lakelog.core.schema_edits import (
     column_path,
     nearest_field,
     struct_at,
+    without_fields,
 )
 from lakelog.core.type_widening import TYPE_CHANGES, retyped
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -162,14 +163,22 @@ def drop_columns(
     """
     txn = begin_change(uri, conf)
     _require_mapping(txn, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN")
-    schema, gone = _schema(txn), []
+    gone: dict[tuple[str, ...], None] = {}
     for each in [columns] if isinstance(columns, str) else columns:
         path = _exactly(txn, each)
-        _check_droppable(txn, path)
-        schema = change_field(schema, path, lambda _: None)
-        gone.append(path)
+        if any(above in gone for above in _prefixes(path)):
+            raise DeltaAnalysisError(
+                f"[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA] The column {dotted(path)} is named twice, or "
+                "goes with a struct that is named before it.",
+                column=dotted(path),
+            )
+        gone[path] = None
+    _check_droppable(txn, gone)
+    schema = without_fields(_schema(txn), gone)
+    dropped = {_lower(path) for path in gone}
     configuration = _with_stats_columns(
-        txn.metadata, lambda each: None if any(_below(each, path) for path in gone) else each
+        txn.metadata,
+        lambda each: None if any(p in dropped for p in _prefixes(_lower(each))) else each,
     )
     changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
     txn.update_metadata(changed)
@@ -266,30 +275,41 @@ def _require_mapping(txn: OptimisticTransaction, condition: str, what: str) -> N
         )
 
 
-def _check_droppable(txn: OptimisticTransaction, path: tuple[str, ...]) -> None:
+def _check_droppable(txn: OptimisticTransaction, paths: Iterable[tuple[str, ...]]) -> None:
     snapshot = txn.snapshot
     assert snapshot is not None
-    if len(path) == 1 and path[0] in snapshot.partition_columns:
-        raise DeltaAnalysisError(
-            f"[DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN] Dropping partition columns ({path[0]}) is "
-            "not allowed. Overwrite the table with another partitioning.",
-            column=path[0],
-        )
-    holder = struct_at(snapshot.schema, path[:-1])
-    if len(holder) == 1:
-        raise DeltaAnalysisError(
-            "[DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA] Cannot drop column from a schema with a "
-            f"single column: {dotted(path)} is the only one of {holder}.",
-            column=dotted(path),
-        )
-    physical = physical_path(snapshot.read_schema, path)
+    partitions = frozenset(snapshot.partition_columns)
     clustering = clustering_columns(snapshot.domain_metadata)
-    if any(_below(each, physical) for each in clustering):
-        raise DeltaAnalysisError(
-            f"[DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN] Dropping clustering columns "
-            f"({dotted(path)}) is not allowed. Cluster the table by others first.",
-            column=dotted(path),
-        )
+    needed = {above for each in clustering for above in _prefixes(_lower(each))}
+    for path in paths:
+        if len(path) == 1 and path[0] in partitions:
+            raise DeltaAnalysisError(
+                f"[DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN] Dropping partition columns ({path[0]}) "
+                "is not allowed. Overwrite the table with another partitioning.",
+                column=path[0],
+            )
+        holder = struct_at(snapshot.schema, path[:-1])
+        if len(holder) == 1:
+            raise DeltaAnalysisError(
+                "[DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA] Cannot drop column from a schema with "
+                f"a single column: {dotted(path)} is the only one of {holder}.",
+                column=dotted(path),
+            )
+        if needed and _lower(physical_path(snapshot.read_schema, path)) in needed:
+            raise DeltaAnalysisError(
+                "[DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN] Dropping clustering columns "
+                f"({dotted(path)}) is not allowed. Cluster the table by others first.",
+                column=dotted(path),
+            )
+
+
+def _prefixes(path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What a path leads through, and itself."""
+    return [path[:end] for end in range(1, len(path) + 1)]
+
+
+def _lower(path: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
 
 
 def _below(path: Sequence[str], above: Sequence[str]) -> bool:

@@ -77,7 +77,9 @@ def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> N
     assert snapshot is not None
     txn.read_whole_table()
     try:
-        predicate = normalize_filter(condition, snapshot.schema)
+        predicate = normalize_filter(
+            condition, snapshot.schema, session_tz=snapshot.conf.session_tz
+        )
         if predicate is None:
             return
         names = sorted({path[0] for path in columns(predicate)})

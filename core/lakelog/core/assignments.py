@@ -112,7 +112,7 @@ def _check_sql(sql: str, field: StructField, snapshot: Snapshot, now_ms: int) ->
 
 
 def _zone(snapshot: Snapshot) -> str:
-    return snapshot.conf.get_str("spark.sql.session.timeZone", "UTC")
+    return snapshot.conf.session_tz
 
 
 def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> pa.Table:

@@ -133,11 +133,13 @@ class Layout:
     schema: pa.Schema
     partitions: StructType | None = None
     """The partition columns, where they are written as typed columns, too."""
+    session_tz: str = "UTC"
+    """The zone of partition values that name none."""
 
     def only_files(self) -> Layout:
         """The same for a sidecar, which has no other actions."""
         kept = [each for each in self.schema if each.name in ("add", "remove")]
-        return Layout(pa.schema(kept), self.partitions)
+        return Layout(pa.schema(kept), self.partitions, self.session_tz)
 
     def top_level(self) -> pa.Schema:
         """The same for the top level of a V2 checkpoint.
@@ -174,7 +176,8 @@ def layout_of(snapshot: Snapshot) -> Layout:
         )
         fields.append(pa.field("stats_parsed", parsed))
     index = CHECKPOINT_SCHEMA.get_field_index("add")
-    return Layout(CHECKPOINT_SCHEMA.set(index, pa.field("add", pa.struct(fields))), partitions)
+    schema = CHECKPOINT_SCHEMA.set(index, pa.field("add", pa.struct(fields)))
+    return Layout(schema, partitions, snapshot.conf.session_tz)
 
 
 def as_row(
@@ -234,7 +237,9 @@ def _child(kind: str, field: pa.Field, batch: pa.RecordBatch, layout: Layout) ->
         from lakelog.core.partitions import typed_partition_table
 
         assert layout.partitions is not None  # `layout_of` sets both
-        typed = typed_partition_table(pa.Table.from_batches([batch]), layout.partitions)
+        typed = typed_partition_table(
+            pa.Table.from_batches([batch]), layout.partitions, session_tz=layout.session_tz
+        )
         columns = [column.combine_chunks() for column in typed.columns]
         return pa.StructArray.from_arrays(columns, fields=list(field.type))
     return batch.column(_COLUMN_OF[field.name])

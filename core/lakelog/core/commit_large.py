@@ -36,7 +36,7 @@ from lakelog.core.isolation import IsolationLevel
 from lakelog.core.paths import log_path
 from lakelog.core.post_commit import check_committed_version
 from lakelog.core.prepare import PreparedCommit
-from lakelog.core.protocol import check_transition, check_writable
+from lakelog.core.protocol import check_covers, check_transition, check_writable
 from lakelog.core.row_tracking import assigns_row_ids, mark_action, with_row_ids, with_versions
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
@@ -239,6 +239,8 @@ def _stream(
     log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
     old = snapshot.protocol if snapshot else None
     check_writable(final, metadata, log.table)
+    before = (snapshot.protocol, snapshot.metadata) if snapshot else None
+    check_covers(final, metadata, log.table, before)
     if old is not None and final != old:
         check_transition(old, final)
     # The in-commit timestamp, its traces in the metadata, and where row ids start.
@@ -335,4 +337,5 @@ def _pending(
         changes_protocol=stream.protocol is not None,
         removed_paths={},
         domains=frozenset(),
+        session_tz=txn.delta_log.conf.session_tz,
     )

@@ -43,6 +43,7 @@ from lakelog.core.events import CommitOutcome
 from lakelog.core.landing import Landing
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import log_path
+from lakelog.logstores._time_left import limited
 
 if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
@@ -59,6 +60,10 @@ __all__ = ["CommitLoop"]
 
 _KEPT_ACTIONS = 100_000
 """File actions of winners that are kept, so that nobody reads them again after the commit."""
+
+
+_RESERVE_SECONDS = 90.0
+_RESERVE_SHARE = 0.15
 
 
 class CommitLoop:
@@ -153,8 +158,15 @@ class CommitLoop:
             CommitOutcomeUnknownError: the storage never said; the commit may be there.
             OSError: the storage refused. Nothing was committed.
         """
+        deadline = self._clock.monotonic() + self._limits.seconds
+        # For what is on its way when the store may repeat no more: a write, a look, a reading.
+        reserve = min(_RESERVE_SECONDS, self._limits.seconds * _RESERVE_SHARE)
+        with limited(lambda: deadline - reserve - self._clock.monotonic()):
+            return self._commit_until(deadline, reserve)
+
+    def _commit_until(self, deadline: float, reserve: float) -> int:
         try:
-            return self._iterate()
+            return self._iterate(deadline, reserve)
         except Exception as exc:
             return self._ended_by(exc)
         except BaseException as exc:
@@ -167,9 +179,8 @@ class CommitLoop:
                 )
             raise
 
-    def _iterate(self) -> int:
+    def _iterate(self, deadline: float, reserve: float) -> int:
         version = self._pending.read_version + 1
-        deadline = self._clock.monotonic() + self._limits.seconds
         attempt = Attempt(version)
         if version == 0:
             self._store.create_folder(log_path(self._pending.table))
@@ -179,6 +190,8 @@ class CommitLoop:
                 self._messages.committed(committed, self._pending)
                 return committed
             left = deadline - self._clock.monotonic()
+            if self._writer.in_doubt is not None:  # the storage is silent, and may stay so
+                left -= reserve
             if left <= 0 or self._records.attempts > self._limits.attempts:
                 raise self._give_up(version, out_of_time=left <= 0)
             if version == attempt.version:
@@ -200,7 +213,8 @@ class CommitLoop:
         unknown = self._writer.settle(self._attempt, exc)
         landed = self._landing.version
         if landed is not None:
-            self.failure = exc
+            # A write that failed and is there after all has stopped nothing.
+            self.failure = None if exc is self._writer.unread else exc
             with contextlib.suppress(Exception):  # the record is not worth the commit
                 self._record_end(CommitOutcome.COMMITTED, exc, landed)
             return landed

@@ -84,6 +84,8 @@ class CommitWriter:
         """Whether a store got the last line; without it no version can be whole."""
         self.in_doubt: CommitOutcomeUnknownError | None = None
         """Set while a write of ours may still land."""
+        self.unread: OSError | None = None
+        """How a write failed whose version could not be read back."""
 
     def write(self, attempt: Attempt) -> Written:
         """Create the version, and settle what the storage left open.
@@ -124,6 +126,7 @@ class CommitWriter:
             self.in_doubt = self.in_doubt or CommitOutcomeUnknownError(
                 path, f"writing it failed ({failure}), and so did reading it back ({seen})"
             )
+            self.unread = failure
             raise failure from None
         if owner is Written.UNKNOWN and self._sent and _is_unanswered(failure):
             # No refusal, though a store may take it for one: the request can be on its way.

@@ -58,6 +58,11 @@ class DeltaConf(Mapping[str, str]):
         """The value as it stands, or `default` where the key is not set."""
         return self._values.get(full_key(name), default)
 
+    @property
+    def session_tz(self) -> str:
+        """The zone of times that name none; UTC where the session says nothing."""
+        return self._values.get("spark.sql.session.timeZone", "UTC")
+
     @overload
     def get_bool(self, name: str, default: bool) -> bool: ...
     @overload

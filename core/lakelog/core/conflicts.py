@@ -71,6 +71,8 @@ class PendingCommit:
     """The domains whose metadata it sets."""
     operation: str = ""
     """What history will call it."""
+    session_tz: str = "UTC"
+    """The zone of partition values that name none, as of its filters."""
     rules: ConflictRules = USUAL_RULES
     """What the session wants of the checks."""
 
@@ -239,7 +241,9 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
         return adds[0]
     if current.reads.partitions:
         for add in adds:
-            key = partition_key(add.partition_values, current.partition_schema)
+            key = partition_key(
+                add.partition_values, current.partition_schema, session_tz=current.session_tz
+            )
             if key in current.reads.partitions:
                 return add
     for predicate in current.reads.predicates:
@@ -247,7 +251,9 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
             return adds[0]
         from lakelog.core.pruning import matches_partitions
 
-        matches = matches_partitions(adds, predicate, current.partition_schema)
+        matches = matches_partitions(
+            adds, predicate, current.partition_schema, session_tz=current.session_tz
+        )
         for add, hit in zip(adds, matches, strict=True):
             if hit:
                 return add

@@ -76,7 +76,7 @@ def convert_to_delta(
         return txn.read_version
     partitions = _as_schema(partition_schema)
     filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table)
-    found = find_files(filesystem, root, partitions)
+    found = find_files(filesystem, root, partitions, session_tz=log.conf.session_tz)
     tell = progress or _nobody
 
     def read(done: int) -> None:

@@ -47,7 +47,7 @@ class ParquetFile:
 
 
 def find_files(
-    filesystem: FileSystem, root: str, partition_schema: StructType
+    filesystem: FileSystem, root: str, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> list[ParquetFile]:
     """All files below a folder, hidden ones left out.
 
@@ -58,6 +58,7 @@ def find_files(
         filesystem: where the files lie.
         root: the folder, as the file system spells it.
         partition_schema: the columns that the folders must have, in this order.
+        session_tz: the zone of timestamps in the names of folders.
 
     Raises:
         DeltaAnalysisError: no file, other folders, or a value that does not fit its column; names
@@ -73,7 +74,7 @@ def find_files(
         if info.is_file
     )
     found = [
-        ParquetFile(path, _partition_values(path, partition_schema))
+        ParquetFile(path, _partition_values(path, partition_schema, session_tz))
         for path in paths
         if not _is_hidden(path, columns)
     ]
@@ -94,7 +95,7 @@ def _is_hidden(path: str, columns: set[str]) -> bool:
     )
 
 
-def _partition_values(path: str, schema: StructType) -> dict[str, str | None]:
+def _partition_values(path: str, schema: StructType, session_tz: str) -> dict[str, str | None]:
     pairs = [folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder]
     found = [(_unescape(name), _unescape(text)) for name, _, text in pairs]
     names = [name for name, _ in found]
@@ -115,16 +116,17 @@ def _partition_values(path: str, schema: StructType) -> dict[str, str | None]:
                 f"{path}. Give partition_schema in the order of the folders.",
                 path=path,
             )
-        values[field.name] = _value(text, field, path)
+        values[field.name] = _value(text, field, path, session_tz)
     return values
 
 
-def _value(text: str, field: StructField, path: str) -> str | None:
+def _value(text: str, field: StructField, path: str, session_tz: str) -> str | None:
     """The text as the log has it: `01` of an integer is `1`."""
     if text in ("", _NULL_FOLDER):
         return None
     try:
-        return serialize_value(parse_value(text, field.data_type), field.data_type)
+        value = parse_value(text, field.data_type, session_tz)
+        return serialize_value(value, field.data_type)
     except (ValueError, ArithmeticError, TypeError) as exc:
         raise DeltaAnalysisError(
             f"[DELTA_FAILED_CAST_PARTITION_VALUE] Failed to cast partition value {text!r} of the "

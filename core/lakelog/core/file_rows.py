@@ -65,6 +65,8 @@ class RowReader:
     """Row groups without a row for which it is true are left out."""
     mapping: str = "none"
     """The table's mode of column mapping."""
+    session_tz: str = "UTC"
+    """The zone of partition values that name none."""
 
     def rows(
         self,
@@ -199,7 +201,13 @@ class RowReader:
         if self.prune is None or len(mine) < 2:
             return list(mine)
         kept = matching_row_groups(
-            metadata, self.prune, self.schema, self.partition_columns, partition_values, self._match
+            metadata,
+            self.prune,
+            self.schema,
+            self.partition_columns,
+            partition_values,
+            self._match,
+            session_tz=self.session_tz,
         )
         return [group for group in kept if group in mine]
 

@@ -25,6 +25,8 @@ class FileSelection:
     schema: StructType
     """As `Snapshot.read_schema` has it."""
     partition_columns: tuple[str, ...]
+    session_tz: str
+    """The zone of partition values that name none."""
 
     def mask(self, rows: pa.Table) -> pa.BooleanArray:
         """For each of these rows of `FILE_SCHEMA` whether it is among them.
@@ -33,7 +35,11 @@ class FileSelection:
             InvalidPredicateError: the filter names an unknown column.
         """
         found: pa.BooleanArray = keep_files(
-            rows, self.expression, self.schema, self.partition_columns
+            rows,
+            self.expression,
+            self.schema,
+            self.partition_columns,
+            session_tz=self.session_tz,
         )
         return found
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from lakelog.core.paths import LAST_CHECKPOINT, log_path
+from lakelog.logstores.errors import StorageUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +57,11 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: LogStore, table: str) -> LastCheckpoint | None:
-    """Read the hint; `None`, with a warning in the log, where it can't be relied on."""
+    """Read the hint; `None`, with a warning in the log, where it can't be relied on.
+
+    Raises:
+        StorageUnavailableError: the storage served nothing for as long as the store may ask.
+    """
     path = log_path(table, LAST_CHECKPOINT)
     try:
         return _parse("\n".join(store.read(path)))
@@ -66,6 +71,9 @@ def read_last_checkpoint(store: LogStore, table: str) -> LastCheckpoint | None:
         # Mostly all of the log is closed, and the listing that follows says so, once.
         _log.info("ignoring the checkpoint hint %s: %s", path, exc)
         return None
+    except StorageUnavailableError:
+        # The store has tried for as long as it may: whoever went on would wait as long again.
+        raise
     except (OSError, ValueError) as exc:
         _log.warning("ignoring the checkpoint hint %s: %s", path, exc)
         return None

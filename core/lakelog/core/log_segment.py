@@ -11,7 +11,9 @@ of subfolders, empty checkpoints and multi-part checkpoints with a part missing 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ from lakelog.core.paths import (
     LogFileKind,
     LogFileName,
     commit_name,
+    is_nearly_log_name,
     log_path,
     parse_log_name,
 )
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
 
     from lakelog.logstores._contract import FileStatus, LogStore
 
-# A stray name, such as 20240131120000.json, makes a gap of billions.
+_log = logging.getLogger(__name__)
+
+# A stray commit of the far future makes a gap of billions.
 _SHOWN_MISSING = 10_000
 
 __all__ = [
@@ -138,13 +143,12 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     v2: list[CheckpointFiles] = []
     for status, name in log_files(store.list_from(log_path(table, f"{start:020d}."))):
         if end is not None and name.version > end:
-            # Names of more than 20 digits, or fewer, are out of order: they don't end a listing.
-            if name.kind is LogFileKind.COMMIT and status.name == commit_name(name.version):
+            if name.kind is LogFileKind.COMMIT:
                 break
             continue
         match name.kind:
             case LogFileKind.COMMIT:
-                _keep_commit(listing.commits, name.version, status)
+                listing.commits[name.version] = status
             case LogFileKind.CHECKPOINT | LogFileKind.MULTIPART if status.length:
                 key = (name.version, -1 if name.kind is LogFileKind.CHECKPOINT else name.parts)
                 parts.setdefault(key, {})[name.part] = status
@@ -159,17 +163,27 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
 
 
 def log_files(statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, LogFileName]]:
-    """Those entries of a listing that are files of a log, with what their names say."""
+    """Those entries of a listing that are files of a log, with what their names say.
+
+    A file that is named nearly so is told of, once, and passed over: to count it would make a
+    log with a gap of billions of versions of one with a stray export.
+    """
     for status in statuses:
         name = None if status.is_directory else parse_log_name(status.name)
         # A store that lists recursively must not make commits of files in subfolders.
         if name is not None and status.path.endswith(f"/{LOG_FOLDER}/{status.name}"):
             yield status, name
+        elif name is None and not status.is_directory and is_nearly_log_name(status.name):
+            _tell_stray(status.path)
 
 
-def _keep_commit(commits: dict[int, FileStatus], version: int, status: FileStatus) -> None:
-    if version not in commits or status.name == commit_name(version):
-        commits[version] = status
+@lru_cache(maxsize=1000)
+def _tell_stray(path: str) -> None:
+    _log.warning(
+        "%s is no file of the log, whose versions have 20 digits: it is passed over. Move it out "
+        "of the folder.",
+        path,
+    )
 
 
 def _complete(

@@ -72,6 +72,8 @@ def matching_row_groups(
     partition_columns: Sequence[str],
     partition_values: Mapping[str, str | None],
     match: Match = by_name,
+    *,
+    session_tz: str = "UTC",
 ) -> list[int]:
     """The row groups that may hold a row for which the expression is true.
 
@@ -84,6 +86,7 @@ def matching_row_groups(
         partition_columns: of the table.
         partition_values: of the file, as its `add` action has them.
         match: which of the file's columns are which of the table's.
+        session_tz: the zone of partition values that name none.
     """
     from lakelog.core.pruning import keep_files
 
@@ -100,7 +103,9 @@ def matching_row_groups(
         }
         for i in range(metadata.num_row_groups)
     ]
-    kept = keep_files(files_from_json(groups), expression, schema, partition_columns)
+    kept = keep_files(
+        files_from_json(groups), expression, schema, partition_columns, session_tz=session_tz
+    )
     return [index for index, keep in enumerate(kept.to_pylist()) if keep]
 
 

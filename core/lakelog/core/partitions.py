@@ -1,8 +1,8 @@
 """Partition values: the text of the log, Python values, and typed Arrow columns.
 
-The text is what PROTOCOL.md, "Partition Value Serialization", says, read as leniently as Delta
-reads it: the empty string is null for every type, a timestamp may lack its zone. The names of
-partition folders mean nothing to a reader.
+The text is what PROTOCOL.md, "Partition Value Serialization", says: the empty string is null for
+every type, a timestamp may lack its zone. What stands in a log is read as leniently as Spark reads
+it, by `partition_casts`. The names of partition folders mean nothing to a reader.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
+from lakelog.core.partition_casts import cast_text
 from lakelog.core.partition_text import partition_folder, partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 
@@ -80,10 +81,12 @@ def serialize_value(value: Any, data_type: DataType) -> str | None:
 
 
 def parse_value(text: str | None, data_type: DataType, session_tz: str = "UTC") -> Any:
-    """Read a partition value; what `serialize_value` wrote comes back equal.
+    """Read a value that a user or a statistic gives as text, in the spelling of the protocol.
+
+    What `serialize_value` wrote comes back equal.
 
     Args:
-        text: from `partitionValues`; `None` and `""` are null.
+        text: `None` and `""` are null.
         data_type: the column's type.
         session_tz: the zone of a timestamp that names none.
 
@@ -143,6 +146,9 @@ def _parse_decimal(text: str, data_type: DecimalType) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r} is no decimal")
     value = Decimal(text)
+    if value and not -data_type.scale <= value.adjusted() < data_type.precision:
+        # Before it is written out: an exponent may be as large as one likes.
+        raise ValueError(f"{text!r} does not fit {data_type}")
     sign, digits, exponent = value.as_tuple()
     # By hand: the context of `quantize` rounds to 28 digits, and Delta's decimals have 38.
     moved = int(exponent) + data_type.scale
@@ -224,7 +230,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def typed_partition_table(
-    file_table: pa.Table, partition_schema: StructType, session_tz: str = "UTC"
+    file_table: pa.Table, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> pa.Table:
     """One typed column a partition column, one row a file; a value that can't be read is null.
 
@@ -233,11 +239,11 @@ def typed_partition_table(
         partition_schema: the partition columns, as `partition_schema_of` gives them.
         session_tz: the zone of timestamps that name none.
     """
-    return typed_partition_columns(file_table, partition_schema, session_tz)[0]
+    return typed_partition_columns(file_table, partition_schema, session_tz=session_tz)[0]
 
 
 def typed_partition_columns(
-    file_table: pa.Table, partition_schema: StructType, session_tz: str = "UTC"
+    file_table: pa.Table, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> tuple[pa.Table, pa.Table]:
     """The typed columns, and beside them which of their values could not be read.
 
@@ -279,7 +285,7 @@ def _typed(texts: Any, data_type: DataType, session_tz: str) -> tuple[Any, Any]:
     bad: list[bool] = []
     for text in encoded.dictionary.to_pylist():
         try:
-            values.append(parse_value(text, data_type, session_tz))
+            values.append(cast_text(text, data_type, session_tz))
             bad.append(False)
         except (ValueError, ArithmeticError):
             values.append(None)

@@ -31,6 +31,7 @@ __all__ = [
     "encode_path",
     "is_local",
     "is_near",
+    "is_nearly_log_name",
     "log_path",
     "normalize_table_uri",
     "parse_log_name",
@@ -169,12 +170,14 @@ class LogFileName:
     """The first version that the file covers; only of `COMPACTED`."""
 
 
-# `isdigit` and `\d` accept digits of every script; a version is ASCII.
+# `isdigit` and `\d` accept digits of every script; a version is ASCII, and of 20 digits: a file
+# `20240131120000.json` is somebody's export.
+_DIGITS = 20
 _LOG_NAME = re.compile(
-    r"(?P<version>[0-9]+)(?:"
+    r"(?P<version>[0-9]{20})(?:"
     r"(?P<commit>\.json)"
     r"|(?P<crc>\.crc)"
-    r"|\.(?P<end>[0-9]+)\.compacted\.json"
+    r"|\.(?P<end>[0-9]{20})\.compacted\.json"
     r"|(?P<checkpoint>\.checkpoint\.parquet)"
     r"|\.checkpoint\.(?P<part>[0-9]+)\.(?P<parts>[0-9]+)\.parquet"
     r"|(?P<v2>\.checkpoint\.[^.]+\.(?:json|parquet))"
@@ -203,6 +206,12 @@ def parse_log_name(name: str) -> LogFileName | None:
     if not 1 <= part <= parts:
         return None
     return LogFileName(LogFileKind.MULTIPART, version, part, parts)
+
+
+def is_nearly_log_name(name: str) -> bool:
+    """Whether a name is one of the protocol but for the number of its version's digits."""
+    digits = len(name) - len(name.lstrip("0123456789"))
+    return 0 < digits != _DIGITS and parse_log_name("0" * _DIGITS + name[digits:]) is not None
 
 
 def data_path(table: str, add_path: str) -> str:

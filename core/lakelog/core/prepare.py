@@ -31,6 +31,7 @@ from lakelog.core.isolation import (
 )
 from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import (
+    check_covers,
     check_legal,
     check_transition,
     check_writable,
@@ -116,6 +117,7 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     if protocol is not request.old_protocol:
         check_legal(protocol, request.table)
     check_writable(protocol, metadata, request.table)
+    _check_covers(request, metadata, protocol)
     check_mapping_with_cdc(request.old_metadata, metadata, others, name)
     _check_partitioning(request, metadata)
     if request.old_protocol is not None and not may_drop_features(name, request.conf):
@@ -163,6 +165,16 @@ def _effective(request: CommitRequest) -> tuple[Metadata, Protocol]:
             table=request.table,
         )
     return metadata, protocol
+
+
+def _check_covers(request: CommitRequest, metadata: Metadata, protocol: Protocol) -> None:
+    old_metadata, old_protocol = request.old_metadata, request.old_protocol
+    if metadata is old_metadata and protocol is old_protocol:
+        return
+    before = None
+    if old_metadata is not None and old_protocol is not None:
+        before = old_protocol, old_metadata
+    check_covers(protocol, metadata, request.table, before)
 
 
 def metadata_absent_error(table: str) -> DeltaAnalysisError:

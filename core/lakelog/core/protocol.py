@@ -98,6 +98,43 @@ def check_writable(protocol: Protocol, metadata: Metadata, table: str) -> None:
         raise _unsupported(missing, protocol, table, "write")
 
 
+def check_covers(
+    protocol: Protocol,
+    metadata: Metadata,
+    table: str,
+    before: tuple[Protocol, Metadata] | None = None,
+) -> None:
+    """Refuse metadata that switches on what the protocol does not bind clients to.
+
+    Args:
+        protocol: of the table after the commit.
+        metadata: the same.
+        table: its path, for the message.
+        before: both as they are; what another client left amiss is no reason to refuse.
+
+    Raises:
+        DeltaAnalysisError: a feature is in use that the protocol lacks; names it.
+    """
+    missing = _uncovered(protocol, metadata)
+    if missing and before is not None:
+        missing -= _uncovered(*before)
+    if missing:
+        names = sorted(missing)
+        raise DeltaAnalysisError(
+            f"[DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH] {table}: {_described(names)} is switched "
+            f"on by the metadata of this commit, and its protocol {_shown(protocol)} lacks it, so "
+            "that other clients would break its rules. Let update_metadata choose the protocol, "
+            "or give one that has it.",
+            table=table,
+            features=names,
+        )
+
+
+def _uncovered(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
+    has = supported_features(protocol)
+    return _without_previewed(with_requirements(active_features(metadata)), has) - has
+
+
 def protocol_for_new_table(
     metadata: Metadata, conf: Mapping[str, str] | None = None
 ) -> tuple[Protocol, Metadata]:

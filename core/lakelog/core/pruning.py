@@ -118,7 +118,11 @@ def _stats_of(
 
 
 def matches_partitions(
-    add_files: Sequence[AddFile], expr: Expression | None, partition_schema: StructType
+    add_files: Sequence[AddFile],
+    expr: Expression | None,
+    partition_schema: StructType,
+    *,
+    session_tz: str = "UTC",
 ) -> list[bool]:
     """Which files may match by their partition values alone; all else in the filter is true.
 
@@ -127,12 +131,13 @@ def matches_partitions(
         expr: a bound filter; `None` matches every file.
         partition_schema: the partition columns, in the types that they had when the filter was
             bound.
+        session_tz: the zone of timestamp partition values that name none.
     """
     if expr is None or not add_files:
         return [True] * len(add_files)
     maps = [list(each.partition_values.items()) for each in add_files]
     values = pa.array(maps, pa.map_(pa.string(), pa.string()))
-    asker = _Asker(pa.table({"partition_values": values}), partition_schema, "UTC")
+    asker = _Asker(pa.table({"partition_values": values}), partition_schema, session_tz)
     return list(asker.ask(_without_not(expr, negated=False)).to_pylist())
 
 
@@ -159,7 +164,9 @@ class _Asker:
     def __init__(self, files: pa.Table, partitions: StructType, session_tz: str) -> None:
         self._count = files.num_rows
         self._partitions = partitions
-        self._values, self._unreadable = typed_partition_columns(files, partitions, session_tz)
+        self._values, self._unreadable = typed_partition_columns(
+            files, partitions, session_tz=session_tz
+        )
         self._names = {name.lower() for name in partitions.names}
         self.stats: FileStats | None = None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakelog.core.column_mapping import physical_name
 from lakelog.core.compute import pc
 from lakelog.core.file_keys import are_among
-from lakelog.core.partitions import parse_value
+from lakelog.core.partition_casts import cast_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ class ReadSet:
 
 
 def partition_key(
-    values: Mapping[str, str | None], partition_schema: StructType
+    values: Mapping[str, str | None], partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> tuple[Any, ...]:
     """What two spellings of one partition have in common: the typed values, in schema order.
 
@@ -108,19 +108,27 @@ def partition_key(
     for each in partition_schema:
         text = values.get(physical_name(each))
         try:
-            key.append(parse_value(text, each.data_type))
+            key.append(cast_text(text, each.data_type, session_tz))
         except (ValueError, ArithmeticError):
             key.append(("unparsed", text))
     return tuple(key)
 
 
-def partition_keys(adds: Iterable[AddFile], partition_schema: StructType) -> set[tuple[Any, ...]]:
+def partition_keys(
+    adds: Iterable[AddFile], partition_schema: StructType, *, session_tz: str = "UTC"
+) -> set[tuple[Any, ...]]:
     """The keys of the partitions that files lie in."""
-    return {partition_key(add.partition_values, partition_schema) for add in adds}
+    return {
+        partition_key(add.partition_values, partition_schema, session_tz=session_tz) for add in adds
+    }
 
 
 def files_in_partitions(
-    files: pa.Table, keys: set[tuple[Any, ...]], partition_schema: StructType
+    files: pa.Table,
+    keys: set[tuple[Any, ...]],
+    partition_schema: StructType,
+    *,
+    session_tz: str = "UTC",
 ) -> pa.Table:
     """The rows of a file table that lie in the partitions of these keys."""
     if not keys:
@@ -132,7 +140,8 @@ def files_in_partitions(
     hits = [
         text.as_py()
         for text in pc.unique(spelled)
-        if partition_key(unspelled(text.as_py(), names), partition_schema) in keys
+        if partition_key(unspelled(text.as_py(), names), partition_schema, session_tz=session_tz)
+        in keys
     ]
     return files.filter(pc.is_in(spelled, value_set=pa.array(hits, pa.string())))
 

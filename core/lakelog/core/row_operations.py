@@ -10,13 +10,13 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
-    CorruptLogError,
     DeltaAnalysisError,
 )
 from lakelog.core.expressions import is_partition_only, normalize_filter, to_sql
 from lakelog.core.file_table import to_add_files
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.protocol import check_writable
+from lakelog.core.replaced_files import matching_files
 from lakelog.core.row_changes import RowChanges, RowsChanged
 from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.touched_files import touched_files
@@ -145,7 +145,7 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
         return RowsChanged(None)
     txn.assert_removable()
-    condition = normalize_filter(job.where, snapshot.schema)
+    condition = normalize_filter(job.where, snapshot.schema, session_tz=log.conf.session_tz)
     now_ms = log.clock.now_ms()
     with AttemptFiles(txn) as files:
         changes = files.of(RowChanges(txn, now_ms, _update(job, snapshot, now_ms)))
@@ -167,10 +167,8 @@ def _commit(
     snapshot, clock, metrics = txn.snapshot, txn.delta_log.clock, changes.metrics
     assert snapshot is not None
     began = clock.monotonic()
-    files = txn.filter_file_table(condition)
     by_partition = condition is None or is_partition_only(condition, snapshot.partition_columns)
-    if by_partition:
-        _check_partition_values(snapshot, files)
+    files = matching_files(txn, condition) if by_partition else txn.filter_file_table(condition)
     if by_partition and job.values is None:
         changes.take_whole(to_add_files(files))
     else:
@@ -200,23 +198,3 @@ def _shown(where: Filter | None, condition: Expression | None) -> list[str]:
     if condition is None:
         return ["true"]
     return [where if isinstance(where, str) else to_sql(condition)]
-
-
-def _check_partition_values(snapshot: Snapshot, files: pa.Table) -> None:
-    """Refuse to take files out by partition values that can't be read: pruning keeps those."""
-    from lakelog.core.partitions import typed_partition_columns
-
-    _, unreadable = typed_partition_columns(files, snapshot.partition_schema)
-    for name, marks in zip(unreadable.column_names, unreadable.columns, strict=True):
-        at = marks.index(True).as_py()
-        if at >= 0:
-            path = files["path"][at].as_py()
-            raise CorruptLogError(
-                f"[DELTA_PARTITION_COLUMN_CAST_FAILED] in version {snapshot.version} of "
-                f"{snapshot.table} the file {path} has a value of the partition column {name} that "
-                "is none of its type, so whether it matches can't be told. Rewrite the file's "
-                "rows with a value that is.",
-                table=snapshot.table,
-                path=path,
-                version=snapshot.version,
-            )

@@ -51,7 +51,9 @@ class Scan:
             from lakelog.core.expressions import columns as columns_of
             from lakelog.core.expressions import normalize_filter
 
-            self._expression = normalize_filter(filter, self._schema)
+            self._expression = normalize_filter(
+                filter, self._schema, session_tz=snapshot.conf.session_tz
+            )
             if self._expression is not None:
                 needed = {path[0].lower() for path in columns_of(self._expression)}
         chosen = None if columns is None else several(columns)

@@ -14,7 +14,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "ColumnPath",
@@ -23,6 +23,7 @@ __all__ = [
     "column_path",
     "nearest_field",
     "struct_at",
+    "without_fields",
 ]
 
 ColumnPath: TypeAlias = "str | Sequence[str]"
@@ -76,6 +77,42 @@ def change_field(
     return change_struct(schema, above, swap)
 
 
+def without_fields(schema: StructType, paths: Iterable[tuple[str, ...]]) -> StructType:
+    """The schema without some of its fields, all of them taken out in one pass.
+
+    Args:
+        schema: the table's.
+        paths: of the fields, as `nearest_field` gives them.
+
+    Raises:
+        DeltaAnalysisError: a struct, or the table itself, would be left with no field.
+    """
+    gone = frozenset(paths)
+    above = {path[:end] for path in gone for end in range(len(path))}
+
+    def kept(kind: DataType, path: tuple[str, ...]) -> DataType:
+        if path not in above:
+            return kind
+        match kind:
+            case StructType(fields):
+                inner = [(each, (*path, each.name)) for each in fields]
+                left = [(each, at) for each, at in inner if at not in gone]
+                if not left:
+                    raise _only_these(path, kind)
+                return StructType(tuple(f.with_type(kept(f.data_type, at)) for f, at in left))
+            case ArrayType(element):
+                return replace(kind, element_type=kept(element, (*path, "element")))
+            case MapType(key, value):
+                key, value = kept(key, (*path, "key")), kept(value, (*path, "value"))
+                return replace(kind, key_type=key, value_type=value)
+            case _:
+                return kind
+
+    changed = kept(schema, ())
+    assert isinstance(changed, StructType)  # a struct stays one
+    return changed
+
+
 def nearest_field(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, ...], StructField]:
     """The last field on a path, and its own path; both in the schema's spelling.
 
@@ -93,7 +130,7 @@ def nearest_field(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, .
             spelled, kind = (*spelled, field.name), field.data_type
             found = spelled, field
         else:
-            spelled, kind = (*spelled, name), _part(kind, name, path)
+            spelled, kind = (*spelled, name.lower()), _part(kind, name, path)
     if found is None:
         raise DeltaAnalysisError("a column's path has at least one name")
     return found
@@ -162,6 +199,15 @@ def _field(struct: StructType, name: str, whole: Sequence[str]) -> StructField:
             column=dotted(whole),
         )
     return field
+
+
+def _only_these(path: Sequence[str], struct: StructType) -> DeltaAnalysisError:
+    holder = f"the struct {dotted(path)}" if path else "the table"
+    return DeltaAnalysisError(
+        "[DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA] Nothing would be left of "
+        f"{holder}: {struct} is all that it has. Leave one of its columns.",
+        column=dotted(path),
+    )
 
 
 def _no_struct(whole: Sequence[str], kind: DataType) -> DeltaAnalysisError:

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakelog.core.actions import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
+    from lakelog.core.actions import (
+        AddFile,
+        CommitInfo,
+        DomainMetadata,
+        Metadata,
+        Protocol,
+        SetTransaction,
+    )
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
     from lakelog.core.expressions import Filter
@@ -205,14 +212,26 @@ class Snapshot:
     @property
     def transactions(self) -> Mapping[str, int]:
         """Application -> the last version that it recorded (`txnVersion`)."""
-        keep = self.properties.set_transaction_retention_ms
-        oldest = None if keep is None else self._clock.now_ms() - keep
+        oldest = self._oldest_transaction
         return {
             app: txn.version
             for app, txn in self._state.transactions.items()
-            # Once a retention is set, a record without a time counts as expired.
-            if oldest is None or (txn.last_updated is not None and txn.last_updated > oldest)
+            if _is_kept(txn, oldest)
         }
+
+    def txn_version(self, app_id: str) -> int:
+        """The version that an application recorded last, or -1: one of `transactions`.
+
+        Args:
+            app_id: the application.
+        """
+        txn = self._state.transactions.get(app_id)
+        return txn.version if txn and _is_kept(txn, self._oldest_transaction) else -1
+
+    @property
+    def _oldest_transaction(self) -> int | None:
+        keep = self.properties.set_transaction_retention_ms
+        return None if keep is None else self._clock.now_ms() - keep
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
@@ -282,10 +301,12 @@ class Snapshot:
         from lakelog.core.file_selection import FileSelection
 
         schema = self.read_schema
-        expression = normalize_filter(filter, schema)
+        zone = self.conf.session_tz
+        expression = normalize_filter(filter, schema, session_tz=zone)
         if expression is None:
             return self.file_table
-        selection = FileSelection(expression, schema, tuple(self.partition_columns))
+        columns = tuple(self.partition_columns)
+        selection = FileSelection(expression, schema, columns, session_tz=zone)
         found = self._state.files.selected(selection)
         return selection.of(self.file_table) if found is None else found
 
@@ -323,3 +344,8 @@ class Snapshot:
     def __repr__(self) -> str:
         """`Snapshot(/lake/flights, version 7)`."""
         return f"Snapshot({self._table}, version {self.version})"
+
+
+def _is_kept(txn: SetTransaction, oldest: int | None) -> bool:
+    # Once a retention is set, a record without a time counts as expired.
+    return oldest is None or (txn.last_updated is not None and txn.last_updated > oldest)

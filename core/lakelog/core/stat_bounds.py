@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -35,6 +36,7 @@ _Path = tuple[str, ...]
 _MILLISECOND = timedelta(microseconds=999)
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
+_ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})$")
 _FAST_ROWS = 2_000
 """From here on Arrow's JSON reader is faster than a loop, its import included."""
 _BATCH_ROWS = 1 << 17
@@ -174,6 +176,9 @@ def _bound(value: Any, kind: DataType, *, is_max: bool) -> Any:
         return None
     if name == "string":
         return value
+    if name == "timestamp" and not _ZONED.search(value):
+        # An instant in nobody knows which zone.
+        return None
     try:
         found = parse_value(value, kind)
         return found + _MILLISECOND if is_max and found and name in _TIMES else found

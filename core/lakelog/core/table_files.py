@@ -96,28 +96,31 @@ class TableFiles:
         """
         self._snapshot = snapshot
         self._stores = DataStores(snapshot)
+        self._read = frozenset(read.names)
         self.reader = RowReader(
             snapshot.read_schema,
             tuple(snapshot.partition_columns),
             read,
             prune,
             snapshot.properties.column_mapping_mode,
+            snapshot.conf.session_tz,
         )
 
     def find(self, files: pa.Table) -> list[DataFile]:
         """The files of some rows of `FILE_SCHEMA`, in their order.
 
         Raises:
-            CorruptLogError: the log does not say where a deletion vector is.
+            CorruptLogError: the log does not say where a deletion vector is, or has a value of
+                a partition column that comes out and that can't be read.
         """
-        from lakelog.core.partitions import typed_partition_table
+        from lakelog.core.replaced_files import readable_partitions
 
         snapshot = self._snapshot
         paths = [data_path(snapshot.table, path) for path in files["path"].to_pylist()]
         sizes = [size or 0 for size in files["size"].to_pylist()]
         found = [DataFile(path, {}, {}, size) for path, size in zip(paths, sizes, strict=True)]
         if snapshot.partition_columns:
-            values = typed_partition_table(files, snapshot.partition_schema)
+            values = readable_partitions(snapshot, files, self._read)
             texts = files["partition_values"].to_pylist()
             found = [
                 replace(

@@ -128,15 +128,15 @@ class TrackedChanges(TrackedReads):
         replaced = None if self._snapshot is None else self._snapshot.metadata
         final, protocol = new_table_metadata(metadata, self._conf, now, replaced)
         check_promises(self._snapshot, final, protocol, replaces=True)
-        self._new_metadata = final
-        if self._snapshot is None:
-            self._new_protocol = protocol
-            return
-        final = replace(final, id=self._snapshot.metadata.id)
-        check_may_enable(self._snapshot, final, self._log.table)
-        self._new_metadata, self._new_protocol = changed_metadata(
-            self._snapshot.metadata, final, self._snapshot.protocol, self._conf, replaces=True
-        )
+        needed: Protocol | None = protocol
+        if self._snapshot is not None:
+            final = replace(final, id=self._snapshot.metadata.id)
+            check_may_enable(self._snapshot, final, self._log.table)
+            final, needed = changed_metadata(
+                self._snapshot.metadata, final, self._snapshot.protocol, self._conf, replaces=True
+            )
+        # Last, so that what is refused leaves nothing for a later commit to write.
+        self._new_metadata, self._new_protocol = final, needed
 
     def _check_may_update(self) -> None:
         if self._new_metadata is not None:
@@ -169,8 +169,9 @@ class TrackedChanges(TrackedReads):
             marks: column -> its last number.
         """
         if marks:
+            changed = with_marks(self.metadata, marks)
             self._only_marks = self._new_metadata is None
-            self._new_metadata = with_marks(self.metadata, marks)
+            self._new_metadata = changed
 
     def assert_removable(self) -> None:
         """Check that rows may be removed, before work is spent on it.
@@ -182,6 +183,14 @@ class TrackedChanges(TrackedReads):
             return
         if TableProperties(self._snapshot.metadata.configuration).append_only:
             raise append_only_error(self._log.table)
+
+    def _pending_changes(self) -> tuple[Metadata | None, Protocol | None, bool, bool]:
+        """What a commit that fails is to leave as it found it."""
+        return self._new_metadata, self._new_protocol, self._has_written, self._only_marks
+
+    def _restore(self, before: tuple[Metadata | None, Protocol | None, bool, bool]) -> None:
+        """Forget the metadata and the protocol that came among the actions of such a commit."""
+        self._new_metadata, self._new_protocol, self._has_written, self._only_marks = before
 
     def _take_heads(self, actions: Sequence[Action]) -> Protocol | None:
         """Apply a Metadata among the actions; give the Protocol among them."""

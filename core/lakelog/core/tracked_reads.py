@@ -59,7 +59,8 @@ class TrackedReads:
             return FILE_SCHEMA.empty_table()
         from lakelog.core.expressions import normalize_filter
 
-        predicate = normalize_filter(filter, self._snapshot.schema)
+        zone = self._snapshot.conf.session_tz
+        predicate = normalize_filter(filter, self._snapshot.schema, session_tz=zone)
         files = self._snapshot.file_table_for(predicate)
         self._reads.add_predicate(predicate)
         self._reads.add_files(files)
@@ -75,9 +76,12 @@ class TrackedReads:
             self._reads.add_partitions(())
             return []
         schema = self._snapshot.partition_schema
-        keys = partition_keys(adds, schema)
+        zone = self._snapshot.conf.session_tz
+        keys = partition_keys(adds, schema, session_tz=zone)
         self._reads.add_partitions(keys)
-        return to_add_files(files_in_partitions(self._snapshot.file_table, keys, schema))
+        return to_add_files(
+            files_in_partitions(self._snapshot.file_table, keys, schema, session_tz=zone)
+        )
 
     def track_files_read(self, files: pa.Table) -> None:
         """Record live files, as rows of `FILE_SCHEMA`, as read, and no more than these."""
@@ -94,4 +98,4 @@ class TrackedReads:
         A concurrent commit of the same application then conflicts.
         """
         self._reads.app_ids.add(app_id)
-        return -1 if self._snapshot is None else self._snapshot.transactions.get(app_id, -1)
+        return -1 if self._snapshot is None else self._snapshot.txn_version(app_id)

@@ -252,12 +252,14 @@ class OptimisticTransaction(TrackedChanges):
     def _guarded(self, run: Callable[[], _Version]) -> _Version:
         """Run a commit; once it has landed, let no `Exception` out that could mean it has not."""
         self._check_open()
+        before = self._pending_changes()
         try:
             return run()
         except (PostCommitError, CommitOutcomeUnknownError):
             raise
         except Exception as exc:
             if self._landing.version is None:
+                self._restore(before)
                 raise
             raise commit_interrupted(self._log.table, self._landing.version, exc) from exc
 
@@ -310,6 +312,7 @@ class OptimisticTransaction(TrackedChanges):
             },
             domains=frozenset(a.domain for a in prepared.actions if isinstance(a, DomainMetadata)),
             operation=prepared.commit_info.operation or "",
+            session_tz=self._conf.session_tz,
             rules=ConflictRules.of(self._conf),
         )
 

@@ -20,9 +20,11 @@ from lakelog.core.errors import (
 )
 from lakelog.core.evolution import check_write_compatible, merge_schemas
 from lakelog.core.file_layout import FileLayout
+from lakelog.core.file_table import to_add_files
 from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.names import several
 from lakelog.core.operations import Operation, write_metrics
+from lakelog.core.replaced_files import matching_files
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import StructType
@@ -225,7 +227,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
     if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
         return txn.read_version
     schema = _settle_schema(txn, job)
-    zone = log.conf.get_str("spark.sql.session.timeZone", "UTC")
+    zone = log.conf.session_tz
     filled = fill_rows(
         job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
     )
@@ -325,7 +327,7 @@ def _replaced(
             f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
             f"{job.replace_where!r} of the write to {txn.delta_log.table}",
         )
-        found = txn.filter_files(predicate)
+        found = to_add_files(matching_files(txn, predicate))
     if found:
         txn.assert_removable()
     return found
@@ -340,7 +342,8 @@ def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
 def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructType) -> Expression:
     from lakelog.core.expressions import is_partition_only, normalize_filter
 
-    predicate = normalize_filter(text, schema)
+    session_tz = txn.delta_log.conf.session_tz
+    predicate = normalize_filter(text, schema, session_tz=session_tz)
     columns = txn.metadata.partition_columns
     if predicate is None or not is_partition_only(predicate, columns):
         raise DeltaAnalysisError(

@@ -18,6 +18,7 @@ from lakelog.logstores.errors import (
     LogStoreConfError,
     LogStoreError,
     MissingExtraError,
+    StorageUnavailableError,
     UnknownLogStoreKeyError,
     UnsafeLogStoreError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "S3DynamoDBLogStore",
     "S3SingleDriverLogStore",
     "Scope",
+    "StorageUnavailableError",
     "UnknownLogStoreKeyError",
     "UnsafeLogStoreError",
     "log_store_for",

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from lakelog.logstores._azure_credentials import SasToken
-from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
+from lakelog.logstores._reach import causes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lakelog.logstores._azure_credentials import Credential
 
 __all__ = ["code_of", "explained"]
@@ -120,12 +119,16 @@ def _refusal(
         kind = "; a web page, so it came from a proxy and not from Azure" if foreign else ""
         return TryAgainError(
             said + kind,
-            may_have_landed=not (status == 429 or code in _BUSY),
+            may_have_landed=foreign or not (status == 429 or code in _BUSY),
             retry_after=_seconds(headers.get("Retry-After")),
         )
     if foreign and "html" in (headers.get("Content-Type") or "").lower():
-        return OSError(
+        return NotTheServiceError(
             f"{said} with a web page: a proxy or a sign-in page stands before the blob service"
+        )
+    if foreign:
+        return NotTheServiceError(
+            f"{said} without Azure's code and request id, so something in between may have made it"
         )
     if code == "ContainerNotFound":
         return FileNotFoundError(f"{said}: there is no such container. Make it, or mend its name")
@@ -216,7 +219,7 @@ def _no_reply(error: BaseException, where: str) -> Exception:
     from azure.core.exceptions import AzureError
     from requests.exceptions import RequestException
 
-    chain = list(_causes(error))
+    chain = list(causes(error))
     names = [type(each).__name__ for each in chain]
     text = " ".join(str(each) for each in chain)
     if any(isinstance(each, socket.gaierror) and _is_unknown(each) for each in chain) or (
@@ -228,7 +231,10 @@ def _no_reply(error: BaseException, where: str) -> Exception:
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return OSError(f"{where}: the server's certificate is not trusted on this host")
     if any(name in _UNSENT for name in names):
-        return TryAgainError(f"{where}: could not connect", may_have_landed=False)
+        silent = any("Timeout" in name for name in names)
+        return TryAgainError(
+            f"{where}: could not connect", may_have_landed=False, unreached=not silent
+        )
     reason = "the connection broke before the whole reply came"
     if any("Timeout" in name for name in names):
         reason = "no reply in time"
@@ -239,17 +245,3 @@ def _no_reply(error: BaseException, where: str) -> Exception:
 
 def _is_unknown(error: socket.gaierror) -> bool:
     return error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and all that it was made from."""
-    seen: set[int] = set()
-    todo: list[object] = [error]
-    while todo:
-        each = todo.pop(0)
-        if not isinstance(each, BaseException) or id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        todo += [each.__cause__, each.__context__, getattr(each, "inner_exception", None)]
-        todo += [getattr(each, "reason", None), *each.args]

@@ -106,6 +106,8 @@ def _taken(
                     raise FileExistsError(f"{path} exists: another writer made it") from None
             except TryAgainError as error:
                 _logger.debug("waiting for the lease of %s: %s", lock, error)
+                if error.unreached:
+                    return False  # the create will say so
             else:
                 return True
             if not patience.pause():

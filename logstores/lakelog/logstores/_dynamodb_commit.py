@@ -23,7 +23,7 @@ from lakelog.logstores._dynamodb_errors import LockTableError
 from lakelog.logstores._dynamodb_log import SCHEME_KEY, SCHEMES
 from lakelog.logstores._dynamodb_rows import commit_file_name
 from lakelog.logstores._dynamodb_table import RowTakenError
-from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
 from lakelog.logstores.errors import CommitOutcomeUnknownError, LogStoreError
 
 if TYPE_CHECKING:
@@ -148,7 +148,6 @@ def _claim(log: LockedLog, file: LogFile, row: CommitRow) -> CommitRow | None:
     patience = log.rules.policy.start()
     uncertain = False
     while True:
-        retry_after = None
         try:
             log.rows.insert(row)
         except RowTakenError as taken:
@@ -156,20 +155,22 @@ def _claim(log: LockedLog, file: LogFile, row: CommitRow) -> CommitRow | None:
             if holder is not None:
                 return _rival(holder, row)
             uncertain, seen = True, "the table said that its row exists, and then that it does not"
+            more = patience.pause()
         except TryAgainError as error:
-            uncertain = uncertain or error.may_have_landed
-            seen, retry_after = str(error), error.retry_after
+            uncertain, seen = uncertain or error.may_have_landed, str(error)
+            more = patience.pause_after(error)
+        except NotTheServiceError as error:
+            return _last_look(log, file, row, str(error))
         except (OSError, LogStoreError) as error:
             if not uncertain:
                 raise
             return _last_look(log, file, row, f"after a request without a reply, {error}")
         else:
             return None
-        if not patience.pause(retry_after):
+        if not more:
             if uncertain:
                 return _last_look(log, file, row, seen)
-            budget = log.rules.policy.budget
-            raise OSError(f"{file.path} was not written: {seen}; given up after {budget:g} s")
+            raise patience.spent(f"{file.path} was not written: {seen}")
 
 
 def _rival(holder: CommitRow, row: CommitRow) -> CommitRow | None:
@@ -193,7 +194,7 @@ def _holder(log: LockedLog, file: LogFile, seen: str) -> CommitRow | None:
         try:
             return log.rows.get(file.folder.table_path, file.name)
         except TryAgainError as error:
-            if patience.pause(error.retry_after):
+            if patience.pause_after(error):
                 continue
             trouble: Exception = error
         except (OSError, LogStoreError) as error:

@@ -116,7 +116,6 @@ class LogObjects:
         key = self._prefix + row.file_name
         patience = self._policy.start()
         while True:
-            retry_after = None
             try:
                 self._client.create(key, body, row.token)
             except KeyTakenError as error:
@@ -124,11 +123,13 @@ class LogObjects:
                 if owner is not None:
                     return self._is_made_of(row, owner, body)
                 seen = f"{error}, and then it was not there"
+                more = patience.pause()
             except TryAgainError as error:
-                seen, retry_after = str(error), error.retry_after
+                seen = str(error)
+                more = patience.pause_after(error)
             else:
                 return True
-            if not patience.pause(retry_after):
+            if not more:
                 raise OSError(f"{self._uri}{row.file_name}: {seen}")
 
     def _is_made_of(self, row: CommitRow, owner: Owner, body: bytes) -> bool:

@@ -14,7 +14,7 @@ from lakelog.logstores._dynamodb_conf import TABLE_NAME as TABLE_KEY
 from lakelog.logstores._dynamodb_errors import LockTableError
 from lakelog.logstores._dynamodb_rows import CommitRow
 from lakelog.logstores._dynamodb_table import RowTakenError
-from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
         return RowTakenError(CommitRow.from_item(item) if item else None)
     said = f"{place}: {action} was answered {status} {code}".rstrip()
     if code in _PACED or status == 429:
-        return TryAgainError(said, may_have_landed=False)
+        return TryAgainError(said, may_have_landed=code not in _PACED)
     if code in _KEYS:
         return PermissionError(f"{said}: {_KEYS[code]}.")
     if code == "ResourceNotFoundException":
@@ -151,7 +151,7 @@ def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
     if status >= 500:
         return TryAgainError(said, may_have_landed=True)
     if not code or code.isdigit():  # the service always names its errors
-        return OSError(f"{said}: {_not_dynamodb('it gives no error code')}.")
+        return NotTheServiceError(f"{said}: {_not_dynamodb('it gives no error code')}.")
     message = str(fault.get("Message", "")).rstrip(".")[:300]
     if code == "ValidationException":
         return LockTableError(place.wrong_keys(f"it refuses a {action} ({message})"))
@@ -183,6 +183,7 @@ def _of_transport(error: Exception, place: TablePlace) -> Exception:
             f"{place}: no connection ({kind}); is {REGION_NAME} a region, {ENDPOINT_KEY} right, "
             "and the service up?",
             may_have_landed=False,
+            unreached=not isinstance(error, sdk.ConnectTimeoutError),
         )
     if isinstance(error, sdk.InvalidRegionError):
         return LockTableError(f"{place}: {REGION_NAME} is no name of a region.")

@@ -43,6 +43,7 @@ class GCSConnection:
         """
         try:
             import requests
+            from google.auth.credentials import AnonymousCredentials
             from google.auth.transport.requests import AuthorizedSession, Request
             from google.cloud import storage
             from requests.adapters import HTTPAdapter
@@ -52,8 +53,12 @@ class GCSConnection:
         self.settings = settings
         tokens = requests.Session()
         self.auth_request: Any = Request(tokens)
+        credentials = credentials_of(settings)
         self.session: Any = AuthorizedSession(
-            credentials_of(settings), auth_request=self.auth_request
+            credentials,
+            auth_request=self.auth_request,
+            # Without credentials there is nothing to renew, and who said 401 has to be seen.
+            refresh_status_codes=() if isinstance(credentials, AnonymousCredentials) else (401,),
         )
         for scheme in ("http://", "https://"):
             adapter = HTTPAdapter(pool_connections=4, pool_maxsize=_POOL, max_retries=0)

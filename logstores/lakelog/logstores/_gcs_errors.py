@@ -6,10 +6,11 @@ Sources of the meanings: https://cloud.google.com/storage/docs/json_api/v1/statu
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ _CLOCK: Final = re.compile(r"(?i)iat and exp|reasonable timeframe|clock")
 _TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([\s=:\"']+)\S+")
 _CHECK: Final = "Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
 _LONGEST: Final = 300
+_ANONYMOUS: Final = "Anonymous caller"
+_NOBODY_ASKS: Final = (
+    "{}: Google Cloud Storage wants to know who asks (HTTP 401), but no credentials are used. Set "
+    "fs.gs.auth.type to APPLICATION_DEFAULT or SERVICE_ACCOUNT_JSON_KEYFILE."
+)
 # An object's name may have the word in it, and what is said of a missing object has its name.
 _NO_BUCKET: Final = re.compile(r"(?i)\bbucket does not exist|no such bucket|bucket not found")
 
@@ -66,8 +72,11 @@ def translated(
             f"{what}: the bytes do not have the checksum that Google gave", may_have_landed=changes
         ) from error
     except requests.exceptions.RequestException as error:
+        unsent = _never_sent(error)
         raise TryAgainError(
-            f"{what}: {_connection(error)}", may_have_landed=changes and not _never_sent(error)
+            f"{what}: {_connection(error)}",
+            may_have_landed=changes and not unsent,
+            unreached=unsent and not isinstance(error, requests.exceptions.ConnectTimeout),
         ) from None
 
 
@@ -86,19 +95,25 @@ def _service(error: Any, what: str, permission: str, changes: bool, conditional:
     said = _said(error)
     if status == 412 and conditional:
         raise KeyTakenError(f"{what}: HTTP 412. {said}") from None
+    foreign = _is_foreign(error, changes)
+    if foreign and status < 500 and status not in (408, 409, 429) and (changes or status == 404):
+        raise NotTheServiceError(
+            f"{what}: HTTP {status} without Google's error, so something in between may have made "
+            f"it. {said or _CHECK}"
+        ) from None
     if status == 404:
         raise FileNotFoundError(_missing(what, said)) from None
     if status == 429:
         raise TryAgainError(
             f"{what}: Google Cloud Storage asks to go slower (429). It takes one write a second "
             f"of one name. {said}",
-            may_have_landed=False,
+            may_have_landed=changes and foreign,
             retry_after=_retry_after(error),
         ) from None
     if status in (408, 409) or status >= 500:
         raise TryAgainError(
             f"{what}: HTTP {status}. {said}",
-            may_have_landed=changes and status != 409,
+            may_have_landed=changes and (foreign or status != 409),
             retry_after=_retry_after(error),
         ) from None
     if status in (401, 403):
@@ -124,6 +139,8 @@ def _refused(error: Any, status: int, what: str, permission: str, said: str) -> 
         )
     if _is_page(error):
         return f"{what}: HTTP {status}. {said}"
+    if status == 401 and _ANONYMOUS in said:
+        return _NOBODY_ASKS.format(what)
     if status == 401:
         return (
             f"{what}: Google Cloud Storage does not accept the credentials (HTTP 401). Renew them: "
@@ -152,10 +169,7 @@ def _login(error: Any, what: str) -> None:
 
     text = _clean(str(error))
     if isinstance(error, InvalidOperation):
-        raise PermissionError(
-            f"{what}: Google Cloud Storage wants to know who asks (HTTP 401), but no credentials "
-            "are used. Set fs.gs.auth.type to APPLICATION_DEFAULT or SERVICE_ACCOUNT_JSON_KEYFILE."
-        ) from None
+        raise PermissionError(_NOBODY_ASKS.format(what)) from None
     if isinstance(error, DefaultCredentialsError):
         raise LogStoreConfError(f"{what}: no Google credentials were found: {text}") from None
     if isinstance(error, TransportError) or getattr(error, "retryable", False):
@@ -185,6 +199,21 @@ def _said(error: Any) -> str:
     # Google's library puts "POST https://...: " before what the service said.
     text = _clean(re.sub(r"^[A-Z]+ https?://\S+: ", "", message))
     return f"It said: {text}" if text else ""
+
+
+def _is_foreign(error: Any, changes: bool) -> bool:
+    """Whether somebody between answered: Google sends its error as JSON, or a header of its own.
+
+    What it says of the bytes of an object is plain text, so a reading is doubted less.
+    """
+    if "X-GUploader-UploadID" in getattr(error.response, "headers", {}):
+        return False
+    text = str(getattr(error.response, "text", ""))
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return changes or _is_page(error) or not text.strip()
+    return not (isinstance(found, dict) and isinstance(found.get("error"), dict))
 
 
 def _is_page(error: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from lakelog.logstores._hdfs_client import HdfsClient
 from lakelog.logstores._hdfs_conf import HadoopConf, hadoop_conf, split_uri
 from lakelog.logstores._hdfs_webhdfs import WebHdfs
-from lakelog.logstores._objects import BUDGET_KEY, TIMEOUT_KEY, RetryPolicy
+from lakelog.logstores._objects import TIMEOUT_KEY, retry_policy
 from lakelog.logstores._settings import seconds_setting
 from lakelog.logstores._travelling import own_settings
 
@@ -42,7 +42,7 @@ class Hdfs:
             LogStoreConfError: a retry setting is no number.
         """
         self.conf = dict(conf)
-        self.policy = RetryPolicy(budget=seconds_setting(conf, BUDGET_KEY, 60.0))
+        self.policy = retry_policy(conf)
         self.timeout = seconds_setting(conf, TIMEOUT_KEY, 20.0)
         self._lock = threading.Lock()
         self._clients: dict[str, tuple[HdfsClient, WebHdfs]] = {}

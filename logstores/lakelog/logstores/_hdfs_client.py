@@ -179,17 +179,13 @@ class HdfsClient:
         Raises:
             OSError: it failed to the last.
         """
-        waits = self._policy.waits()
+        patience = self._policy.start()
         while True:
             try:
                 return request()
             except TryAgainError as error:
-                wait = next(waits, None)
-                if wait is None:
-                    raise OSError(
-                        f"{path}: {error}; given up after {self._policy.budget:g} s"
-                    ) from error
-                time.sleep(wait)
+                if not patience.pause_after(error):
+                    raise patience.spent(f"{path}: {error}") from error
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -65,7 +65,10 @@ def _raise_io(error: OSError, text: str, where: str) -> NoReturn:
             "spark.hadoop.dfs.namenode.rpc-address.*",
         ) from error
     sent = not any(part in text for part in (*_NOT_SENT, *_FOR_NOW))
-    raise TryAgainError(f"NameNode {where}: {text}", may_have_landed=sent) from error
+    # Of several NameNodes one may be down while another takes over, which takes its time.
+    raise TryAgainError(
+        f"NameNode {where}: {text}", may_have_landed=sent, unreached=not sent and "," not in where
+    ) from error
 
 
 def _raise_java(

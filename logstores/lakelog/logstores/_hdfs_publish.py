@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING
@@ -51,7 +50,7 @@ def write_draft(
         FileNotFoundError: the folder does not exist.
         OSError: it can't be written.
     """
-    waits = policy.waits()
+    patience = policy.start()
     draft = ""
     while True:
         try:
@@ -62,12 +61,8 @@ def write_draft(
             _write_natively(client, draft, body)
         except TryAgainError as error:
             remove(client, draft)
-            wait = next(waits, None)
-            if wait is None:
-                raise OSError(
-                    f"{target} was not written: {error}; given up after {policy.budget:g} s"
-                ) from error
-            time.sleep(wait)
+            if not patience.pause_after(error):
+                raise patience.spent(f"{target} was not written: {error}") from error
         except BaseException:
             remove(client, draft)
             raise
@@ -127,7 +122,7 @@ def publish(
         OSError: it was not published.
     """
     lost = ""
-    waits = policy.waits()
+    patience = policy.start()
     while True:
         try:
             client.rename(draft, target, overwrite=overwrite)
@@ -137,6 +132,7 @@ def publish(
         except TryAgainError as error:
             seen = str(error)
             lost = seen if error.may_have_landed else lost
+            more = patience.pause_after(error)
         except OSError as error:
             if not lost or isinstance(error, FileExistsError):
                 raise
@@ -145,11 +141,9 @@ def publish(
             return
         else:
             return
-        wait = next(waits, None)
-        if wait is None:
+        if not more:
             _give_up(client, draft, target, body, lost, seen, overwrite=overwrite)
             return
-        time.sleep(wait)
 
 
 def _give_up(

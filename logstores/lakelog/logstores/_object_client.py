@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TOKEN_NAME",
     "KeyTakenError",
+    "NotTheServiceError",
     "ObjectClient",
     "ObjectEntry",
     "Owner",
@@ -31,11 +32,23 @@ class KeyTakenError(Exception):
     """The service says that the key has an object. Whose it is has to be looked up."""
 
 
+class NotTheServiceError(OSError):
+    """Something between answered: a proxy, a gateway, a sign-in page.
+
+    It tells nothing of what the service did with the request, which may have been carried out.
+    """
+
+
 class TryAgainError(Exception):
     """The service or the way to it failed for now."""
 
     def __init__(
-        self, reason: str, *, may_have_landed: bool, retry_after: float | None = None
+        self,
+        reason: str,
+        *,
+        may_have_landed: bool,
+        retry_after: float | None = None,
+        unreached: bool = False,
     ) -> None:
         """Say what failed.
 
@@ -45,10 +58,13 @@ class TryAgainError(Exception):
                 `False` for a refusal by the service itself (409, 429, 503 SlowDown with nothing
                 done) and for a connection that was never made.
             retry_after: seconds that the service asked to wait.
+            unreached: whether nobody is there: a name that does not resolve, a refused port. It
+                is tried for seconds only, while a service that was reached gets the whole budget.
         """
         super().__init__(reason)
         self.may_have_landed = may_have_landed
         self.retry_after = retry_after
+        self.unreached = unreached
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,7 @@ class ObjectClient(ABC):
 
     - `TryAgainError`: timeouts, broken connections, 429, 5xx, and S3's 409, a conflict in flight.
     - `FileNotFoundError`: no such object (404 of a key).
+    - `NotTheServiceError`: the answer can't be the service's own.
     - `PermissionError`, `OSError`, `LogStoreError`: all else, for good; the message names the
       object, what the service said, and what to do; no secret is in it.
     """

@@ -18,6 +18,7 @@ from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scop
 from lakelog.logstores._object_client import (
     TOKEN_NAME,
     KeyTakenError,
+    NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     Owner,
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUDGET_KEY",
+    "REACH_KEY",
     "TIMEOUT_KEY",
     "TOKEN_NAME",
     "KeyTakenError",
+    "NotTheServiceError",
     "ObjectClient",
     "ObjectEntry",
     "ObjectLogStore",
@@ -47,14 +50,28 @@ __all__ = [
     "RetryPolicy",
     "TryAgainError",
     "create_once",
+    "retry_policy",
 ]
 
 BUDGET_KEY: Final = "spark.lakelog.store.retry.timeBudget"
 """Seconds that one operation may go on repeating requests."""
+REACH_KEY: Final = "spark.lakelog.store.connect.timeBudget"
+"""The same where nobody is there: a name that does not resolve, a refused port."""
 TIMEOUT_KEY: Final = "spark.lakelog.store.request.timeout"
 """Seconds that one request may take to connect, and again between two bytes of its reply."""
 
 _T = TypeVar("_T")
+
+
+def retry_policy(conf: Mapping[str, str]) -> RetryPolicy:
+    """How patiently the conf wants requests to be repeated.
+
+    Raises:
+        LogStoreConfError: a setting is no number of seconds.
+    """
+    return RetryPolicy(
+        budget=seconds_setting(conf, BUDGET_KEY, 60.0), reach=seconds_setting(conf, REACH_KEY, 5.0)
+    )
 
 
 class ObjectLogStore(LogStore):
@@ -77,7 +94,7 @@ class ObjectLogStore(LogStore):
             LogStoreConfError: a retry setting is no number.
         """
         super().__init__(conf)
-        self._policy = RetryPolicy(budget=seconds_setting(self.conf, BUDGET_KEY, 60.0))
+        self._policy = retry_policy(self.conf)
         self._timeout = seconds_setting(self.conf, TIMEOUT_KEY, 20.0)
 
     @abstractmethod

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
 from lakelog.logstores.errors import MissingExtraError, UnsafeLogStoreError
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
         TryAgainError: as `ObjectClient` has it.
         FileNotFoundError: no such object or bucket.
         PermissionError: credentials or rights.
+        NotTheServiceError: something between answered.
         OSError: the rest.
         UnsafeLogStoreError: the endpoint has no conditional put.
     """
@@ -143,14 +144,17 @@ def _of_reply(error: Any, doing: str, place: Place) -> Exception:
         return (
             UnsafeLogStoreError(f"{said}: {NO_CONDITION}.") if doing == "create" else OSError(said)
         )
+    foreign = _is_foreign(reply, status, code)
     if status in (409, 429) or code in _NOTHING_DONE:
-        return TryAgainError(said, may_have_landed=False, retry_after=_retry_after(meta))
+        return TryAgainError(said, may_have_landed=foreign, retry_after=_retry_after(meta))
     if status >= 500 or status == 408 or code in _TEMPORARY:
         if _is_html(reply):
             said += " with an HTML page: a proxy or gateway in between?"
         return TryAgainError(said, may_have_landed=True, retry_after=_retry_after(meta))
     if _is_html(reply):
         return _not_s3(place, f"it answered {status} with an HTML page")
+    if foreign and doing == "create" and not error.operation_name.startswith("Head"):
+        return _not_s3(place, f"it answered {status} without any of S3's codes")
     if status == 404:
         return _missing(code, said, place, error.operation_name)
     return _refusal(fault, meta, said, doing, place) or OSError(f"{said}.")
@@ -275,6 +279,7 @@ def _of_transport(error: Exception, place: Place) -> Exception:
             f"{place}: no connection to {_whom(error, place)} ({kind}); "
             "is the address right, and is it up?",
             may_have_landed=False,
+            unreached=not isinstance(error, sdk.ConnectTimeoutError),
         )
     if isinstance(error, (sdk.ParamValidationError, sdk.InvalidRegionError)):
         return ValueError(f"{place}: {error}")
@@ -298,10 +303,17 @@ def _whom(error: Any, place: Place) -> str:
 
 
 def _not_s3(place: Place, why: str) -> OSError:
-    return OSError(
+    return NotTheServiceError(
         f"{place}: {place.endpoint} is no S3 service, or something in between is not: {why}. "
         "Check spark.hadoop.fs.s3a.endpoint, and the proxy settings (HTTPS_PROXY, NO_PROXY)."
     )
+
+
+def _is_foreign(reply: dict[str, Any], status: int, code: str) -> bool:
+    """Whether somebody between answered: S3 names each refusal, and each request of a HEAD."""
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    named = code not in ("", str(status)) or any(str(key).startswith("x-amz-") for key in headers)
+    return _is_html(reply) or not named
 
 
 def _is_html(reply: dict[str, Any]) -> bool:

@@ -5,9 +5,12 @@ carries a token of its own in the object's metadata, SDK retries are off, and th
 
     2xx                              -> created
     taken (412; Azure: 409)          -> whose token? ours: created; another's: FileExistsError
-    a conflict in flight, 429, 5xx,
-    a timeout, a broken connection   -> wait, then again with the same token
+    a conflict in flight, 429        -> wait, then again with the same token
+    5xx, a timeout,
+    a broken connection              -> look for the token: ours: created; absent: wait, again;
+                                        no answer: wait, look again, and send nothing meanwhile
     refused for good                 -> OSError, if no request before it may have landed
+    an answer of somebody else's     -> it tells nothing: look for the token
     the budget is spent              -> look once more, then say what is known and no more
 
 A request that timed out can still land later. That is why an absent object proves nothing once a
@@ -24,11 +27,12 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from lakelog.logstores._object_client import KeyTakenError, TryAgainError
-from lakelog.logstores.errors import CommitOutcomeUnknownError
+from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
+from lakelog.logstores._time_left import seconds_left
+from lakelog.logstores.errors import CommitOutcomeUnknownError, StorageUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from lakelog.logstores._object_client import ObjectClient, Owner
 
@@ -46,6 +50,8 @@ class RetryPolicy:
 
     budget: float = 60.0
     """Seconds from the first request to the last one's start."""
+    reach: float = 5.0
+    """The same where nobody was ever reached: no such host, a refused port."""
     first_wait: float = 0.05
     longest_wait: float = 5.0
     grace: float = 5.0
@@ -54,12 +60,8 @@ class RetryPolicy:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def start(self, seconds: float | None = None) -> Patience:
-        """Begin to count the budget, or these seconds, down."""
-        return Patience(self, self.budget if seconds is None else seconds)
-
-    def waits(self) -> Iterator[float]:
-        """Seconds to wait before each repetition, for a caller that waits by itself."""
-        return iter(self.start().next_wait, None)
+        """Count the budget, or these seconds, down; no more than the caller has left."""
+        return Patience(self, min(self.budget if seconds is None else seconds, seconds_left()))
 
 
 class Patience:
@@ -68,31 +70,38 @@ class Patience:
     def __init__(self, policy: RetryPolicy, seconds: float) -> None:
         """Count from now."""
         self._policy = policy
-        self._deadline = policy.clock() + seconds
+        self._began = policy.clock()
+        self._seconds = seconds
+        self._reached = False
         self._wait = policy.first_wait
 
-    def next_wait(self) -> float | None:
-        """Seconds to wait before the next try, with decorrelated jitter; `None`: no more tries."""
-        left = self._deadline - self._policy.clock()
+    def spent(self, what: str) -> StorageUnavailableError:
+        """What to raise when there is no next try."""
+        return StorageUnavailableError(f"{what}; given up after {self._limit():.3g} s")
+
+    def pause_after(self, error: TryAgainError) -> bool:
+        """Wait as this failure wants it before the next try; say whether there is one."""
+        self._reached = self._reached or not error.unreached
+        return self._pause(error.retry_after)
+
+    def pause(self) -> bool:
+        """Wait before the next try after an answer; say whether there is one."""
+        self._reached = True
+        return self._pause(None)
+
+    def _pause(self, retry_after: float | None) -> bool:
+        # Decorrelated jitter.
+        left = self._began + self._limit() - self._policy.clock()
         if left <= 0:
-            return None
+            return False
         drawn = random.uniform(self._policy.first_wait, self._wait * 3)  # noqa: S311, RUF100
         self._wait = min(self._policy.longest_wait, drawn)
-        return min(self._wait, left)
-
-    def pause(self, retry_after: float | None = None) -> bool:
-        """Wait before the next try; say whether there is one.
-
-        Args:
-            retry_after: seconds that the service asked for.
-        """
-        wait = self.next_wait()
-        if wait is None:
-            return False
-        left = self._deadline - self._policy.clock()
-        asked = min(retry_after or 0.0, _LONGEST_PACE, left)
-        self._policy.sleep(max(wait, asked))
+        asked = min(retry_after or 0.0, _LONGEST_PACE)
+        self._policy.sleep(min(max(self._wait, asked), left))
         return True
+
+    def _limit(self) -> float:
+        return self._seconds if self._reached else min(self._seconds, self._policy.reach)
 
 
 class _OwnerHiddenError(Exception):
@@ -122,7 +131,6 @@ def create_once(
     patience = policy.start()
     uncertain, seen = False, ""
     while True:
-        retry_after = None
         try:
             client.create(key, body, token)
         except KeyTakenError as error:
@@ -131,36 +139,69 @@ def create_once(
             # It was deleted since. A server that contradicts itself may be wrong about either,
             # and a request that was delivered twice may have met its own object.
             uncertain, seen = True, f"{error}, and then it was not there"
+            more = patience.pause()
         except TryAgainError as error:
-            uncertain = uncertain or error.may_have_landed
-            seen, retry_after = str(error), error.retry_after
+            uncertain, seen = uncertain or error.may_have_landed, str(error)
+            if error.may_have_landed and _found(client, key, token, path, patience):
+                return
+            more = patience.pause_after(error)
         except Exception as error:
-            if not uncertain:
+            if not (uncertain or isinstance(error, NotTheServiceError)):
                 raise
-            _settle(client, key, token, path, policy, f"{seen}; then {error}")
+            told = f"{seen}; then {error}" if seen else str(error)
+            _settle(client, key, token, path, policy, told)
             return
         else:
             return
-        if not patience.pause(retry_after):
+        if not more:
             if uncertain:
                 _settle(client, key, token, path, policy, seen)
                 return
-            raise OSError(f"{path} was not written: {seen}; given up after {policy.budget:g} s")
+            raise patience.spent(f"{path} was not written: {seen}")
+
+
+def _found(client: ObjectClient, key: str, token: str, path: str, patience: Patience) -> bool:
+    """Whether an unanswered request has made the object, asked until somebody answers.
+
+    The bytes are not sent again to a service that answers nothing: it has them, or is gone.
+
+    Returns:
+        `False` if there is none yet, if the owner can't be read, or when the time is up.
+
+    Raises:
+        FileExistsError: it is another's.
+    """
+    while True:
+        try:
+            owner = client.owner(key)
+        except TryAgainError as error:
+            if not patience.pause_after(error):
+                return False
+        except Exception:  # noqa: BLE001, RUF100  # repeating the create tells as much
+            return False
+        else:
+            break
+    if owner is None:
+        return False
+    if owner.token != token:
+        raise FileExistsError(f"{path} exists: another writer made it")
+    return True
 
 
 def repeat(request: Callable[[], _T], path: str, policy: RetryPolicy) -> _T:
     """Make a request that does no harm when it is made twice, until it succeeds.
 
     Raises:
-        OSError: it failed for now until the budget was spent. What else it raised passes through.
+        StorageUnavailableError: it failed for now until the budget was spent. What else it raised
+            passes through.
     """
     patience = policy.start()
     while True:
         try:
             return request()
         except TryAgainError as error:
-            if not patience.pause(error.retry_after):
-                raise OSError(f"{path}: {error}; given up after {policy.budget:g} s") from error
+            if not patience.pause_after(error):
+                raise patience.spent(f"{path}: {error}") from error
 
 
 def _is_ours(client: ObjectClient, key: str, token: str, path: str, policy: RetryPolicy) -> bool:
@@ -206,7 +247,7 @@ def _owner(client: ObjectClient, key: str, policy: RetryPolicy) -> Owner | None:
         try:
             return client.owner(key)
         except TryAgainError as error:
-            if not patience.pause(error.retry_after):
+            if not patience.pause_after(error):
                 raise _OwnerHiddenError(str(error)) from error
         except Exception as error:
             raise _OwnerHiddenError(str(error)) from error

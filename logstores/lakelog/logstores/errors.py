@@ -11,7 +11,10 @@
     +-- MissingExtraError            install the extra                        (ImportError)
 
 Beside these a store raises the built-in `FileExistsError` (lost the race: rebase, next
-version), `FileNotFoundError` and `OSError`.
+version), `FileNotFoundError` and `OSError`, of which one has a name of its own:
+
+    OSError
+    +-- StorageUnavailableError      nothing was done; run it again when the storage is back
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ __all__ = [
     "LogStoreConfError",
     "LogStoreError",
     "MissingExtraError",
+    "StorageUnavailableError",
     "UnknownLogStoreKeyError",
     "UnsafeLogStoreError",
 ]
@@ -52,6 +56,13 @@ class CommitOutcomeUnknownError(LogStoreError):
     def __reduce__(self) -> tuple[type[CommitOutcomeUnknownError], tuple[str, str]]:
         """Rebuild from the two values, so that it survives a process boundary."""
         return type(self), (self.path, self.evidence)
+
+
+class StorageUnavailableError(OSError):
+    """The store has repeated its request for as long as it may, and nobody served it.
+
+    What was asked for was not done. Whoever asks for something else meets the same silence.
+    """
 
 
 class UnsafeLogStoreError(LogStoreError):

@@ -25,6 +25,7 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
 from lakelog.core.paths import data_path
+from lakelog.core.replaced_files import check_partition_values
 from lakelog.core.schema import StructType
 from lakelog.core.table_files import DataStores
 from lakelog.spark._marked import marked
@@ -98,7 +99,11 @@ class ScanJob:
         chosen = self.files.take(pieces["file"])
         names = self.reader.partition_columns
         schema = partition_schema_of(self.reader.schema, names)
-        typed = typed_partition_table(chosen, schema) if names else None
+        typed = (
+            typed_partition_table(chosen, schema, session_tz=self.reader.session_tz)
+            if names
+            else None
+        )
 
         def rows(row: int) -> pa.Table:
             values = dict(chosen["partition_values"][row].as_py() or ())
@@ -155,8 +160,11 @@ class ArrowScan:
             prune: row groups without a row for which it is true may be left out.
 
         Raises:
-            CorruptLogError: the log does not say where a deletion vector is.
+            CorruptLogError: the log does not say where a deletion vector is, or has a value of
+                a partition column of `schema` that can't be read.
         """
+        check_partition_values(snapshot, files, schema.names)
+        check_partition_values(snapshot, files, schema.names)
         self._schema = schema
         self._bytes = int(sum(files["size"].to_pylist()))
         stores = DataStores(snapshot)
@@ -185,6 +193,7 @@ class ArrowScan:
                 mapped_like(StructType.from_json(schema.json()), snapshot.read_schema),
                 prune,
                 snapshot.properties.column_mapping_mode,
+                snapshot.conf.session_tz,
             ),
             filesystems=list(filesystems.values()),
             files=pa.table(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.replaced_files import check_partition_values
 from lakelog.spark._arrow_read import ArrowScan
 from lakelog.spark._paths import quoted, scheme_of
 from lakelog.spark._scan import Scan, readable_schema
@@ -81,6 +82,7 @@ def files_df(
         prune: row groups without a row for which it is true may be left out.
 
     Raises:
+        CorruptLogError: the log has a partition value that can't be read.
         DataFileMissingError: the log names a file that the storage does not have. Where pyarrow
             reads, that shows only when the DataFrame runs.
         DeltaAnalysisError: `spark.lakelog.read.path` names no way.
@@ -95,6 +97,7 @@ def files_df(
         rows = ArrowScan(snapshot, files, shown, prune).to_arrow()
         return spark.createDataFrame(rows, shown)
     if way != "arrow":
+        check_partition_values(snapshot, files, shown.names)
         try:
             df = _native(spark, snapshot, files, schema)
             return df if columns is None else df.select(*map(quoted, columns))

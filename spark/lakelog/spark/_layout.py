@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
+import pyarrow as pa
+
+from lakelog.core.compute import pc
+from lakelog.core.partition_casts import cast_text
 from lakelog.core.paths import data_path
+from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
+__all__ = ["HiveLayout", "Layout", "LooseLayout", "layouts", "without_fractions"]
 
-__all__ = ["HiveLayout", "Layout", "LooseLayout", "layouts"]
+_LONG = PrimitiveType("long")
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
@@ -85,6 +90,28 @@ def layouts(
             hive[tuple(k for k, _ in pairs)].files.append(data_path(table, path))
     found: list[Layout] = [each for each in hive.values() if each.files]
     return [*found, loose] if loose.files else found
+
+
+def without_fractions(files: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The files, with `1` for `1.5` as the value of columns of whole numbers.
+
+    Delta casts so in every mode of Spark, but Spark's own cast refuses it in ANSI mode.
+
+    Args:
+        files: rows of `FILE_SCHEMA`, whose partition values can be read.
+        columns: the partition columns of whole numbers.
+    """
+    maps = files["partition_values"]
+    fractions = [pc.match_substring(pc.map_lookup(maps, name, "first"), ".") for name in columns]
+    if not any(pc.any(each).as_py() for each in fractions):
+        return files
+    known = (dict(entries or ()) for entries in maps.to_pylist())
+    whole = [
+        [(k, str(cast_text(v, _LONG)) if v and k in columns else v) for k, v in each.items()]
+        for each in known
+    ]
+    at = files.column_names.index("partition_values")
+    return files.set_column(at, "partition_values", pa.array(whole, maps.type))
 
 
 def _values(files: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Text, ...]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions import is_partition_only, normalize_filter
 from lakelog.core.file_table import to_add_files
+from lakelog.core.replaced_files import matching_files
 from lakelog.spark._conform import projection
 from lakelog.spark._files_read import files_df
 from lakelog.spark._session import session_timezone
@@ -50,6 +51,7 @@ def replaced_before(
 
     Raises:
         InvalidPredicateError: `replaceWhere` can't be parsed or names an unknown column.
+        CorruptLogError: a file that it may match has a partition value that can't be read.
     """
     if options.mode != "overwrite" or options.dynamic_overwrite or txn.snapshot is None:
         return Replaced()
@@ -81,9 +83,9 @@ def _matching(
     )
     if predicate is None:
         return Replaced()
-    files = txn.filter_file_table(predicate)
     if is_partition_only(predicate, snapshot.partition_columns):
-        return Replaced(to_add_files(files))
+        return Replaced(to_add_files(matching_files(txn, predicate)))
+    files = txn.filter_file_table(predicate)
     if not options.data_change:
         raise DeltaAnalysisError(
             "[DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET] replaceWhere on columns that the "

@@ -55,7 +55,7 @@ def snapshot_df(
     from lakelog.core.expressions import columns as columns_of
     from lakelog.core.expressions import normalize_filter
 
-    prune = normalize_filter(where, snapshot.schema)
+    prune = normalize_filter(where, snapshot.schema, session_tz=snapshot.conf.session_tz)
     if columns is not None and prune is not None:
         needed = {path[0].lower() for path in columns_of(prune)} - {c.lower() for c in columns}
         columns = [*columns, *(n for n in snapshot.schema.names if n.lower() in needed)]

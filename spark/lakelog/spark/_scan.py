@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 from lakelog.core.errors import DataFileMissingError
 from lakelog.spark._confs import temporary_confs
-from lakelog.spark._layout import HiveLayout, Layout, LooseLayout, layouts
+from lakelog.spark._layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark._paths import file_path_uri, glob_escaped, hadoop_path, quoted
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class Scan:
         self._data = StructType(
             [f for f in self._schema.fields if f.name not in set(partition_columns)]
         )
-        self._files = files
+        whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
+        self._files = without_fractions(files, whole)
 
     def to_df(self) -> DataFrame:
         """Plan the read.

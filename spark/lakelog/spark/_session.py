@@ -35,9 +35,15 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
 
     Asked anew each time, because a session's conf may change at any time.
     """
+    found: dict[str, str] | None = None
     with contextlib.suppress(Exception):
-        return _conf_in_one_call(spark)
-    return dict(_conf_by_public_method(spark))
+        found = _conf_in_one_call(spark)
+    if found is None:
+        found = dict(_conf_by_public_method(spark))
+    if _TIMEZONE not in found:
+        # Where nobody set it, it is the JVM's, and no entry of the conf.
+        found[_TIMEZONE] = session_timezone(spark)
+    return found
 
 
 def with_storage(conf: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:

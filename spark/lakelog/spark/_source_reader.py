@@ -78,10 +78,16 @@ class FilteringReader(SourceReader):
 
         table = self._job.reader
         try:
-            expression = normalize_filter([wanted], table.schema)
+            expression = normalize_filter([wanted], table.schema, session_tz=table.session_tz)
             if expression is None:
                 return None
-            return keep_files(self._files, expression, table.schema, table.partition_columns)
+            return keep_files(
+                self._files,
+                expression,
+                table.schema,
+                table.partition_columns,
+                session_tz=table.session_tz,
+            )
         except DeltaError:
             # A value that we can't compare: Spark applies the filter itself in any case.
             return None

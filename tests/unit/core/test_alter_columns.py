@@ -163,6 +163,30 @@ def test_columns_that_something_needs_are_not_dropped(uri, path, message):
         drop_columns(uri, [path])
 
 
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["id", "s", "l", "p"], "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA.*of the table"),
+        (["s.x", "s.y"], "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA.*of the struct s"),
+        (["id", "ID"], "id is named twice"),
+        (["s", "s.x"], "s.x is named twice, or goes with a struct"),
+    ],
+)
+def test_what_is_dropped_together_leaves_something(uri, paths, message):
+    made(uri, MAPPED)
+    before = rows(uri)
+    with pytest.raises(DeltaAnalysisError, match=message):
+        drop_columns(uri, paths)
+    assert rows(uri) == before
+
+
+def test_fields_of_one_struct_and_of_elements_go_together(uri):
+    write_arrow(uri, pa.table({"s": [{"x": 1, "y": 2, "z": 3}], "l": [[{"e": 1, "f": 2}]]}))
+    set_properties(uri, MAPPED)
+    drop_columns(uri, ["S.y", "l.ELEMENT.e", "s.x"])
+    assert snapshot(uri).to_arrow().to_pylist() == [{"s": {"z": 3}, "l": [{"f": 2}]}]
+
+
 def test_a_new_name_must_be_free_and_unbound(uri):
     made(uri, MAPPED)
     add_constraint(uri, "c", "id > 0")

@@ -30,12 +30,16 @@ from lakelog.core.reads import ReadSet
 from lakelog.core.schema import StructType
 from lakelog.core.winners import read_winner
 from lakelog.logstores import Capabilities, LogStore, MemoryLogStore
+from lakelog.logstores._objects import ObjectClient, ObjectLogStore
 from support.examples import examples
 from support.faults import Crash, Fault, FaultyLogStore
 from support.manual_clock import ManualClock
+from support.scripted_objects import Bucket, Fate, ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pyarrow.fs
 
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(id="id", schema_string='{"type":"struct","fields":[]}')
@@ -254,6 +258,46 @@ def test_an_outcome_that_stays_unknown_is_reported_as_unknown(table: str) -> Non
     with pytest.raises(CommitOutcomeUnknownError):
         writer.run()
     assert writer.outcomes == ["unknown"] * 4
+
+
+class _SilentStore(ObjectLogStore):
+    """An object store whose every request hangs for its whole time-out."""
+
+    def __init__(self, clock: ManualClock, timeout: float, fate: Fate) -> None:
+        super().__init__({})
+        self._policy = replace(self._policy, clock=clock.monotonic, sleep=clock.sleep)
+        silence = [Fate.BUSY] * 1000
+        self.client = ScriptedClient(
+            Bucket(), [fate] * 1000, silence, before=lambda: clock.advance(timeout)
+        )
+
+    def _locate(self, path: str) -> tuple[ObjectClient, str]:
+        return self.client, path
+
+    @property
+    def filesystem(self) -> pyarrow.fs.FileSystem:
+        raise NotImplementedError
+
+    def filesystem_path(self, path: str) -> str:
+        return path
+
+
+@pytest.mark.parametrize("fate", [Fate.LATE, Fate.LOST_REPLY, Fate.LOST_REQUEST, Fate.BUSY])
+@pytest.mark.parametrize(
+    ("budget", "timeout"), [(600, 20), (600, 5), (300, 10), (120, 5), (60, 2), (10, 0.3)]
+)
+def test_a_storage_gone_silent_ends_a_commit_within_its_budget(
+    budget: float, timeout: float, fate: Fate
+) -> None:
+    clock = ManualClock()
+    store = _SilentStore(clock, timeout, fate)
+    conf = {"spark.lakelog.commit.timeBudget": str(budget)}
+    writer = Writer(store, "mem://b/t", 0, clock=clock, conf=conf)
+    with pytest.raises((CommitOutcomeUnknownError, OSError)):
+        writer.run()
+    assert clock.monotonic() <= budget
+    if fate is not Fate.BUSY:  # which is a refusal, and nothing to be looked for
+        assert store.client.requests.count("create") <= budget / 40 + 1, "no bytes go out in vain"
 
 
 def test_a_failure_after_a_write_in_doubt_never_claims_that_nothing_landed(table: str) -> None:

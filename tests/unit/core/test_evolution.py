@@ -31,7 +31,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema_rules import as_nullable
-from support.effort import curvature, limit, lines_run
+from support.growth.measuring import Costs, lines_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -372,7 +372,8 @@ def test_the_work_is_in_proportion_to_the_columns(
             table, data = (StructType((field("s", each),)) for each in (table, data))
         return lines_run(lambda: tried(lambda: work(table, data)))
 
-    assert curvature((lines(50), lines(100), lines(200))) < limit(50)
+    found = Costs(lines(50), lines(100), lines(200))
+    assert not found.grow_too_fast(), str(found)
 
 
 names = st.lists(st.sampled_from(["a", "A", "b", "é", "É", "aB", "Ab", "ab"]), max_size=5)

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.last_checkpoint import (
     LastCheckpoint,
     hint_checksum,
     read_last_checkpoint,
     write_last_checkpoint,
 )
-from lakelog.logstores import LocalLogStore
+from lakelog.logstores import LocalLogStore, MemoryLogStore, StorageUnavailableError
 from support.raw_log import RawLog
 
 
@@ -94,3 +95,17 @@ def test_fields_of_other_writers_are_ignored(log):
     write_hint(log, json.dumps({"version": 3, "size": 4, "v2Checkpoint": {"path": "x"}}))
     found = read_last_checkpoint(LocalLogStore(), log.table)
     assert found == LastCheckpoint(version=3, size=4, v2={"path": "x"})
+
+
+def test_a_storage_that_serves_nothing_is_not_waited_for_twice(monkeypatch):
+    asked = []
+
+    def unavailable(_, path):
+        asked.append(path)
+        raise StorageUnavailableError(f"{path}: nobody is there; given up after 5 s")
+
+    for operation in ("read", "read_bytes", "list_from"):
+        monkeypatch.setattr(MemoryLogStore, operation, unavailable)
+    with pytest.raises(StorageUnavailableError):
+        DeltaLog.for_table("memory://nobody/t").update()
+    assert len(asked) == 1

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import random
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
     LogGapError,
     TableNotFoundError,
@@ -13,7 +20,7 @@ from lakelog.core.errors import (
 from lakelog.core.log_segment import find_segment, list_log
 from lakelog.core.paths import checkpoint_name
 from lakelog.logstores import FileStatus, LocalLogStore
-from support.raw_log import RawLog
+from support.raw_log import RawLog, add
 
 STORE = LocalLogStore()
 
@@ -169,11 +176,58 @@ def test_a_gap_is_an_error_that_names_the_missing_versions(log):
     assert caught.value.path == str(log.path(3))
 
 
-def test_a_stray_file_named_like_a_commit_of_the_far_future_is_a_gap_and_no_hang(log):
+def test_a_commit_of_the_far_future_is_a_gap_and_no_hang(log):
     commits(log, 3)
-    put(log, "20240131120000.json")
+    put(log, "00000020240131120000.json")
     with pytest.raises(LogGapError, match=r"commits 4-10003, 20240131119999 are missing"):
         find_segment(STORE, log.table)
+
+
+strays = st.tuples(
+    st.one_of(st.integers(1, 19), st.integers(21, 40)),
+    st.integers(0, 10**9).map(str),
+    st.sampled_from([".json", ".crc", ".checkpoint.parquet", ".checkpoint.x-y.json"]),
+).map(lambda parts: parts[1].zfill(parts[0])[-parts[0] :] + parts[2])
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(strays, min_size=1, max_size=4))
+def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_told_once(names):
+    with tempfile.TemporaryDirectory() as folder, watched() as told:
+        log = RawLog(Path(folder) / "t").create(add("a"))
+        commits(log, 2)
+        before = find_segment(STORE, log.table)
+        for name in names:
+            put(log, name, b"{}")
+        assert find_segment(STORE, log.table) == before
+        assert find_segment(STORE, log.table, 1).version == 1
+        known = DeltaLog.for_table(log.table)
+        log.commit(add("b"))
+        assert [each.path for each in known.update().files()] == ["a", "b"]
+        # What sorts before version 0 is never seen.
+        seen = {name for name in names if name > f"{0:020d}."}
+        strays = sorted(f"{log.folder}/{name}" for name in seen)
+        assert sorted(told) == strays
+        assert known.history(10)
+        assert sorted(told) == strays
+
+
+@contextlib.contextmanager
+def watched():
+    """The files that a warning names."""
+    told: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "20 digits" in record.getMessage():
+                told.append(record.getMessage().partition(" is no file")[0])
+
+    handler, logger = Handler(), logging.getLogger("lakelog.core.log_segment")
+    logger.addHandler(handler)
+    try:
+        yield told
+    finally:
+        logger.removeHandler(handler)
 
 
 def test_a_gap_before_the_checkpoint_does_not_matter(log):
@@ -294,11 +348,3 @@ def test_a_path_that_is_no_table_says_what_is_there(tmp_path, make, seen):
 def test_a_listing_can_end_early(log):
     commits(log, 5)
     assert sorted(list_log(STORE, log.table, 2, 3).commits) == [2, 3]
-
-
-def test_versions_of_more_digits_do_not_hide_others(log):
-    commits(log, 2)
-    put(log, "000000000000000000001.json")
-    assert [s.name for s in find_segment(STORE, log.table).commits] == [
-        f"{version:020d}.json" for version in (0, 1, 2)
-    ]

@@ -16,6 +16,7 @@ from lakelog.core.paths import (
     commit_path,
     data_path,
     encode_path,
+    is_nearly_log_name,
     log_path,
     normalize_table_uri,
     parse_log_name,
@@ -75,7 +76,6 @@ def test_log_files_have_twenty_digits():
     ("name", "parsed"),
     [
         ("00000000000000000007.json", LogFileName(LogFileKind.COMMIT, 7)),
-        ("7.json", LogFileName(LogFileKind.COMMIT, 7)),
         ("00000000000000000010.checkpoint.parquet", LogFileName(LogFileKind.CHECKPOINT, 10)),
         (
             "00000000000000000010.checkpoint.0000000002.0000000003.parquet",
@@ -115,10 +115,31 @@ def test_names_of_the_protocol_are_read(name, parsed):
         "_staged_commits",
         "x.json",
         "",
+        "7.json",
+        "20240131120000.json",
+        "000000000000000000007.json",
+        "00000000000000000004.6.compacted.json",
     ],
 )
 def test_other_names_are_nothing(name):
     assert parse_log_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "nearly"),
+    [
+        ("20240131120000.json", True),
+        ("7.checkpoint.parquet", True),
+        ("000000000000000000007.crc", True),
+        ("00000000000000000007.json", False),
+        ("00000000000000000007.tmp", False),
+        ("7.tmp", False),
+        ("x.json", False),
+        ("", False),
+    ],
+)
+def test_a_name_that_only_lacks_the_right_number_of_digits_is_known(name, nearly):
+    assert is_nearly_log_name(name) is nearly
 
 
 def test_the_path_of_an_action_is_decoded_exactly_once():

@@ -13,7 +13,7 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import ProtocolError
 
 from lakelog.logstores import MissingExtraError, UnsafeLogStoreError
-from lakelog.logstores._objects import KeyTakenError, TryAgainError
+from lakelog.logstores._objects import KeyTakenError, NotTheServiceError, TryAgainError
 from lakelog.logstores._s3_client import S3Client
 from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
 from support.scripted_server import scripted_server
@@ -55,7 +55,8 @@ def taken_for(error: Exception, doing: str = "create") -> Exception:
     [
         (409, "ConditionalRequestConflict", False),
         (409, "OperationAborted", False),
-        (429, "", False),
+        (429, "TooManyRequests", False),
+        (429, "", True),
         (503, "SlowDown", False),
         (503, "TooManyRequests", False),
         (503, "SlowDownWrite", True),
@@ -116,11 +117,12 @@ def test_an_endpoint_without_conditions_is_unsafe_to_create_on() -> None:
             FileNotFoundError,
             "s3://lake/t/_delta_log/0.json does not exist",
         ),
-        (reply(404), OSError, "is no S3 service, or something in between is not"),
+        (reply(404), NotTheServiceError, "is no S3 service, or something in between is not"),
         (reply(404, "NoSuchBucket"), FileNotFoundError, "the bucket lake does not exist"),
         (reply(404, "NoSuchUpload"), OSError, "NoSuchUpload"),
-        (reply(401), PermissionError, "s3:PutObject"),
-        (reply(403), PermissionError, "s3:PutObject"),
+        (reply(401, x_amz_request_id="1"), PermissionError, "s3:PutObject"),
+        (reply(403, x_amz_request_id="1"), PermissionError, "s3:PutObject"),
+        (reply(403), NotTheServiceError, "403 without any of S3's codes"),
         (reply(403, "AccessDenied", "no"), PermissionError, "answered 403 AccessDenied (no)"),
         (reply(403, "RequestTimeTooSkewed"), PermissionError, "this machine's clock is off"),
         (reply(400, "InvalidToken"), PermissionError, "session token"),
@@ -131,7 +133,7 @@ def test_an_endpoint_without_conditions_is_unsafe_to_create_on() -> None:
             OSError,
             "the bucket is in us-east-2",
         ),
-        (reply(407, content_type="text/html; charset=utf-8"), OSError, "HTML page"),
+        (reply(407, content_type="text/html; charset=utf-8"), NotTheServiceError, "HTML page"),
         (sdk.NoCredentialsError(), PermissionError, "AWS_ACCESS_KEY_ID"),
         (sdk.PartialCredentialsError(provider="env", cred_var="x"), PermissionError, "AWS_PROFILE"),
         (
@@ -144,7 +146,7 @@ def test_an_endpoint_without_conditions_is_unsafe_to_create_on() -> None:
             OSError,
             "AWS_CA_BUNDLE",
         ),
-        (ResponseParserError("not well-formed"), OSError, "its reply is no XML"),
+        (ResponseParserError("not well-formed"), NotTheServiceError, "its reply is no XML"),
         (sdk.ParamValidationError(report="Invalid bucket name"), ValueError, "Invalid bucket name"),
         (sdk.UnknownEndpointError(service_name="s3", region_name="x"), OSError, "UnknownEndpoint"),
     ],

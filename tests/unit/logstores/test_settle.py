@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.logstores._objects import RetryPolicy, create_once
+from lakelog.logstores._settle import repeat
+from lakelog.logstores._time_left import limited
 from support.scripted_objects import Bucket, FakeTime, Fate, ScriptedClient
 
 KEY = "t/_delta_log/00000000000000000007.json"
@@ -33,7 +39,7 @@ def test_an_uncontended_create_is_one_request(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize(
     "fates",
-    [[fate] for fate in Fate if fate not in (Fate.OK, Fate.FORBIDDEN)]
+    [[fate] for fate in Fate if fate not in (Fate.OK, Fate.FORBIDDEN, Fate.WALL)]
     + [
         [Fate.LOST_REPLY, Fate.LOST_REPLY],
         [Fate.LOST_REQUEST, Fate.LOST_REPLY, Fate.BUSY, Fate.TWICE],
@@ -69,7 +75,7 @@ def test_a_request_that_lands_while_we_wait_is_recognised(bucket: Bucket) -> Non
 
     policy = RetryPolicy(sleep=sleep)
     create_once(client, KEY, b"mine", PATH, policy)
-    assert client.requests == ["create", "create", "owner"]
+    assert client.requests == ["create", "owner", "create", "owner"]
 
 
 def test_a_refusal_for_good_is_told_as_it_is(bucket: Bucket) -> None:
@@ -110,16 +116,78 @@ def test_silence_to_the_last_leaves_the_outcome_unknown(bucket: Bucket) -> None:
     assert caught.value.path == PATH
 
 
-def test_a_lost_reply_is_found_out_after_the_budget(bucket: Bucket) -> None:
-    time = write(ScriptedClient(bucket, [Fate.LOST_REPLY] + [Fate.BUSY] * 1000))
-    assert time.now == pytest.approx(60.0)
+def test_a_lost_reply_is_found_out_at_once(bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [Fate.LOST_REPLY] + [Fate.BUSY] * 1000)
+    assert write(client).slept == []
+    assert client.requests == ["create", "owner"]
+
+
+@pytest.mark.parametrize("fate", [Fate.LATE, Fate.LOST_REPLY, Fate.LOST_REQUEST])
+def test_bytes_are_not_sent_again_to_a_service_that_answers_nothing(
+    fate: Fate, bucket: Bucket
+) -> None:
+    client = ScriptedClient(bucket, [fate], [Fate.BUSY] * 7)
+    write(client)
+    assert client.requests[:9] == ["create", *["owner"] * 8]
+    assert bucket.objects[KEY][1] == b"mine"
 
 
 def test_looking_for_the_owner_has_time_of_its_own(bucket: Bucket) -> None:
-    client = ScriptedClient(bucket, [Fate.LOST_REPLY] + [Fate.BUSY] * 1000, [Fate.BUSY] * 3)
-    time = write(client)
-    assert client.requests.count("owner") == 4
-    assert 60 < time.now <= 65
+    time = FakeTime()
+
+    def hang() -> None:
+        time.now += 20
+
+    client = ScriptedClient(bucket, [Fate.LOST_REPLY], [Fate.BUSY] * 2, before=hang)
+    write(client, time)
+    assert client.requests == ["create", *["owner"] * 3]
+    assert 80 < time.now <= 90, "the last look began when the budget was spent"
+
+
+@pytest.mark.parametrize("before", [[], [Fate.BUSY], [Fate.LOST_REQUEST], [Fate.UNREACHED]])
+def test_the_answer_of_a_gateway_is_looked_behind(before: list[Fate], bucket: Bucket) -> None:
+    client = ScriptedClient(bucket, [*before, Fate.GATEWAY])
+    write(client)
+    assert client.requests[-2:] == ["create", "owner"]
+    assert [token for _, token in bucket.stored] == list(client.tokens)
+
+
+def test_the_answer_of_a_gateway_does_not_say_that_nothing_was_made(bucket: Bucket) -> None:
+    with pytest.raises(CommitOutcomeUnknownError, match=r"a sign-in page; it is absent now"):
+        write(ScriptedClient(bucket, [Fate.WALL]))
+
+
+@pytest.mark.parametrize("budget", [3.0, 60.0, 600.0])
+def test_where_nobody_is_there_it_is_told_in_seconds(budget: float, bucket: Bucket) -> None:
+    time = FakeTime()
+    wanted = min(budget, 5.0)
+    with pytest.raises(OSError, match=f"UNREACHED; given up after {wanted:g} s"):
+        write(ScriptedClient(bucket, [Fate.UNREACHED] * 1000), time, budget)
+    assert time.now == pytest.approx(wanted)
+    reader = ScriptedClient(bucket, [Fate.UNREACHED] * 1000)
+    time = FakeTime()
+    policy = RetryPolicy(budget=budget, clock=time.clock, sleep=time.sleep)
+    with pytest.raises(OSError, match=f"UNREACHED; given up after {wanted:g} s"):
+        repeat(lambda: reader.get(KEY), PATH, policy)
+    assert time.now == pytest.approx(wanted)
+
+
+def test_a_service_that_was_there_gets_the_whole_budget_to_come_back(bucket: Bucket) -> None:
+    time = FakeTime()
+    with pytest.raises(OSError, match="UNREACHED; given up after 60 s"):
+        write(ScriptedClient(bucket, [Fate.BUSY] + [Fate.UNREACHED] * 1000), time)
+    assert time.now == pytest.approx(60.0)
+
+
+@given(left=st.floats(-5, 100), fates=st.lists(st.sampled_from(Fate), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_nothing_is_repeated_for_longer_than_the_caller_has(left: float, fates: list[Fate]) -> None:
+    time = FakeTime()
+    client = ScriptedClient(Bucket(), fates + [Fate.LOST_REQUEST, Fate.BUSY] * 200)
+    with limited(lambda: left - time.now), suppress(OSError, CommitOutcomeUnknownError):
+        write(client, time)
+    assert time.now <= max(left, 0.0) + 1e-6
+    assert client.requests
 
 
 def test_an_owner_that_cannot_be_read_leaves_the_outcome_unknown(bucket: Bucket) -> None:
@@ -198,12 +266,3 @@ def test_waits_grow_and_stay_within_their_bounds() -> None:
     assert time.slept[0] <= 0.15
     assert max(time.slept) > 1.0
     assert len(time.slept) > 12
-
-
-def test_a_caller_may_do_the_waiting_itself() -> None:
-    time = FakeTime()
-    policy = RetryPolicy(budget=3.0, clock=time.clock, sleep=time.sleep)
-    for wait in policy.waits():
-        assert 0 < wait <= 3.0
-        time.now += wait
-    assert time.now == pytest.approx(3.0)

@@ -168,7 +168,7 @@ def sums_by_partition(snapshot: Snapshot, files: pa.Table) -> list[dict[str, Any
     texts = StructType(tuple(StructField(inner, PrimitiveType("string")) for _, inner in names))
     counts = row_counts(files)
     keys = [f"p{index}" for index in range(len(names))]
-    parts = typed_partition_table(files, texts).columns
+    parts = typed_partition_table(files, texts, session_tz="UTC").columns
     summed = ("bytes", "rows", "small", "unknown")
     grouped = (
         pa.table([*parts, files["size"], counts], names=[*keys, "bytes", "rows"])

@@ -123,6 +123,7 @@ KNOWN: Final = (
             "s3dynamodb.keyScheme",
             "s3dynamodb.secret.key",
             "s3dynamodb.session.token",
+            "store.connect.timeBudget",
             "store.endpointProbe",
             "store.request.timeout",
             "store.retry.timeBudget",

@@ -20,6 +20,12 @@ __all__ = ["HttpChecks", "HttpWriteChecks"]
 
 LOST_REPLIES = ("drop_reply", "cut_reply", "hang_reply", "tell:500", "tell:503")
 """The work is done, and the client does not hear of it."""
+FOREIGN_ANSWERS = (
+    *(f"page:{status}" for status in (200, 302, 400, 403, 404, 429, 502)),
+    *(f"tell:{status}" for status in (400, 401, 403, 404, 405, 408, 409, 413, 429, 502)),
+)
+"""The work is done, and something in between answers: with a page, or without the service's code.
+A bare 412 is left out, which every service takes for its own."""
 LOST_REQUESTS = ("reset", "drop_request")
 """The work is not done, and the client can't know."""
 
@@ -53,6 +59,18 @@ class HttpWriteChecks(HttpChecks):
         """The service did the work and the reply got lost: `write` returns, with our bytes."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(LOST_REPLIES):
+                path, lines = scene.path(), payload(number)
+                scene.harm_create(fault, path)
+                _returned(scene.write(path, lines), f"a create after {fault}")
+                scene.happened(fault)
+                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+
+    def test_an_answer_that_is_not_the_services_own_proves_nothing(
+        self, behind: Callable[[str], LogStore], endpoint: str, root: str
+    ) -> None:
+        """The service did the work and a gateway answered: `write` finds out, and returns."""
+        with self.scene(behind, endpoint, root) as scene:
+            for number, fault in enumerate(FOREIGN_ANSWERS):
                 path, lines = scene.path(), payload(number)
                 scene.harm_create(fault, path)
                 _returned(scene.write(path, lines), f"a create after {fault}")

@@ -17,6 +17,7 @@ The service does the work, and of its reply
     slow:<seconds>     everything comes, in ten pieces over that time
     delay:<seconds>    everything comes, that much later
     tell:<status>[:<code>]      nothing comes; the client is told this status instead
+    page:<status>      nothing comes; the client gets an HTML page, as from a gateway
     die                nothing comes: the connection is reset, and the proxy is down from then on
     twice              the second one comes: the request is delivered again after the first answer
 
@@ -63,7 +64,7 @@ __all__ = ["FaultProxy"]
 
 _FAULTS: Final = re.compile(
     r"drop_reply|hang_reply|cut_reply(:\d+)?|tear_reply|(slow|delay):\d+(\.\d+)?"
-    r"|(tell|refuse):\d{3}(:\w+)?|html:\d{3}|die|twice|reset|drop_request|hold"
+    r"|(tell|refuse):\d{3}(:\w+)?|(html|page):\d{3}|die|twice|reset|drop_request|hold"
 )
 _PIECES: Final = 10
 
@@ -236,8 +237,8 @@ class FaultProxy:
             raise ConnectionEnd
         if fault == "hang_reply":
             _wait_for_leave(client)
-        if fault == "tell":
-            tell(client, head, detail)
+        if fault in ("tell", "page"):
+            tell(client, head, detail, page=fault == "page")
             raise ConnectionEnd
         if fault in ("cut_reply", "tear_reply"):
             top, body = split_reply(reply)

@@ -1,0 +1,40 @@
+"""The time that a caller of a store has left, which bounds how long requests are repeated.
+
+A store's own budget is for one operation. Whoever makes many of them within a budget of its own,
+such as a commit, says here what is left of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["limited", "seconds_left"]
+
+_left: ContextVar[Callable[[], float] | None] = ContextVar("lakelog_time_left", default=None)
+
+
+@contextlib.contextmanager
+def limited(left: Callable[[], float]) -> Iterator[None]:
+    """Let no operation of this thread, or task, repeat requests for longer than is left.
+
+    An operation that begins when nothing is left makes its request once.
+
+    Args:
+        left: seconds; asked when an operation begins.
+    """
+    token = _left.set(left)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def seconds_left() -> float:
+    """What the caller has left, zero at the least; infinity where nobody said."""
+    left = _left.get()
+    return float("inf") if left is None else max(0.0, left())

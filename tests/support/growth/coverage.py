@@ -1,0 +1,94 @@
+"""The public operations of lakelog, and those of them that growth is not measured of."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cached_property
+from types import FunctionType
+from typing import Final
+
+import lakelog.core
+from lakelog.core.cli._app import COMMANDS
+from lakelog.logstores import LogStore
+
+__all__ = ["EXCUSED", "public_operations"]
+
+
+def public_operations() -> set[str]:
+    """All that users call: `write_arrow`, `DeltaLog.history`, `cli.files`, `LogStore.read`."""
+    found = {f"cli.{name}" for name in COMMANDS} | _members(LogStore)
+    for name in lakelog.core.__all__:
+        value = getattr(lakelog.core, name)
+        found |= _members(value) if inspect.isclass(value) else {name}
+    return found
+
+
+def _members(kind: type) -> set[str]:
+    """Methods and properties that a class of ours defines or inherits; fields are none."""
+    operations = (FunctionType, property, cached_property, classmethod, staticmethod)
+    return {
+        f"{kind.__name__}.{name}"
+        for each in kind.__mro__
+        if each.__module__.startswith("lakelog.")
+        for name, value in vars(each).items()
+        if not name.startswith("_") and isinstance(value, operations)
+    }
+
+
+_REASONS = {
+    "hands out what it was given, or says one thing of it": """
+        DeltaLog.clock DeltaLog.conf DeltaLog.known_version DeltaLog.store DeltaLog.table
+        Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
+        Snapshot.partition_columns
+        OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log
+        OptimisticTransaction.has_written OptimisticTransaction.mark_written
+        OptimisticTransaction.new_metadata OptimisticTransaction.new_protocol
+        OptimisticTransaction.read_version OptimisticTransaction.snapshot
+        OptimisticTransaction.lock_choice
+        OptimisticTransaction.register_post_commit_hook OptimisticTransaction.read_whole_table
+        LogStore.capabilities LogStore.close LogStore.conf LogStore.create_folder
+        LogStore.filesystem LogStore.filesystem_path LogStore.is_partial_write_visible
+        LogStore.settings
+        Clock.monotonic Clock.now_ms Clock.sleep
+        SystemClock.monotonic SystemClock.now_ms SystemClock.sleep
+        DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str DeltaConf.of
+        IsolationLevel.parse
+    """,
+    "a part of every commit or write that is measured": """
+        DeltaLog.for_table DeltaLog.start_transaction DeltaLog.with_new_transaction
+        DeltaLog.after_commit DeltaLog.table_exists
+        DeltaLog.is_commit_lock_enabled DeltaLog.lock_commit_if_enabled
+        DeltaLog.protocol_read DeltaLog.protocol_write
+        OptimisticTransaction.metadata OptimisticTransaction.protocol
+        OptimisticTransaction.commit_if_needed OptimisticTransaction.run_post_commit_hooks
+        OptimisticTransaction.assert_removable OptimisticTransaction.track_files_read
+        Operation.changes_data Operation.create_table Operation.json_metrics
+        Operation.json_parameters Operation.manual Operation.may_change_partitioning
+        Operation.takes_files_as_they_are Operation.write
+        LogStore.staged CommitStats.to_json
+    """,
+    "one action: commits that hold many are measured": """
+        AddCDCFile.from_json_value AddCDCFile.to_json AddCDCFile.to_json_value
+        AddFile.from_json_value AddFile.to_json AddFile.to_json_value
+        AddFile.num_records AddFile.remove
+        CommitInfo.from_json_value CommitInfo.to_json CommitInfo.to_json_value
+        DeletionVectorDescriptor.from_json_value DeletionVectorDescriptor.to_json_value
+        DeletionVectorDescriptor.unique_id
+        DomainMetadata.from_json_value DomainMetadata.to_json DomainMetadata.to_json_value
+        Format.from_json_value Format.to_json_value
+        Metadata.from_json_value Metadata.to_json Metadata.to_json_value
+        Protocol.from_json_value Protocol.to_json Protocol.to_json_value
+        RemoveFile.from_json_value RemoveFile.to_json RemoveFile.to_json_value
+        SetTransaction.from_json_value SetTransaction.to_json SetTransaction.to_json_value
+    """,
+    "one column: schemas that have many are measured": """
+        ArrayType.json_value DecimalType.json_value MapType.json_value PrimitiveType.json_value
+        StructField.json_value StructField.with_type generated identity with_default
+    """,
+    "speaks to a server, a fixed number of times": """
+        cli.conformance cli.doctor cli.migrate
+    """,
+}
+
+EXCUSED: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+"""Name -> why nothing that it does can grow with a table, or where that is measured."""

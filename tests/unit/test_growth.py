@@ -1,0 +1,89 @@
+"""The cost of every operation stays in proportion to the table: see `support.growth`."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.growth.coverage import EXCUSED, public_operations
+from support.growth.measuring import Costs, costs, lines_run
+from support.growth.operations import OPERATIONS, Measured
+from support.growth.worlds import AXES, Axis, Worlds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CELLS = [
+    pytest.param(axis, each, id=f"{axis.name}: {each.name}", marks=pytest.mark.xdist_group(name))
+    for name, axis in AXES.items()
+    for each in OPERATIONS
+    if each.fits(axis)
+]
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
+    return Worlds(tmp_path_factory.mktemp("growth"))
+
+
+@pytest.mark.parametrize(("axis", "measured"), CELLS)
+def test_cost_grows_no_faster_than_the_table(
+    axis: Axis, measured: Measured, worlds: Worlds
+) -> None:
+    found = costs(measured, axis, worlds, n=axis.n, meter=lines_run)
+    if found.grow_too_fast():  # which the imports of a first run may do
+        found = costs(measured, axis, worlds, n=axis.n, meter=lines_run)
+    assert not found.grow_too_fast(), str(found)
+
+
+def test_every_public_operation_is_measured_or_excused() -> None:
+    public = public_operations()
+    known = {name for each in OPERATIONS for name in each.operations}
+    assert public - known - set(EXCUSED) == set(), "no case of growth: support.growth.operations"
+    assert known - public == set(), "measured, and not public"
+    assert set(EXCUSED) - public == set(), "excused, and not public"
+    assert known & set(EXCUSED) == set(), "excused, and measured"
+
+
+def test_every_axis_and_operation_that_is_named_exists() -> None:
+    names = {name for each in OPERATIONS for name in each.operations}
+    assert {name for each in OPERATIONS for name in (*each.only, *each.not_for)} <= set(AXES)
+    assert {name for axis in AXES.values() for name in axis.only} <= names
+
+
+def test_a_name_is_one_of_one_way_of_one_operation() -> None:
+    names = [each.name for each in OPERATIONS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("cost", "too_fast"),
+    [
+        (lambda n: 500.0, False),
+        (lambda n: 500 + 40 * n, False),
+        (lambda n: 9 * n * math.log(n), False),
+        (lambda n: 2000 + 400 * n + 2 * n * n, True),
+        (lambda n: 20 * n**1.5, True),
+    ],
+    ids=["constant", "linear", "n log n", "a little quadratic", "n to the 1.5"],
+)
+def test_what_grows_too_fast_is_told(cost: Callable[[int], float], too_fast: bool) -> None:
+    assert Costs(cost(1000), cost(2000), cost(4000)).grow_too_fast() is too_fast
+    small = cost(32), cost(64), cost(128)
+    assert Costs(*small).grow_too_fast() is (too_fast or cost(1) == 0)
+
+
+def test_lines_of_new_threads_count_and_those_of_waiting_do_not() -> None:
+    def loop() -> int:
+        return sum(i for i in range(50))
+
+    def threaded() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda _: loop(), range(4)))
+
+    once, again = lines_run(threaded), lines_run(threaded)
+    assert once == again
+    assert 4 * lines_run(loop) < once < 5 * lines_run(loop)
