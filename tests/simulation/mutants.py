@@ -14,6 +14,7 @@ from lakelog.core.isolation import IsolationLevel
 from lakelog.core.reads import ReadSet
 from lakelog.core.snapshot import Snapshot
 from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
+from support.mutants import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,19 +35,12 @@ _write_checkpoint = checkpoints.write_checkpoint
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """One thing wrong, and the histories that must show it."""
+class CoreMutant(Mutant):
+    """One thing wrong with the core, and the histories that must show it."""
 
-    name: str
-    owner: Any
-    attribute: str
-    instead: Any
     steps: Sequence[Step | tuple[Step, ...]] | None = None
     """What the histories that show it are made of; `None` where duels do."""
     exists: bool = True
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def _nothing(*_: Any) -> None:
@@ -130,12 +124,12 @@ def _no_news(*_: Any) -> list[Any]:
 _never_in_doubt: property = property(_nothing, _nothing)
 
 
-def _conflict(name: str, attribute: str, instead: Callable[..., Any]) -> Mutant:
-    return Mutant(name, conflicts, attribute, instead)
+def _conflict(name: str, attribute: str, instead: Callable[..., Any]) -> CoreMutant:
+    return CoreMutant(name, conflicts, attribute, instead)
 
 
-def _write(name: str, attribute: str, instead: Any, steps: Sequence[Any] = TROUBLES) -> Mutant:
-    return Mutant(name, CommitWriter, attribute, instead, steps)
+def _write(name: str, attribute: str, instead: Any, steps: Sequence[Any] = TROUBLES) -> CoreMutant:
+    return CoreMutant(name, CommitWriter, attribute, instead, steps)
 
 
 MUTANTS = [
@@ -159,26 +153,26 @@ MUTANTS = [
     _conflict("changes of the protocol are not checked", "_check_protocol", _unchanged),
     _conflict("progress of applications is not checked", "_check_transactions", _nothing),
     _conflict("domains are not checked", "_check_domains", _nothing),
-    Mutant("nothing is checked", commit_loop, "check_conflicts", _unchanged),
-    Mutant(
+    CoreMutant("nothing is checked", commit_loop, "check_conflicts", _unchanged),
+    CoreMutant(
         "only the first is checked", commit_loop, "check_conflicts", _only_the_first_winner, RACES
     ),
-    Mutant("every level is the lowest", prepare, "resolve_isolation", _snapshot_isolation),
-    Mutant("read files are forgotten", ReadSet, "add_files", _nothing),
-    Mutant("predicates are forgotten", ReadSet, "add_predicate", _nothing),
-    Mutant("replaced partitions are forgotten", ReadSet, "add_partitions", _nothing),
-    Mutant(
+    CoreMutant("every level is the lowest", prepare, "resolve_isolation", _snapshot_isolation),
+    CoreMutant("read files are forgotten", ReadSet, "add_files", _nothing),
+    CoreMutant("predicates are forgotten", ReadSet, "add_predicate", _nothing),
+    CoreMutant("replaced partitions are forgotten", ReadSet, "add_partitions", _nothing),
+    CoreMutant(
         "two creators are not told apart", conflicts, "_check_protocol", _unchanged, RACES, False
     ),
-    Mutant("news is not looked for", DeltaLog, "_probe", _no_news, RACES),
+    CoreMutant("news is not looked for", DeltaLog, "_probe", _no_news, RACES),
     _write("a commit is not known again", "is_ours", _no),
     _write("what exists is taken for ours", "is_ours", _yes),
     _write("unknown is taken for failed", "_settle", _unknown_is_failed),
     _write("unknown is taken for done", "_settle", _unknown_is_done),
     _write("a failed write is not looked at", "_settle_failure", _failed_is_failed),
     _write("doubt is forgotten", "in_doubt", _never_in_doubt, DOUBTS),
-    Mutant("there is no fence", CommitLoop, "_fence", _nothing, FENCES),
-    Mutant(
+    CoreMutant("there is no fence", CommitLoop, "_fence", _nothing, FENCES),
+    CoreMutant(
         "there is no fence before version 0",
         commit_fence,
         "has_lost_its_start",
@@ -186,9 +180,11 @@ MUTANTS = [
         FENCES,
         exists=False,
     ),
-    Mutant("a version that is gone is built on", DeltaLog, "_is_current", _yes, FENCES),
-    Mutant("row ids are not made anew", Draft, "_rebased_row_ids", _draft_unchanged),
-    Mutant("commit times are not made anew", Draft, "_rebased_time", _draft_unchanged),
+    CoreMutant("a version that is gone is built on", DeltaLog, "_is_current", _yes, FENCES),
+    CoreMutant("row ids are not made anew", Draft, "_rebased_row_ids", _draft_unchanged),
+    CoreMutant("commit times are not made anew", Draft, "_rebased_time", _draft_unchanged),
     _conflict("every change of the metadata conflicts", "harmless_change", _no),
-    Mutant("checkpoints lack progress", checkpoints, "write_checkpoint", _without_progress, FENCES),
+    CoreMutant(
+        "checkpoints lack progress", checkpoints, "write_checkpoint", _without_progress, FENCES
+    ),
 ]

@@ -7,14 +7,13 @@ no more of them than in the tests of the core as it is.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from simulation.checks import HistoryError, play_and_check
 from simulation.histories import duels, scripts
-from simulation.mutants import MUTANTS, Mutant
+from simulation.mutants import MUTANTS, CoreMutant
 
 if TYPE_CHECKING:
     from simulation.world import Script
@@ -30,7 +29,7 @@ _PROFILE = settings(
 )
 
 
-def play_until_caught(mutant: Mutant) -> None:
+def play_until_caught(mutant: CoreMutant) -> None:
     if mutant.steps is None:
         for script in duels():
             play_and_check(script)
@@ -45,20 +44,14 @@ def play_until_caught(mutant: Mutant) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_the_histories_catch_a_core_in_which(mutant: Mutant) -> None:
-    with (
-        mock.patch.object(mutant.owner, mutant.attribute, mutant.instead, create=True),
-        pytest.raises(HistoryError),
-    ):
+def test_the_histories_catch_a_core_in_which(mutant: CoreMutant) -> None:
+    with mutant.patched(), pytest.raises(HistoryError):
         play_until_caught(mutant)
 
 
 def test_a_broken_promise_is_told_as_a_story() -> None:
     blind = next(mutant for mutant in MUTANTS if mutant.name == "appends never conflict")
-    with (
-        mock.patch.object(blind.owner, blind.attribute, blind.instead),
-        pytest.raises(HistoryError) as caught,
-    ):
+    with blind.patched(), pytest.raises(HistoryError) as caught:
         play_until_caught(blind)
     story = str(caught.value).splitlines()
     assert "ConcurrentAppendException" in story[0]
