@@ -90,13 +90,17 @@ echo '{"kind": "begin", "id": "tests/test_a.py::test_endless"}' > "$folder/gw0.j
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "{\"kind\": \"test\", \"id\": \"tests/test_b.py::test_$i\", \"wall\": $i, \"cpu\": 1}"
 done >> "$folder/gw1.jsonl"
-exec sleep 50
+sleep 49.0625
+echo "came so far"
 """
     done = _ci_run(tmp_path, make, 1)
     assert done.returncode == 1, done.stderr
     assert "not ended  tests/test_a.py::test_endless" in done.stdout
     named = [line.split()[-1] for line in done.stdout.splitlines() if "test_b.py" in line]
     assert named == [f"tests/test_b.py::test_{i}" for i in range(12, 2, -1)]
+    assert "came so far" not in done.stdout
+    left = subprocess.run(["pgrep", "-f", "sleep 49.0625"], capture_output=True, check=False)
+    assert left.stdout == b""
 
 
 def test_a_worker_that_hangs_ends_the_run_and_names_its_test(tmp_path: Path) -> None:
