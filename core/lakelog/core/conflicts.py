@@ -28,7 +28,7 @@ from lakelog.core.errors import (
 from lakelog.core.identity_columns import moves_marks_only
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN, IsolationLevel
 from lakelog.core.metadata_changes import harmless_change
-from lakelog.core.paths import data_path
+from lakelog.core.paths import path_key
 from lakelog.core.protocol import check_readable, check_writable, supported_features
 from lakelog.core.reads import partition_key
 from lakelog.core.row_tracking import BACKFILL, UNBACKFILL
@@ -289,9 +289,9 @@ def _check_removed_twice(current: PendingCommit, winner: WinningCommit) -> None:
     if not current.removed_paths or not winner.removed_paths:
         return
     # Another client may spell a file otherwise: what counts is where it lies.
-    mine = {data_path(current.table, path): v for path, v in current.removed_paths.items()}
+    mine = {path_key(current.table, path): v for path, v in current.removed_paths.items()}
     for path in winner.removed_paths:
-        place = data_path(current.table, path)
+        place = path_key(current.table, path)
         if place not in mine:
             continue
         values = mine[place] or {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DataFileError, DataFileMissingError
-from lakelog.core.paths import data_path
+from lakelog.core.paths import data_path, path_key
 from lakelog.core.roaring import rows_marked
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def vector_path(descriptor: Mapping[str, Any], table: str) -> str | None:
             return data_path(table, text)
         case "u" if len(text) >= _UUID_CHARACTERS:
             prefix = text[:-_UUID_CHARACTERS]
+            if "/" in prefix or prefix in (".", ".."):
+                raise ValueError(f"its prefix {prefix!r} is no folder of the table")
             name = uuid.UUID(bytes=z85_decoded(text[-_UUID_CHARACTERS:]))
             return posixpath.join(table, prefix, f"deletion_vector_{name}.bin")
     raise ValueError(f"storage type {kind!r} with {text!r} is no place of a deletion vector")
@@ -112,7 +114,7 @@ def vector_file_key(table: str, kind: str, text: str) -> str:
     """
     if kind != "p":
         return kind + text
-    path = data_path(table, text)
+    path = path_key(table, text)
     own = _VECTOR_NAME.fullmatch(path.removeprefix(f"{table.rstrip('/')}/"))
     if own is None:
         return kind + path

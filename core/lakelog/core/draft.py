@@ -15,7 +15,7 @@ from lakelog.core import type_widening
 from lakelog.core.actions import AddFile, DomainMetadata, Metadata, RemoveFile
 from lakelog.core.in_commit_time import commits_carry_time, keep_enablement, with_enablement
 from lakelog.core.isolation import ROW_TRACKING_DOMAIN
-from lakelog.core.paths import data_path
+from lakelog.core.paths import path_key
 from lakelog.core.row_tracking import (
     BACKFILL,
     NO_MARK,
@@ -143,11 +143,9 @@ class Draft:
             return replace(self, actions=tuple(left)), frozenset()
         if winner.operation != BACKFILL:
             return self, frozenset()
-        places = {data_path(table, add.path): add for add in winner.adds}
+        places = {path_key(table, add.path): add for add in winner.adds}
         mine = (a.path for a in self.actions if isinstance(a, AddFile | RemoveFile))
-        given = {
-            path: places[place] for path in mine if (place := data_path(table, path)) in places
-        }
+        given = {path: places[place] for path in mine if (place := path_key(table, path)) in places}
         return (
             replace(self, actions=tuple(_with_ids_of(given, self.actions))),
             frozenset(given),

@@ -10,7 +10,7 @@ from lakelog.core.column_mapping import physical_name, read_schema_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.file_keys import vector_key
 from lakelog.core.iceberg_compat import check_compat_files
-from lakelog.core.paths import data_path
+from lakelog.core.paths import path_key, refuse_escape
 from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.vector_checks import check_vectors
@@ -51,6 +51,8 @@ def check_files(
     adds = [action for action in actions if isinstance(action, AddFile)]
     if not adds:
         return
+    for add in adds:
+        refuse_escape(table, add.path)
     if conf.get_bool("commitValidation.enabled", True):
         _check_partition_keys(adds, metadata, table)
     _check_contents(adds, metadata, conf, table)
@@ -66,7 +68,7 @@ def _check_duplicates(actions: Iterable[Action], table: str) -> None:
         if not isinstance(action, AddFile | RemoveFile):
             continue
         mine, other = (adds, removes) if isinstance(action, AddFile) else (removes, adds)
-        place = data_path(table, action.path)
+        place = path_key(table, action.path)
         vector = vector_key(table, action.deletion_vector)
         twice = place in mine
         # Replacing a file by itself with another deletion vector is how rows are deleted.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelog.core.compute import pc
 from lakelog.core.deletion_vectors import vector_file_key
-from lakelog.core.paths import canonical_path, data_path
+from lakelog.core.paths import canonical_path, path_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ def are_among(table: str, paths: pa.ChunkedArray, files: Iterable[str]) -> pa.Ch
     """
     wanted = set()
     for path in files:
-        place = data_path(table, path)
+        place = path_key(table, path)
         wanted |= {place, place.removeprefix(f"{table.rstrip('/')}/")}
     mask = _spelled(paths)
     if mask is not None:

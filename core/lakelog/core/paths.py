@@ -15,6 +15,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from lakelog.core.errors import CorruptLogError
+
 __all__ = [
     "LAST_CHECKPOINT",
     "LOG_FOLDER",
@@ -36,6 +38,8 @@ __all__ = [
     "normalize_table_uri",
     "parse_log_name",
     "part_name",
+    "path_key",
+    "refuse_escape",
     "sidecar_path",
 ]
 
@@ -138,8 +142,11 @@ def is_near(table: str) -> bool:
 
 
 def sidecar_path(table: str, name: str) -> str:
-    """Where a sidecar lies, by the `path` of its action: percent-encoded, mostly a bare name."""
-    return log_path(table, f"{SIDECAR_FOLDER}/{unquote(name.rpartition('/')[2])}")
+    """Where a sidecar lies, by the `path` of its action: percent-encoded, mostly a bare name.
+
+    Whatever the path says, it is a file of the log's own folder of sidecars.
+    """
+    return log_path(table, f"{SIDECAR_FOLDER}/{unquote(name).rpartition('/')[2]}")
 
 
 class LogFileKind(enum.Enum):
@@ -217,9 +224,44 @@ def is_nearly_log_name(name: str) -> bool:
 def data_path(table: str, add_path: str) -> str:
     """Where the storage keeps the file of an action: decoded exactly once, and absolute.
 
+    An absolute path may lie anywhere, as those of shallow clones do; a relative one is the table's
+    own.
+
     Args:
         table: a URI as `normalize_table_uri` gives it.
         add_path: the action's `path`.
+
+    Raises:
+        CorruptLogError: a relative path that leaves the table.
+    """
+    if ".." in add_path or "%" in add_path:
+        refuse_escape(table, add_path)
+    return path_key(table, add_path)
+
+
+def refuse_escape(table: str, add_path: str) -> None:
+    """Refuse a relative path that leads out of the table.
+
+    Raises:
+        CorruptLogError: it does.
+    """
+    path = canonical_path(table, add_path)
+    if path in (".", "..") or path.startswith("../"):
+        raise CorruptLogError(
+            f"the log of {table} names the file {add_path}, which is not in the table: a relative "
+            "path must stay there, and only an absolute one may name a file elsewhere. No file "
+            "outside was touched. Whoever wrote this log made a mistake, or means harm.",
+            table=table,
+            path=add_path,
+        )
+
+
+def path_key(table: str, add_path: str) -> str:
+    """What all `path`s of one file have in common: where it is, or would be.
+
+    Args:
+        table: a URI as `normalize_table_uri` gives it.
+        add_path: the action's `path`; it may leave the table.
     """
     path = canonical_path(table, add_path)
     if path.startswith("/") or _SCHEME.match(path):

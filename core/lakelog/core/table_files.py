@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.data_places import DataPlaces
 from lakelog.core.deletion_vectors import DeletionVector, vector_path
 from lakelog.core.errors import CorruptLogError, DataFileMissingError
 from lakelog.core.file_rows import RowReader
-from lakelog.core.paths import data_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +47,7 @@ class DataStores:
     def __init__(self, snapshot: Snapshot) -> None:
         """Make no store yet."""
         self._snapshot = snapshot
+        self.places = DataPlaces(snapshot.table)
         self._others: dict[str, LogStore] = {}
 
     def of(self, path: str) -> LogStore:
@@ -69,6 +70,8 @@ class DataStores:
         table, version = self._snapshot.table, self._snapshot.version
         try:
             path = vector_path(descriptor, table)
+            if descriptor["storageType"] == "u" and path is not None:
+                self.places.check(path, path.removeprefix(f"{table}/"))
             place = "" if path is None else self.of(path).filesystem_path(path)
             return DeletionVector.of(descriptor, place, table, version, data_file)
         except ValueError as exc:
@@ -116,7 +119,7 @@ class TableFiles:
         from lakelog.core.replaced_files import readable_partitions
 
         snapshot = self._snapshot
-        paths = [data_path(snapshot.table, path) for path in files["path"].to_pylist()]
+        paths = self._stores.places.of(files["path"].to_pylist())
         sizes = [size or 0 for size in files["size"].to_pylist()]
         found = [DataFile(path, {}, {}, size) for path, size in zip(paths, sizes, strict=True)]
         if snapshot.partition_columns:

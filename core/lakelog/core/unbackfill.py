@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.paths import data_path
+from lakelog.core.paths import path_key
 from lakelog.core.row_tracking import BACKFILL
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ __all__ = ["met_by_unbackfill", "untouched"]
 def untouched(actions: Iterable[Action], winner: WinningCommit, table: str) -> Iterator[Action]:
     """The actions of a commit without those that add a file which another commit touched."""
     theirs = (*(add.path for add in winner.adds), *winner.removed_paths)
-    touched = {data_path(table, path) for path in theirs}
+    touched = {path_key(table, path) for path in theirs}
     for action in actions:
-        if not (isinstance(action, AddFile) and data_path(table, action.path) in touched):
+        if not (isinstance(action, AddFile) and path_key(table, action.path) in touched):
             yield action
 
 

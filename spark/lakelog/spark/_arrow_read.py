@@ -24,7 +24,6 @@ from lakelog.core.deletion_vectors import DeletionVector
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.file_rows import RowReader, in_order
 from lakelog.core.partitions import partition_schema_of, typed_partition_table
-from lakelog.core.paths import data_path
 from lakelog.core.replaced_files import check_partition_values
 from lakelog.core.schema import StructType
 from lakelog.core.table_files import DataStores
@@ -168,7 +167,7 @@ class ArrowScan:
         self._schema = schema
         self._bytes = int(sum(files["size"].to_pylist()))
         stores = DataStores(snapshot)
-        paths = [data_path(snapshot.table, each) for each in files["path"].to_pylist()]
+        paths = stores.places.of(files["path"].to_pylist())
         filesystems: dict[int, FileSystem] = {}
 
         def found(path: str | None) -> tuple[int | None, str | None]:

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
+from lakelog.core.data_places import DataPlaces
 from lakelog.core.errors import DataFileMissingError
 from lakelog.spark._confs import temporary_confs
 from lakelog.spark._layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
@@ -93,6 +94,7 @@ class Scan:
         self._data = StructType(
             [f for f in self._schema.fields if f.name not in set(partition_columns)]
         )
+        DataPlaces(table).of(files["path"].to_pylist())
         whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
         self._files = without_fractions(files, whole)
 
