@@ -83,7 +83,7 @@ def test_every_type_comes_back_as_the_main_path_gives_it(
         TIMESTAMP'1960-02-29 23:59:59.999999' ts, TIMESTAMP_NTZ'2020-01-01 00:00:00.000001' tn,
         array(1, NULL) ar, map('k', named_struct('x', 1, 'y', CAST(NULL AS string))) m,
         named_struct('in', array(named_struct('z', DATE'2000-01-01'))) st,
-        CAST(NULL AS int) nul"""
+        CAST(NULL AS int) nul, NULL v, named_struct('k', 1, 'v', NULL) sv"""
     )
     rows.write.format("lakelog").mode("append").save(path)
     delta.write(rows).mode("append").save(path)
@@ -91,6 +91,14 @@ def test_every_type_comes_back_as_the_main_path_gives_it(
     assert got.schema == delta.read(source).load(path).schema
     first, second = (str(row) for row in got.collect())
     assert first == second == str(rows.collect()[0])
+
+
+def test_rows_that_no_file_could_hold_are_refused(source: SparkSession, tmp_path: Path) -> None:
+    for columns in ([], ["NULL AS x"]):
+        rows = source.range(3).selectExpr(*columns) if columns else source.range(3).select()
+        with pytest.raises(PySparkException, match="EMPTY_DATA"):
+            rows.write.format("lakelog").mode("append").save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_temporary_view_is_read_and_inserted_into(source: SparkSession, tmp_path: Path) -> None:

@@ -310,10 +310,35 @@ def test_two_columns_of_one_name_are_refused(spark, table):
 
 
 @pytest.mark.connect
-def test_a_void_column_is_left_out(spark, table):
-    write(spark.sql("SELECT 1L AS id, NULL AS nothing")).save(table)
+def test_a_void_column_stays_in_the_schema_until_it_gets_a_type(spark, table):
+    untyped = spark.sql("SELECT 1L AS id, NULL AS x, struct(1 AS k, NULL AS v) AS s")
+    write(untyped).save(table)
+    write(untyped).mode("append").save(table)
 
-    assert rows(table) == [{"id": 1}]
+    found = read(spark).load(table)
+    assert found.schema.simpleString() == "struct<id:bigint,x:void,s:struct<k:int,v:void>>"
+    assert [(row.id, row.x, row.s.k) for row in found.collect()] == [(1, None, 1)] * 2
+
+    typed = spark.sql("SELECT 2L AS id, 'text' AS x")
+    write(typed).mode("append").option("mergeSchema", "true").save(table)
+    texts = sorted((row.id, row.x) for row in read(spark).load(table).collect())
+    assert texts == [(1, None), (1, None), (2, "text")]
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("columns", ["", "NULL AS x", "NULL AS s, NULL AS id"])
+def test_rows_that_no_file_could_hold_are_refused(spark, table, columns):
+    data = spark.range(3).selectExpr(*columns.split(", ")) if columns else spark.range(3).select()
+    with pytest.raises(DeltaAnalysisError, match="EMPTY_DATA"):
+        write(data).save(table)
+    assert not Path(table).exists()
+
+    write(spark.range(2)).save(table)
+    for mode in ("append", "overwrite"):
+        for option in ("mergeSchema", "overwriteSchema"):
+            with pytest.raises(DeltaAnalysisError, match="EMPTY_DATA"):
+                write(data).mode(mode).option(option, "true").save(table)
+    assert len(rows(table)) == 2
 
 
 @pytest.mark.connect

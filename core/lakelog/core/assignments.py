@@ -20,7 +20,6 @@ from lakelog.core.expressions import Literal
 from lakelog.core.repeated import repeated
 from lakelog.core.row_checks import check_table_rules
 from lakelog.core.row_filling import regenerated
-from lakelog.core.schema_rules import without_void
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +97,7 @@ def _resolved(value: Any, field: StructField, snapshot: Snapshot, now_ms: int) -
 def _check_sql(sql: str, field: StructField, snapshot: Snapshot, now_ms: int) -> None:
     from lakelog.core.sql_values import check_value
 
-    schema = without_void(snapshot.schema)
+    schema = snapshot.schema
     try:
         check_value(sql, schema, field.data_type, session_tz=_zone(snapshot), now_ms=now_ms)
     except InvalidPredicateError as exc:
@@ -131,7 +130,7 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
     columns = {name: _column(rows, name, values[name], snapshot) for name in values}
     for name, column in columns.items():
         rows = rows.set_column(rows.column_names.index(name), name, column)
-    schema = without_void(snapshot.schema)
+    schema = snapshot.schema
     new = cast_table(rows.select(schema.names), schema)
     zone = _zone(snapshot)
     new = regenerated(new, schema, values, snapshot.table, session_tz=zone)
@@ -157,7 +156,7 @@ def _column(rows: pa.Table, name: str, value: Any, snapshot: Snapshot) -> Any:
 def _evaluated_sql(rows: pa.Table, value: _Sql, field: StructField, snapshot: Snapshot) -> Any:
     from lakelog.core.sql_values import evaluate_value
 
-    schema = without_void(snapshot.schema)
+    schema = snapshot.schema
     return evaluate_value(
         value.text,
         rows.select(schema.names),

@@ -8,7 +8,7 @@ from lakelog.core.column_paths import dotted
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.schema_diff import EXTRA, TYPES, Difference, differences, render, same_type
-from lakelog.core.schema_rules import as_nullable, without_void
+from lakelog.core.schema_rules import as_nullable
 from lakelog.core.type_widening import change_of, with_changes
 from lakelog.core.upcasts import is_upcast, shares_int32, widens_unasked
 
@@ -41,7 +41,8 @@ def check_write_compatible(table: StructType, data: StructType) -> None:
     """Refuse data that does not fit a table as it is.
 
     Names are matched ignoring case, in any order. The data may lack columns that may be null, and
-    have narrower types where `column_casts` widens them; columns of type void count as missing.
+    have narrower types where `column_casts` widens them; a column of type void is nulls of any
+    type.
 
     Raises:
         SchemaMismatchError: the difference column by column; its field `differences` holds the
@@ -81,14 +82,15 @@ def merge_schemas(
 
     Args:
         table: the schema as it is.
-        data: the schema of what is to be written; columns of type void are left out.
+        data: the schema of what is to be written; a column of type void fits any type, and where
+            the table has none of its name stays void.
         allow_type_widening: whether the table has the feature.
 
     Raises:
         SchemaMismatchError: columns whose types have nothing in common.
     """
     merger = _Merger(allow_type_widening)
-    merged = merger.struct(table, without_void(data), ())
+    merged = merger.struct(table, data, ())
     if merger.clashes:
         raise _mismatch(
             table,

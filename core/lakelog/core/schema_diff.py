@@ -99,7 +99,7 @@ def _struct(table: StructType, data: StructType, path: tuple[str, ...]) -> Itera
             taken.add(found.name)
             yield from _type(field, found, inner)
     for found in data:
-        if found.name not in taken and found.data_type != PrimitiveType("void"):
+        if found.name not in taken:
             yield Difference(dotted((*path, found.name)), None, _shown(found), EXTRA)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_nullable",
+    "check_holds_rows",
     "check_schema",
     "partition_schema",
     "resolve_columns",
@@ -134,6 +135,30 @@ def without_void(schema: StructType) -> StructType:
     return kept
 
 
+def check_holds_rows(data: StructType, table: StructType, uri: str) -> None:
+    """Refuse data of which no file could keep a row.
+
+    Args:
+        data: the schema of the rows.
+        table: that of the table which they are for, after the write.
+        uri: the table, for the message.
+
+    Raises:
+        DeltaAnalysisError: it has no column, or none that is of a type in the table.
+    """
+    held = without_void(table)
+    if any(held.get(name) is not None for name in data.names):
+        return
+    what = f"only columns of type void ({', '.join(data.names)})" if data.fields else "no columns"
+    raise DeltaAnalysisError(
+        f"[DELTA_EMPTY_DATA] the data for {uri} has {what}, so that no file could hold its rows. "
+        "Give it a column with a type"
+        + ("; cast the nulls to the type that they stand for." if data.fields else "."),
+        table=uri,
+        columns=data.names,
+    )
+
+
 def _check_duplicates(schema: StructType) -> None:
     counts = Counter(dotted(path).lower() for path, _ in walk(schema))
     twice = [path for path, _ in walk(schema) if counts[dotted(path).lower()] > 1]
@@ -181,9 +206,21 @@ def _check_types(schema: StructType) -> None:
             wrong,
             "Cast them to a decimal that has.",
         )
+    hollow = [
+        path
+        for path, part in _parts(schema, ())
+        if path and isinstance(part, StructType) and part.fields and not without_void(part).fields
+    ]
+    if hollow:
+        raise _refused(
+            "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.STRUCT_ALL_VOID_FIELDS",
+            "A struct needs a field that is not of type void:",
+            hollow,
+            "Cast one of its fields to a type.",
+        )
     if schema.fields and not without_void(schema).fields:
         raise _refused(
-            "DELTA_EMPTY_DATA",
+            "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
             "A table needs a column that is not of type void, and has only",
             [(name,) for name in schema.names],
             "Cast one of them to a type.",

@@ -28,7 +28,7 @@ from lakelog.core.replaced_files import matching_files
 from lakelog.core.row_checks import check_rows, check_table_rules
 from lakelog.core.row_filling import fill_rows
 from lakelog.core.schema import StructType
-from lakelog.core.schema_rules import resolve_columns, without_void
+from lakelog.core.schema_rules import check_holds_rows, resolve_columns
 from lakelog.core.write_conf import overwrites_dynamically
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
     if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
         return txn.read_version
     schema = _settle_schema(txn, job)
+    check_holds_rows(from_arrow_schema(job.data.schema), schema, log.table)
     zone = log.conf.session_tz
     filled = fill_rows(
         job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
@@ -238,7 +239,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
 
 def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
     """Bring the table's metadata to what the job needs; give the schema to write with."""
-    data = without_void(from_arrow_schema(job.data.schema))
+    data = from_arrow_schema(job.data.schema)
     if txn.snapshot is None:
         txn.update_metadata(_new_metadata(job, data, str(uuid.uuid4())))
         return StructType.from_json(txn.metadata.schema_string)

@@ -17,6 +17,7 @@ from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import check_writable
 from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import check_holds_rows
 from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
 from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
@@ -76,8 +77,10 @@ class _Save:
         txn = self.log.start_transaction()
         if self._is_done(txn):
             return None
-        data = without_void(to_delta_schema(self.frame.schema))
-        apply_schema(txn, self.log.table, data, self.options)
+        given = to_delta_schema(self.frame.schema)
+        data = without_void(given)
+        check_holds_rows(data, data, self.log.table)
+        apply_schema(txn, self.log.table, given, self.options)
         check_writable(txn.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()

@@ -20,6 +20,7 @@ from lakelog.core.identity_columns import missing_identities
 from lakelog.core.operations import Operation, write_metrics
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
+from lakelog.core.schema_rules import check_holds_rows
 from lakelog.core.travelling_conf import travelling_conf
 from lakelog.spark._marked import marked
 from lakelog.spark._table_schema import apply_schema
@@ -66,10 +67,11 @@ class SourceWriter(DataSourceArrowWriter):
         """
         # It travels to the executors and back, so it leaves other storages' secrets behind.
         self._conf = travelling_conf(conf, path)
-        self._data = without_void(data)
+        self._given, self._data = data, without_void(data)
         self._options = options
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
+        check_holds_rows(self._data, self._data, log.table)
         txn = self._begin(log)
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
@@ -85,7 +87,7 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:
         txn = log.start_transaction()
-        apply_schema(txn, log.table, self._data, self._options, planned)
+        apply_schema(txn, log.table, self._given, self._options, planned)
         check_writable(txn.protocol, txn.metadata, log.table)
         return txn
 
@@ -121,7 +123,9 @@ class SourceWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
         with marked():
-            rows = (cast_batch(batch, self._schema) for batch in iterator)
+            # Void columns and all: the plan leaves out what no file can hold.
+            schema = StructType.from_json(self._schema_string)
+            rows = (cast_batch(batch, schema) for batch in iterator)
             return _Written(write_batches(rows, self._plan, part=part))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -74,7 +74,6 @@ TABLE = struct(
         struct(field("ID", INT), field("NAME", VOID)),
         struct(field("s", struct(field("y", STRING))), field("id", SHORT)),
         struct(field("l", ArrayType(struct(field("K", BYTE)))), field("id")),
-        struct(field("id"), field("extra", VOID)),
     ],
 )
 def test_data_fits_by_name_with_less_columns_and_narrower_types(data: StructType) -> None:
@@ -225,9 +224,11 @@ def test_rules_of_the_table_that_the_data_came_from_stay_behind() -> None:
     assert merge_schemas(struct(field("id")), data).fields[1].metadata == {"comment": "kept"}
 
 
-def test_void_columns_add_nothing() -> None:
-    data = struct(field("v", VOID), field("s", struct(field("v", VOID))), field("id", VOID))
-    assert merge_schemas(TABLE, data) == TABLE
+def test_void_columns_change_no_type_and_new_ones_stay_void() -> None:
+    data = struct(field("v", VOID), field("id", VOID))
+    assert merge_schemas(TABLE, data) == struct(*TABLE, field("v", VOID))
+    with pytest.raises(SchemaMismatchError, match=r"v +- +void +<- not in the table"):
+        check_write_compatible(TABLE, data)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_good_schema_passes_with_its_partition_columns() -> None:
             ["s.m"],
             "CONTAINS_NULL_TYPE",
         ),
-        (struct(field("a", VOID), field("b", VOID)), ["a", "b"], "EMPTY_DATA"),
+        (struct(field("a", VOID), field("b", VOID)), ["a", "b"], "TABLE_ALL_VOID_COLUMNS"),
         (struct(field("d", DecimalType(39, 0))), ["d"], "UNSUPPORTED_DATA_TYPES"),
         (struct(field("d", ArrayType(DecimalType(3, 5)))), ["d.element"], "UNSUPPORTED_DATA"),
     ],
