@@ -124,6 +124,7 @@ ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
     "spark.lakelog.unsafe.singleWriter": "the stores that ask for it",
     "spark.lakelog.store.endpointProbe": "the stores on HTTP",
+    "spark.lakelog.store.connect.timeBudget": "the stores on HTTP",
     "spark.lakelog.store.request.timeout": "the stores on HTTP",
     "spark.lakelog.store.retry.timeBudget": "the stores on HTTP",
     **dict.fromkeys(
