@@ -14,7 +14,8 @@ it. The newest boundary is taken for which all of this holds:
 
 Where the newest checkpoint is a V2 one, it gets a second top level under a classic name first, as
 Delta does it. Files go in the order of their versions, and the first that can't be deleted ends
-the round: what is left never has a hole. Sidecars go once no checkpoint that is left names them.
+the round: what is left never has a hole. Drafts of killed writers go with the versions that they
+were to be, and sidecars once no checkpoint that is left names them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lakelog.core.errors import CorruptCheckpointError, DeltaError
 from lakelog.core.file_keys import file_keys, rows_without
 from lakelog.core.history import read_commit_info
 from lakelog.core.in_commit_time import in_commit_since, required_time
+from lakelog.core.log_drafts import old_drafts
 from lakelog.core.log_segment import Listing, LogSegment, find_segment, list_log, log_files
 from lakelog.core.paths import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
 from lakelog.core.replay import load_state
@@ -78,7 +80,8 @@ def clean_log(snapshot: Snapshot, clock: Clock) -> int:
     """
     if not snapshot.properties.enable_expired_log_cleanup:
         return 0
-    cutoff = clock.now_ms() - snapshot.properties.log_retention_ms
+    now = clock.now_ms()
+    cutoff = now - snapshot.properties.log_retention_ms
     cutoff -= cutoff % _DAY_MS
     store, table = snapshot.store, snapshot.table
     times = in_commit_since(snapshot.metadata)
@@ -102,6 +105,7 @@ def clean_log(snapshot: Snapshot, clock: Clock) -> int:
         return 0
     _tell_old_clients(snapshot, listing)
     gone = _delete(store, [each.path for each in old if each.version < boundary])
+    gone += _delete(store, [each.path for each in old_drafts(store, table, boundary, cutoff, now)])
     return gone + _delete_sidecars(store, table, listing, boundary, cutoff)
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from lakelog.logstores._azure_client import LOCK_NAME, LeaseHeldError, LeaseLostError
-from lakelog.logstores._object_client import KeyTakenError, TryAgainError
+from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
 from lakelog.logstores._settle import RetryPolicy
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ _logger = logging.getLogger("lakelog.azure")
 
 _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 0.25
-_RELEASE_SECONDS: Final = 2.0
-"""How long a lease is tried to be given back; after that it runs out by itself."""
+_RELEASE: Final = RetryPolicy(budget=2.0, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT)
 
 
 class LeaseClient(Protocol):
@@ -63,6 +62,8 @@ class LeaseTerms:
     """Seconds to wait for another writer's turn to end."""
     renew_every: float = 5.0
     """Seconds between renewals while a write lasts."""
+    release: RetryPolicy = _RELEASE
+    """How long the lease is tried to be given back; after that it runs out by itself."""
 
 
 @contextlib.contextmanager
@@ -76,7 +77,14 @@ def turn(client: LeaseClient, key: str, path: str, terms: LeaseTerms) -> Iterato
     lock = folder + slash + LOCK_NAME
     # The id is ours to propose: an acquire whose reply got lost is repeated and succeeds.
     lease_id = str(uuid.uuid4())
-    if not _taken(client, lock, lease_id, key, path, terms):
+    try:
+        taken = _taken(client, lock, lease_id, key, path, terms)
+    except FileExistsError:
+        raise  # another writer has the lease
+    except BaseException:  # Ctrl-C, when the lease may be ours already
+        _release(client, lock, lease_id, terms.release)
+        raise
+    if not taken:
         yield
         return
     done = threading.Event()
@@ -87,15 +95,17 @@ def turn(client: LeaseClient, key: str, path: str, terms: LeaseTerms) -> Iterato
         yield
     finally:
         done.set()
-        _release(client, lock, lease_id)
+        _release(client, lock, lease_id, terms.release)
 
 
 def _taken(
     client: LeaseClient, lock: str, lease_id: str, key: str, path: str, terms: LeaseTerms
 ) -> bool:
     """Whether the lease is ours now."""
-    patience = RetryPolicy(terms.wait, _FIRST_WAIT, _LONGEST_WAIT).start()
-    held = False
+    patience = RetryPolicy(
+        budget=terms.wait, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT
+    ).start()
+    held = doubtful = False
     try:
         while True:
             try:
@@ -106,17 +116,23 @@ def _taken(
                     raise FileExistsError(f"{path} exists: another writer made it") from None
             except TryAgainError as error:
                 _logger.debug("waiting for the lease of %s: %s", lock, error)
+                doubtful = doubtful or error.may_have_landed
                 if error.unreached:
                     return False  # the create will say so
             else:
                 return True
             if not patience.pause():
-                return held and _taken_over(client, lock, lease_id, terms)
+                if held and _taken_over(client, lock, lease_id, terms):
+                    return True
+                break
     except FileExistsError:
         raise
     except (OSError, LeaseLostError) as error:
         _logger.debug("writing %s without the lease: %s", path, error)
-        return False
+        doubtful = doubtful or isinstance(error, NotTheServiceError)
+    if doubtful:  # it may be ours all the same, and nobody would give it back
+        _release(client, lock, lease_id, terms.release)
+    return False
 
 
 def _acquire(client: LeaseClient, lock: str, lease_id: str, seconds: int) -> None:
@@ -165,14 +181,16 @@ def _renew(
             return
 
 
-def _release(client: LeaseClient, lock: str, lease_id: str) -> None:
-    patience = RetryPolicy(_RELEASE_SECONDS, _FIRST_WAIT, _LONGEST_WAIT).start()
+def _release(client: LeaseClient, lock: str, lease_id: str, policy: RetryPolicy) -> None:
+    patience = policy.start()
     while True:
         try:
             client.release_lease(lock, lease_id)
-        except TryAgainError:
+        except (LeaseLostError, FileNotFoundError):
+            return
+        except (TryAgainError, OSError) as error:
+            # A refusal, too: until the lease runs out every other writer waits for it.
             if patience.pause():
                 continue
-        except (LeaseLostError, OSError) as error:
             _logger.debug("the lease of %s was not released: %s", lock, error)
         return

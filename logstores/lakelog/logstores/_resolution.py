@@ -37,7 +37,7 @@ ENTRY_POINT_GROUP: Final = "lakelog.logstores"
 _OURS: Final = "lakelog.logstores."
 _LOCAL: Final = _OURS + "LocalLogStore"
 _S3: Final = _OURS + "S3ConditionalLogStore"
-_AZURE: Final = _OURS + "AzureLeaseLogStore"
+_AZURE: Final = _OURS + "AzureConditionalLogStore"
 _DEFAULTS: Final = {
     "file": _LOCAL,
     "memory": _OURS + "MemoryLogStore",

@@ -366,3 +366,50 @@ def test_a_time_that_a_commit_carries_is_moved_by_no_cleanup(tmp_path, since, fi
     age(log, [CUTOFF - DAY] * 4 + [NOW])
     clean(log)
     assert versions(log)[0] == first
+
+
+UUID = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+
+def hidden(name):
+    return f".{name}.{UUID}.tmp"
+
+
+def filed(name):
+    return f".tmp/{name}.{UUID}"
+
+
+@pytest.mark.parametrize("draft_of", [hidden, filed])
+@pytest.mark.parametrize("old", [True, False])
+def test_drafts_go_with_the_versions_that_they_were_to_be(log, draft_of, old):
+    (log.folder / ".tmp").mkdir()
+    names = [commit for v in range(12) for commit in (f"{v:020d}.json", checkpoint_name(v))]
+    drafts = {draft_of(name): int(name[:20]) for name in names}
+    drafts[draft_of("_last_checkpoint")] = -1
+    strays = [".tmp/notes.txt", ".notes.tmp", f".tmp/notes.{UUID}", f".notes.{UUID}.tmp"]
+    for name in [*drafts, *strays]:
+        (log.folder / name).write_text("x")
+        set_time(log.folder / name, CUTOFF - 1 if old else CUTOFF + 1)
+    clean(log)
+    left = {str(path.relative_to(log.folder)) for path in log.folder.rglob("*")}
+    assert {name for name in drafts if name in left} == {
+        name for name, version in drafts.items() if not old or version >= 4
+    }
+    assert set(strays) <= left, "what nobody knows stays"
+
+
+def test_a_draft_of_today_stays_however_short_the_retention_is(tmp_path):
+    log = table(
+        tmp_path / "t",
+        10,
+        checkpoints=(4, 8),
+        configuration={"delta.logRetentionDuration": "interval 0 days"},
+    )
+    age(log, [NOW - 3 * DAY + i for i in range(10)])
+    drafts = [log.folder / hidden(f"{v:020d}.json") for v in (0, 1)]
+    for draft, time in zip(drafts, (MIDNIGHT - 1, NOW - 2 * DAY), strict=True):
+        draft.write_text("x")
+        set_time(draft, time)
+    clean(log)
+    assert versions(log)[0] > 1
+    assert [draft.exists() for draft in drafts] == [True, False]

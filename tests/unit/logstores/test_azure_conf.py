@@ -110,8 +110,11 @@ def test_what_names_no_container_is_refused(uri: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["abfs", "abfss", "wasb", "wasbs", "az"])
-def test_every_scheme_of_azure_gets_the_lease_store(scheme: str) -> None:
-    assert type(log_store_for(f"{scheme}://box@acct.dfs.core.windows.net/t")) is AzureLeaseLogStore
+def test_every_scheme_of_azure_gets_the_store_without_a_lease(scheme: str) -> None:
+    assert (
+        type(log_store_for(f"{scheme}://box@acct.dfs.core.windows.net/t"))
+        is AzureConditionalLogStore
+    )
 
 
 @pytest.mark.parametrize(

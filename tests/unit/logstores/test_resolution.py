@@ -105,9 +105,9 @@ def test_the_scheme_memory_gets_the_memory_store() -> None:
         ("S3N://b/t", "S3ConditionalLogStore"),
         ("gs://b/t", "GCSLogStore"),
         ("hdfs:///t", "HDFSLogStore"),
-        ("abfss://c@a.dfs.core.windows.net/t", "AzureLeaseLogStore"),
-        ("wasbs://c@a.blob.core.windows.net/t", "AzureLeaseLogStore"),
-        ("az://c/t", "AzureLeaseLogStore"),
+        ("abfss://c@a.dfs.core.windows.net/t", "AzureConditionalLogStore"),
+        ("wasbs://c@a.blob.core.windows.net/t", "AzureConditionalLogStore"),
+        ("az://c/t", "AzureConditionalLogStore"),
     ],
 )
 def test_each_scheme_has_its_store(uri: str, name: str) -> None:
@@ -250,7 +250,7 @@ def test_the_delegating_store_follows_the_scheme() -> None:
     [
         ("S3SingleDriverLogStore", "s3a", "lakelog.logstores.S3ConditionalLogStore"),
         ("S3DynamoDBLogStore", "s3a", "lakelog.logstores.S3DynamoDBLogStore"),
-        ("AzureLogStore", "abfss", "lakelog.logstores.AzureLeaseLogStore"),
+        ("AzureLogStore", "abfss", "lakelog.logstores.AzureConditionalLogStore"),
         ("GCSLogStore", "gs", "lakelog.logstores.GCSLogStore"),
         ("HDFSLogStore", "hdfs", "lakelog.logstores.HDFSLogStore"),
         ("IBMCOSLogStore", "cos", "lakelog.contrib.ibm_cos.IBMCOSLogStore"),
