@@ -15,11 +15,13 @@ import pyarrow.compute
 
 from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.binding import bind
+from lakelog.core.comparing import compare
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions import (
     And,
     Column,
     Comparison,
+    Computed,
     Expression,
     In,
     IsNull,
@@ -27,6 +29,7 @@ from lakelog.core.expressions import (
     Not,
     Or,
     StartsWith,
+    is_computed,
     to_sql,
 )
 from lakelog.core.schema import PrimitiveType
@@ -70,19 +73,45 @@ def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: Str
     """
     bound = bind(expr, schema)
     if isinstance(data, pa.RecordBatch):
-        return _mask(bound, data)
+        return _mask(bound, data, schema)
     # Batch by batch: the text of all of them together may not fit into one array.
     batches = data.to_batches() if data.num_columns else [pa.record_batch(_no_columns(data))]
-    found = [_mask(bound, each) for each in batches or [_empty(data.schema)]]
+    found = [_mask(bound, each, schema) for each in batches or [_empty(data.schema)]]
     return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
 
-def _mask(bound: Expression, batch: pa.RecordBatch) -> Any:
+def _mask(expr: Expression, batch: pa.RecordBatch, schema: StructType) -> Any:
+    """One boolean a row; what is computed is asked of no row that another part decides.
+
+    Spark, too, looks at `1 / a` of `a != 0 AND 1 / a > 2` only where it has to.
+    """
+    if isinstance(expr, Not) and is_computed(expr):
+        return pc.invert(_mask(expr.part, batch, schema))
+    if not isinstance(expr, And | Or) or not is_computed(expr):
+        return _plain_mask(expr, batch, schema)
+    joins = isinstance(expr, And)
+    rest = tuple(each for each in expr.parts if not is_computed(each))
+    found = _plain_mask(And(rest) if joins else Or(rest), batch, schema)
+    for each in filter(is_computed, expr.parts):
+        undecided = pc.fill_null(found if joins else pc.invert(found), True)
+        asked = _mask(each, batch.filter(undecided), schema)
+        decided = pa.repeat(pa.scalar(not joins), batch.num_rows)
+        whole = pc.replace_with_mask(decided, undecided, asked)
+        found = (pc.and_kleene if joins else pc.or_kleene)(found, whole)
+    return found
+
+
+def _plain_mask(bound: Expression, batch: pa.RecordBatch, schema: StructType) -> Any:
     def column(path: tuple[str, ...]) -> Any:
         values = batch.column(path[0])
         return pc.struct_field(values, list(path[1:])) if len(path) > 1 else values
 
-    found = _Translator(column, lambda value: value).translate(bound)
+    def compute(each: Computed) -> Any:
+        from lakelog.core.sql_values import true_for
+
+        return true_for(each.sql, batch, schema, session_tz=each.session_tz, now_ms=each.now_ms)
+
+    found = _Translator(column, lambda value: value, compute).translate(bound)
     return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
 
 
@@ -99,9 +128,13 @@ class _Translator:
     """Builds the result bottom up, from columns and constants of one kind or the other."""
 
     def __init__(
-        self, column: Callable[[tuple[str, ...]], Any], constant: Callable[[Any], Any]
+        self,
+        column: Callable[[tuple[str, ...]], Any],
+        constant: Callable[[Any], Any],
+        compute: Callable[[Computed], Any] | None = None,
     ) -> None:
         self._column = column
+        self._compute = compute
         self._constant = constant
         self._null = constant(pa.scalar(None, _BOOLEAN))
 
@@ -121,6 +154,8 @@ class _Translator:
                 return pc.is_null(self._column(column.path))
             case StartsWith(column, prefix):
                 return pc.starts_with(self._column(column.path), pattern=prefix)
+            case Computed() if self._compute is not None:
+                return self._compute(expr)
             case Literal(value, _):
                 return self._constant(pa.scalar(value, _BOOLEAN))
         raise InvalidPredicateError(
@@ -143,7 +178,7 @@ class _Translator:
         a = self._column(left.path)
         nans = left.data_type in _FLOATS
         if isinstance(right, Column):
-            return _compare(op, a, self._column(right.path), nans=nans, b_nan=None)
+            return compare(op, a, self._column(right.path), nans=nans, b_nan=None)
         if right.value is None:
             # Only `<=>` says something of null.
             return pc.is_null(a) if op == "<=>" else self._null
@@ -153,7 +188,7 @@ class _Translator:
             # Spark rounds a long to a double where Arrow, unasked, would fail.
             a = a.cast(kind, safe=not pa.types.is_floating(kind))
         b_nan = isinstance(right.value, float) and math.isnan(right.value)
-        return _compare(op, a, pa.scalar(right.value, kind), nans=nans, b_nan=b_nan)
+        return compare(op, a, pa.scalar(right.value, kind), nans=nans, b_nan=b_nan)
 
     def _in(self, given: Column, values: tuple[Literal, ...]) -> Any:
         known = [v for v in values if v.value is not None]
@@ -181,45 +216,3 @@ def _in_floats(a: Any, members: Any) -> Any:
 
 
 _NULL = pa.scalar(None, _BOOLEAN)
-_FALSE = pa.scalar(False, _BOOLEAN)
-
-
-def _compare(op: str, a: Any, b: Any, *, nans: bool, b_nan: bool | None) -> Any:
-    """Compare two operands.
-
-    Args:
-        op: the operator.
-        a: a column.
-        b: a column or a value that is not null.
-        nans: whether `a` may be NaN.
-        b_nan: whether `b` is NaN; `None` where it is a column that may be.
-    """
-    if op == "<=>":
-        equal = _compare("=", a, b, nans=nans, b_nan=b_nan)
-        if b_nan is not None:
-            return pc.coalesce(equal, _FALSE)
-        both = pc.and_kleene(pc.is_null(a), pc.is_null(b))
-        return pc.or_kleene(both, pc.coalesce(equal, _FALSE))
-    if op == "!=":
-        return pc.invert(_compare("=", a, b, nans=nans, b_nan=b_nan))
-    if op in ("<", "<="):
-        return pc.invert(_compare(">=" if op == "<" else ">", a, b, nans=nans, b_nan=b_nan))
-    plain = {"=": pc.equal, ">": pc.greater, ">=": pc.greater_equal}[op](a, b)
-    if not nans and not b_nan:
-        return plain
-    # Arrow: any comparison with NaN is false. Spark: NaN = NaN, and NaN > every number.
-    a_is = pc.is_nan(a)
-    if b_nan is False:
-        return plain if op == "=" else pc.or_kleene(plain, a_is)
-    b_is = pc.is_nan(b)
-    if op == "=":
-        return pc.or_kleene(plain, pc.and_kleene(a_is, b_is))
-    if op == ">=":
-        return _and_valid(pc.or_kleene(plain, a_is), a, b)
-    return _and_valid(pc.or_kleene(plain, pc.and_kleene(a_is, pc.invert(b_is))), a, b)
-
-
-def _and_valid(truth: Any, a: Any, b: Any) -> Any:
-    """Null where either side is: `NaN >= NULL` is not true."""
-    valid = pc.and_kleene(pc.is_valid(a), pc.is_valid(b))
-    return pc.if_else(valid, truth, _NULL)

@@ -28,6 +28,7 @@ __all__ = [
     "And",
     "Column",
     "Comparison",
+    "Computed",
     "Expression",
     "Filter",
     "In",
@@ -39,6 +40,7 @@ __all__ = [
     "StartsWith",
     "columns",
     "conjuncts",
+    "is_computed",
     "is_opaque",
     "is_partition_only",
     "join_and",
@@ -144,7 +146,25 @@ class Opaque:
     """What it is known to refer to; it may refer to more."""
 
 
-Expression: TypeAlias = Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Opaque
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A condition of arithmetic, casts or functions, which `sql_values` evaluates row by row.
+
+    No statistics answer it, and it may have no value for some row.
+    """
+
+    sql: str
+    columns: frozenset[tuple[str, ...]]
+    """All that it refers to."""
+    session_tz: str = "UTC"
+    """The zone in which a timestamp has a date."""
+    now_ms: int | None = None
+    """What `current_timestamp()` gives, where it asks."""
+
+
+Expression: TypeAlias = (
+    Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
+)
 Filter: TypeAlias = (
     Expression | str | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
 )
@@ -181,7 +201,7 @@ def columns(expr: Expression) -> frozenset[tuple[str, ...]]:
             return frozenset(both)
         case In(column, _) | IsNull(column) | StartsWith(column, _):
             return frozenset([column.path])
-        case Opaque(_, found):
+        case Opaque(_, found) | Computed(_, found):
             return found
         case _:
             return frozenset()
@@ -218,6 +238,17 @@ def is_opaque(expr: Expression) -> bool:
             return isinstance(expr, Opaque)
 
 
+def is_computed(expr: Expression) -> bool:
+    """Whether a part of it may have no value for some row."""
+    match expr:
+        case And(parts) | Or(parts):
+            return any(map(is_computed, parts))
+        case Not(part):
+            return is_computed(part)
+        case _:
+            return isinstance(expr, Computed)
+
+
 def to_sql(expr: Expression) -> str:
     """The expression as Spark SQL; parsing it gives the same tree."""
     match expr:
@@ -235,7 +266,7 @@ def to_sql(expr: Expression) -> str:
             return f"{_operand(column)} IS NULL"
         case StartsWith(column, prefix):
             return f"startswith({_operand(column)}, {_string(prefix)})"
-        case Opaque(sql, _):
+        case Opaque(sql, _) | Computed(sql, _):
             return sql
         case _:
             return _operand(expr)
@@ -282,7 +313,11 @@ def _string(text: str) -> str:
 
 
 def normalize_filter(
-    given: Filter | None, schema: StructType, *, session_tz: str = "UTC"
+    given: Filter | None,
+    schema: StructType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = None,
 ) -> Expression | None:
     """Make a bound tree of whatever a user gave; nothing where there is no filter.
 
@@ -292,6 +327,8 @@ def normalize_filter(
             (the last two with `None`).
         schema: the table's schema.
         session_tz: the zone of timestamps that name none.
+        now_ms: what `current_timestamp()` and `current_date()` go by; where it is `None`, they
+            are left to Spark.
 
     Raises:
         InvalidPredicateError: it can't be parsed, names a column that does not exist, or compares
@@ -304,7 +341,7 @@ def normalize_filter(
     if isinstance(given, str):
         from lakelog.core.parsing import parse_filter
 
-        found = parse_filter(given, schema, session_tz=session_tz)
+        found = parse_filter(given, schema, session_tz=session_tz, now_ms=now_ms)
         check_levels(_levels(found))
         return found
     from lakelog.core.binding import bind, from_tuples

@@ -8,6 +8,7 @@ too.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +25,7 @@ from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions import (
     Column,
     Comparison,
+    Computed,
     Expression,
     In,
     IsNull,
@@ -38,6 +40,7 @@ from lakelog.core.nesting import explained_depth
 from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.sql_lists import cut_lists
+from lakelog.core.sql_values import constant_of, is_now, parse_sql, spelled, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -76,13 +79,17 @@ _PLAIN_ESCAPES = frozenset("\\'\"ntr")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-def parse_filter(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Expression:
+def parse_filter(
+    sql: str, schema: StructType, *, session_tz: str = "UTC", now_ms: int | None = None
+) -> Expression:
     """Parse a condition of Spark SQL and bind it to a schema.
 
     Args:
         sql: what stands after `WHERE`.
         schema: the table's schema.
         session_tz: the zone of timestamps that name none.
+        now_ms: what `current_timestamp()` and `current_date()` go by; where it is `None`, they
+            are left to Spark.
 
     Raises:
         InvalidPredicateError: it does not parse, names an unknown column, or has a text that is
@@ -95,13 +102,18 @@ def parse_filter(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Ex
         raise InvalidPredicateError("a filter can't be empty; None means all rows")
     cut = cut_lists(sql)
     with explained_depth(sql):
+        # First with every function under its own name, so that what is evaluated here is what was
+        # given; Spark's grammar knows forms that this one does not.
+        with contextlib.suppress(InvalidPredicateError, _RespelledError):
+            plain = parse_sql(cut.sql)
+            return _Parser(sql, cut, schema, session_tz, now_ms, computes=True).parse(plain)
         try:
             root = sqlglot.parse_one(cut.sql, dialect="spark")
         except errors.ParseError as exc:
             _refuse_parse(sql, cut, exc.errors)
         except errors.SqlglotError as exc:
             raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
-        return _Parser(sql, cut, schema, session_tz).parse(root)
+        return _Parser(sql, cut, schema, session_tz, now_ms, computes=False).parse(root)
 
 
 def _refuse_parse(sql: str, cut: CutText, found: list[dict[str, Any]]) -> NoReturn:
@@ -118,7 +130,16 @@ def _refuse_parse(sql: str, cut: CutText, found: list[dict[str, Any]]) -> NoRetu
 class _Parser:
     """One walk over sqlglot's tree."""
 
-    def __init__(self, sql: str, cut: CutText, schema: StructType, session_tz: str) -> None:
+    def __init__(
+        self,
+        sql: str,
+        cut: CutText,
+        schema: StructType,
+        session_tz: str,
+        now_ms: int | None,
+        *,
+        computes: bool,
+    ) -> None:
         from sqlglot import exp
 
         self._exp: Any = exp
@@ -126,6 +147,8 @@ class _Parser:
         self._cut = cut
         self._schema = schema
         self._tz = session_tz
+        self._now_ms = now_ms
+        self._computes = computes
         self._odd_escapes = not _PLAIN_ESCAPES.issuperset(_ESCAPE.findall(sql))
         self._rules: dict[Any, Callable[[Any], Expression]] = {
             exp.And: lambda n: join_and(map(self._visit, n.flatten())),
@@ -139,7 +162,8 @@ class _Parser:
             exp.In: self._in,
             exp.Between: self._between,
             exp.Like: self._like,
-            exp.StartsWith: self._starts_with,
+            exp.StartsWith: lambda n: self._starts_with(n, n.this, n.expression),
+            exp.Anonymous: self._function,
         }
 
     def parse(self, root: Any) -> Expression:
@@ -160,7 +184,75 @@ class _Parser:
         op = _OPERATORS.get(type(node).__name__)
         return self._comparison(op, node) if op else self._opaque(node)
 
-    def _opaque(self, node: Any) -> Opaque:
+    def _opaque(self, node: Any) -> Expression:
+        return self._computed(node) or self._unknown(node)
+
+    def _computed(self, node: Any) -> Expression | None:
+        """A condition that is evaluated row by row, or once for all where it has no column."""
+        # The parser has resolved escapes that mean something else to Spark.
+        if not self._computes or self._odd_escapes:
+            return None
+        sql = spelled(node)
+        if parse_sql(sql) != node:
+            raise _RespelledError
+        columns = self._columns(node)
+        if columns is None:
+            return None
+        if not columns:
+            constant = constant_of(node, session_tz=self._tz, now_ms=self._now_ms)
+            if constant is None or constant.data_type not in (_BOOLEAN, PrimitiveType("void")):
+                return None
+            return Literal(constant.data.as_py(), _BOOLEAN)
+        whole = self._cut.whole(sql)
+        kind = value_type(whole, self._schema, session_tz=self._tz, now_ms=self._now_ms)
+        now = self._now_ms if _asks_now(node) else None
+        return Computed(whole, columns, self._tz, now) if kind == _BOOLEAN else None
+
+    def _columns(self, node: Any) -> frozenset[tuple[str, ...]] | None:
+        """The columns below a node; `None` where something else may be among them."""
+        if node.find(self._exp.Lambda, self._exp.Query) is not None:
+            return None
+        found = set()
+        for each in node.find_all(self._exp.Column):
+            if self._is_now(each):
+                continue
+            column = self._column(each)
+            if column is None:
+                return None
+            found.add(column.path)
+        return frozenset(found)
+
+    def _is_now(self, node: Any) -> bool:
+        """`current_date` without parentheses, which a column of that name hides."""
+        if not isinstance(node, self._exp.Column) or len(node.parts) != 1 or not self._computes:
+            return False
+        name = node.parts[0]
+        return not name.quoted and is_now(name.name) and resolve((name.name,), self._schema) is None
+
+    def _folded(self, node: Any) -> Literal | None:
+        """The value of an expression without columns."""
+        if not self._computes or self._odd_escapes or self._columns(node) != frozenset():
+            return None
+        found = constant_of(node, session_tz=self._tz, now_ms=self._now_ms)
+        if found is None:
+            return None
+        value = found.data.as_py()
+        kind = found.data_type
+        if kind == PrimitiveType("void") or value is None:
+            return Literal(None)
+        return Literal(value) if isinstance(kind, DecimalType) else Literal(value, kind)
+
+    def _function(self, node: Any) -> Expression:
+        name = str(node.this).lower()
+        if name == "startswith" and len(node.expressions) == 2:
+            return self._starts_with(node, *node.expressions)
+        if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
+            column = self._column(node.expressions[0])
+            if column is not None:
+                return IsNull(column) if name == "isnull" else Not(IsNull(column))
+        return self._opaque(node)
+
+    def _unknown(self, node: Any) -> Opaque:
         found = set()
         # Names inside a lambda or a subquery are not ours to judge.
         inner = node.find(self._exp.Lambda, self._exp.Query) is not None
@@ -172,7 +264,7 @@ class _Parser:
 
     def _column(self, node: Any, *, required: bool = True) -> Column | None:
         """The column that a node names; `None` where it is no column, or a part of an array."""
-        if not isinstance(node, self._exp.Column | self._exp.Dot):
+        if not isinstance(node, self._exp.Column | self._exp.Dot) or self._is_now(node):
             return None
         parts = node.parts
         if not all(isinstance(p, self._exp.Identifier) for p in parts):
@@ -204,17 +296,21 @@ class _Parser:
             case exp.Neg():
                 inner = self._literal(node.this)
                 known = inner is not None and type(inner.value) in (int, float, Decimal)
-                return Literal(-inner.value, inner.data_type) if inner and known else None
+                if inner and known:
+                    return Literal(-inner.value, inner.data_type)
+                return self._folded(node)
             case exp.HexString():
                 text = str(node.this)
                 return Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text))
             case exp.Cast() | exp.TryCast():
-                return self._cast(node)
+                return self._cast(node) or self._folded(node)
             case exp.Literal() if node.is_string:
                 return None if self._odd_escapes else Literal(node.this)
             case exp.Literal():
                 return _number(node.this)
-        return None
+            case exp.Column() if not self._is_now(node):
+                return None
+        return self._folded(node)
 
     def _cast(self, node: Any) -> Literal | None:
         """`DATE '…'`, `1L`, `1.5BD`, `CAST('…' AS DATE)`: sqlglot shows them alike."""
@@ -329,7 +425,8 @@ class _Parser:
         if column is None or low is None or high is None or _flags(node, "low", "high"):
             return self._opaque(node)
         parts = [self._typed(">=", column, low, node), self._typed("<=", column, high, node)]
-        return self._opaque(node) if Opaque in map(type, parts) else join_and(parts)
+        known = all(isinstance(each, Comparison) for each in parts)
+        return join_and(parts) if known else self._opaque(node)
 
     def _like(self, node: Any) -> Expression:
         column, literal = self._column(node.this), self._literal(node.expression)
@@ -344,12 +441,20 @@ class _Parser:
             found = Comparison("=", column, Literal(stem, _STRING))
         return Not(found) if node.args.get("negate") else found
 
-    def _starts_with(self, node: Any) -> Expression:
-        column, literal = self._column(node.this), self._literal(node.expression)
+    def _starts_with(self, node: Any, text: Any, start: Any) -> Expression:
+        column, literal = self._column(text), self._literal(start)
         prefix = literal.value if literal is not None else None
         if column is None or column.data_type != _STRING or not isinstance(prefix, str):
             return self._opaque(node)
         return StartsWith(column, prefix)
+
+
+class _RespelledError(Exception):
+    """sqlglot would write a part in another way than it was given."""
+
+
+def _asks_now(node: Any) -> bool:
+    return any(is_now(name) for name in re.findall(r"\w+", spelled(node)))
 
 
 def _flags(node: Any, *known: str) -> list[str]:

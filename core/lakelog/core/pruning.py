@@ -23,6 +23,7 @@ from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.binding import bind
 from lakelog.core.column_mapping import physical_path
 from lakelog.core.compute import pc
+from lakelog.core.errors import DeltaError
 from lakelog.core.evaluate import evaluate_mask
 from lakelog.core.expressions import (
     And,
@@ -60,6 +61,8 @@ _EXACT = tuple(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "d
 _BOOLEAN = PrimitiveType("boolean")
 _SURELY_WHOLE = 16
 """Strings of so many characters are cut by no writer's statistics."""
+_MOST_FAILURES = 500
+"""After so many the files that are left are kept unasked."""
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
@@ -169,6 +172,7 @@ class _Asker:
         )
         self._names = {name.lower() for name in partitions.names}
         self.stats: FileStats | None = None
+        self._failures = 0
 
     def data_columns(self, expr: Expression) -> dict[tuple[str, ...], DataType]:
         """The columns of the filter whose statistics may answer."""
@@ -212,10 +216,22 @@ class _Asker:
         return self._by_stats(expr)
 
     def _by_partition(self, expr: Expression, names: Sequence[str]) -> Any:
-        answer = pc.fill_null(evaluate_mask(expr, self._values, self._partitions), False)
+        answer = self._answers(expr, self._values)
         for name in names:
             answer = pc.or_(answer, self._unreadable.column(name).combine_chunks())
         return answer
+
+    def _answers(self, expr: Expression, values: pa.Table) -> Any:
+        """Whether each row of partition values may make it true; without a result it may."""
+        try:
+            return pc.fill_null(evaluate_mask(expr, values, self._partitions), False)
+        except DeltaError:
+            self._failures += 1
+            if values.num_rows < 2 or self._failures > _MOST_FAILURES:
+                return pa.repeat(pa.scalar(True), values.num_rows)
+        half = values.num_rows // 2
+        parts = [self._answers(expr, each) for each in (values.slice(0, half), values.slice(half))]
+        return pa.concat_arrays(parts)
 
     def _by_stats(self, expr: Expression) -> Any:
         if self.stats is None:

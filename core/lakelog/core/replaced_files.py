@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.column_mapping import physical_name
 from lakelog.core.errors import CorruptLogError
+from lakelog.core.evaluate import evaluate_mask
+from lakelog.core.expressions import is_computed
 from lakelog.core.partitions import typed_partition_columns
 
 if TYPE_CHECKING:
@@ -32,11 +34,16 @@ def matching_files(txn: OptimisticTransaction, condition: Expression | None) -> 
 
     Raises:
         CorruptLogError: one of them has a partition value that can't be read.
+        DeltaAnalysisError: the condition has no result for the values of some file.
     """
     files = txn.filter_file_table(condition)
-    if condition is not None and txn.snapshot is not None:
-        check_partition_values(txn.snapshot, files)
-    return files
+    if condition is None or txn.snapshot is None:
+        return files
+    values = readable_partitions(txn.snapshot, files)
+    if not is_computed(condition) or not files.num_rows:
+        return files
+    # Pruning kept what it could not compute.
+    return files.filter(evaluate_mask(condition, values, txn.snapshot.partition_schema))
 
 
 def check_partition_values(

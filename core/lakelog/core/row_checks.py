@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from lakelog.core.column_paths import split_path
 from lakelog.core.compute import pc
 from lakelog.core.constraints import table_constraints
@@ -15,14 +13,14 @@ from lakelog.core.expressions import columns, is_opaque, normalize_filter
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakelog.core.actions import Metadata
     from lakelog.core.constraints import Constraint
     from lakelog.core.expressions import Expression
     from lakelog.core.schema import StructType
 
 __all__ = ["check_rows", "check_table_rules"]
-
-_ROW = "__row"
 
 
 def check_table_rules(
@@ -91,14 +89,13 @@ def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: 
         ConstraintViolationError: it is not; shows the first row's columns.
         InvalidPredicateError: a part of it that only Spark can evaluate.
     """
-    from lakelog.core.evaluate import to_arrow_filter
+    from lakelog.core.evaluate import evaluate_mask
 
-    condition = to_arrow_filter(predicate, schema)
-    broken = rows.num_rows - rows.filter(condition).num_rows
+    kept = pc.fill_null(evaluate_mask(predicate, rows, schema), False)
+    broken = rows.num_rows - kept.true_count
     if not broken:
         return
-    numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
-    first = _first_missing(numbered.filter(condition)[_ROW].to_pylist())
+    first = pc.index(kept, False).as_py()
     raise _broken(rows, broken, first, {path[0] for path in columns(predicate)}, what)
 
 
@@ -126,10 +123,3 @@ def _broken(
         rows=broken,
         first=values,
     )
-
-
-def _first_missing(numbers: list[int]) -> int:
-    for expected, number in enumerate(numbers):
-        if number != expected:
-            return expected
-    return len(numbers)

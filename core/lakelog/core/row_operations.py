@@ -145,8 +145,10 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
         return RowsChanged(None)
     txn.assert_removable()
-    condition = normalize_filter(job.where, snapshot.schema, session_tz=log.conf.session_tz)
     now_ms = log.clock.now_ms()
+    condition = normalize_filter(
+        job.where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
+    )
     with AttemptFiles(txn) as files:
         changes = files.of(RowChanges(txn, now_ms, _update(job, snapshot, now_ms)))
         return _commit(txn, job, condition, changes)

@@ -52,7 +52,10 @@ class Scan:
             from lakelog.core.expressions import normalize_filter
 
             self._expression = normalize_filter(
-                filter, self._schema, session_tz=snapshot.conf.session_tz
+                filter,
+                self._schema,
+                session_tz=snapshot.conf.session_tz,
+                now_ms=snapshot.clock.now_ms(),
             )
             if self._expression is not None:
                 needed = {path[0].lower() for path in columns_of(self._expression)}

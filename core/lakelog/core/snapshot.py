@@ -68,6 +68,11 @@ class Snapshot:
         return self._store
 
     @property
+    def clock(self) -> Clock:
+        """What tells the time, `current_date()` of filters included."""
+        return self._clock
+
+    @property
     def conf(self) -> DeltaConf:
         """The conf that the table was opened with."""
         return self._conf
@@ -302,7 +307,7 @@ class Snapshot:
 
         schema = self.read_schema
         zone = self.conf.session_tz
-        expression = normalize_filter(filter, schema, session_tz=zone)
+        expression = normalize_filter(filter, schema, session_tz=zone, now_ms=self._clock.now_ms())
         if expression is None:
             return self.file_table
         columns = tuple(self.partition_columns)

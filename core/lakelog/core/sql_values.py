@@ -16,18 +16,35 @@ import pyarrow as pa
 
 from lakelog.core.arrow_mapping import to_arrow_schema, to_arrow_type
 from lakelog.core.binding import resolve, unknown_column
+from lakelog.core.comparing import compare
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.nesting import explained_depth
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
-from lakelog.core.value_functions import FUNCTIONS, as_text, common_type, conjoined, remainder
+from lakelog.core.value_functions import (
+    FUNCTIONS,
+    as_text,
+    common_type,
+    compared_type,
+    conjoined,
+    remainder,
+)
 from lakelog.core.value_times import day_shift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_value", "evaluate_value", "parse_sql", "value_type"]
+__all__ = [
+    "check_value",
+    "constant_of",
+    "evaluate_value",
+    "is_now",
+    "parse_sql",
+    "spelled",
+    "true_for",
+    "value_type",
+]
 
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -51,14 +68,15 @@ _TYPES = {
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
 _COMPARED = {
-    "EQ": "equal",
-    "NEQ": "not_equal",
-    "LT": "less",
-    "LTE": "less_equal",
-    "GT": "greater",
-    "GTE": "greater_equal",
+    "EQ": "=",
+    "NEQ": "!=",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
 }
 _ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+_NULL = pa.scalar(None, pa.bool_())
 _NOW = ("current_timestamp", "now")
 _TODAY = ("current_date", "curdate")
 
@@ -139,7 +157,9 @@ def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str
         ) from exc
 
 
-def value_type(sql: str, schema: StructType, *, session_tz: str = "UTC") -> DataType | None:
+def value_type(
+    sql: str, schema: StructType, *, session_tz: str = "UTC", now_ms: int | None = 0
+) -> DataType | None:
     """The type of an expression by Spark's rules; `None` where only Spark knows.
 
     Raises:
@@ -149,9 +169,52 @@ def value_type(sql: str, schema: StructType, *, session_tz: str = "UTC") -> Data
     root = parse_sql(sql)
     try:
         with explained_depth(sql):
-            return _Walker(sql, empty, schema, session_tz, 0).value(root).data_type
+            return _Walker(sql, empty, schema, session_tz, now_ms).value(root).data_type
     except (NotInCoreError, pa.ArrowException):
         return None
+
+
+def true_for(
+    sql: str, batch: pa.RecordBatch, schema: StructType, *, session_tz: str, now_ms: int | None
+) -> Any:
+    """A condition for each row of a batch: true, false or null.
+
+    Raises:
+        InvalidPredicateError: a part that only Spark evaluates, for the values of these rows.
+        DeltaAnalysisError: a row for which it has no result.
+    """
+    walker = _Walker(sql, batch, schema, session_tz, now_ms)
+    found = _evaluated(walker, _parsed(sql), _BOOLEAN, sql, session_tz)
+    return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
+
+
+def constant_of(root: Any, *, session_tz: str, now_ms: int | None) -> Value | None:
+    """The value of a tree without columns; `None` where it has none here."""
+    row = pa.record_batch({"": pa.nulls(1)})
+    sql = spelled(root)
+    try:
+        found = _Walker(sql, row, StructType(()), session_tz, now_ms).value(root)
+    except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
+        return None
+    data = found.data if isinstance(found.data, pa.Scalar) else found.data[0]
+    return Value(data, found.data_type)
+
+
+def is_now(name: str) -> bool:
+    """Whether a name without parentheses may be a function of the present."""
+    return name.lower() in (*_NOW, *_TODAY)
+
+
+def spelled(root: Any) -> str:
+    """The SQL of a tree of `parse_sql`."""
+    sql: str = root.sql(dialect=_plain_dialect())
+    return sql
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(sql: str) -> Any:
+    """A condition is asked for every file."""
+    return parse_sql(sql)
 
 
 def parse_sql(sql: str) -> Any:
@@ -364,26 +427,40 @@ class _Walker:
     # Conditions ------------------------------------------------------------------------------
 
     def _compared(self, kind: str, node: Any) -> Value:
-        a, b = self._comparable(node.this, node.expression)
-        return Value(getattr(pc, _COMPARED[kind])(a, b), _BOOLEAN)
+        return Value(self._comparison(_COMPARED[kind], node.this, node.expression), _BOOLEAN)
 
-    def _comparable(self, left: Any, right: Any) -> tuple[Any, Any]:
-        (a, b), common = conjoined([self.value(left), self.value(right)], self._zone)
-        known = isinstance(common, PrimitiveType) and common.name not in ("float", "double", "void")
-        if not known:
-            # NaN equals itself in Spark, and is greater than every number.
+    def _comparison(self, op: str, left: Any, right: Any) -> Any:
+        (a, b), nans = self._comparable([self.value(left), self.value(right)])
+        return compare(op, a, b, nans=nans, b_nan=None if nans else False)
+
+    def _comparable(self, values: Sequence[Value]) -> tuple[list[Any], bool]:
+        """The data in the type in which values are compared, and whether NaN may be among them."""
+        common = compared_type(values)
+        if not isinstance(common, PrimitiveType | DecimalType):
             raise NotInCoreError(f"a comparison of {common}")
-        return a, b
+        found = [cast_value(each, common, self._zone).data for each in values]
+        return found, common in (PrimitiveType("float"), _DOUBLE)
 
     def _nullsafeeq(self, node: Any) -> Value:
-        a, b = self._comparable(node.this, node.expression)
-        both = pc.and_(pc.is_null(a), pc.is_null(b))
-        return Value(pc.or_(pc.coalesce(pc.equal(a, b), pa.scalar(False)), both), _BOOLEAN)
+        return Value(self._comparison("<=>", node.this, node.expression), _BOOLEAN)
 
     def _is(self, node: Any) -> Value:
-        if not isinstance(node.expression, self._exp.Null):
+        found = self.value(node.this)
+        if isinstance(node.expression, self._exp.Null):
+            return Value(pc.is_null(found.data), _BOOLEAN)
+        if not isinstance(node.expression, self._exp.Boolean) or found.data_type != _BOOLEAN:
             raise NotInCoreError(node.sql(dialect="spark"))
-        return Value(pc.is_null(self.value(node.this).data), _BOOLEAN)
+        equal = pc.equal(found.data, pa.scalar(bool(node.expression.this)))
+        return Value(pc.coalesce(equal, pa.scalar(False)), _BOOLEAN)
+
+    def _like(self, node: Any) -> Value:
+        pattern = self.value(node.expression)
+        text = self.value(node.this)
+        plain = isinstance(pattern.data, pa.Scalar) and pattern.data_type == _STRING
+        if not plain or text.data_type != _STRING:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        like = pc.match_like(text.data, pattern.data.as_py())
+        return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
 
     def _and(self, node: Any) -> Value:
         return Value(pc.and_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
@@ -397,15 +474,21 @@ class _Walker:
     def _between(self, node: Any) -> Value:
         if node.args.get("symmetric"):
             raise NotInCoreError("BETWEEN SYMMETRIC")
-        low = self._comparable(node.this, node.args["low"])
-        high = self._comparable(node.this, node.args["high"])
-        found = pc.and_kleene(pc.greater_equal(*low), pc.less_equal(*high))
-        return Value(found, _BOOLEAN)
+        low = self._comparison(">=", node.this, node.args["low"])
+        high = self._comparison("<=", node.this, node.args["high"])
+        return Value(pc.and_kleene(low, high), _BOOLEAN)
 
     def _in(self, node: Any) -> Value:
         if not node.expressions or node.args.get("query") or node.args.get("field"):
             raise NotInCoreError(node.sql(dialect="spark"))
-        each = [pc.equal(*self._comparable(node.this, item)) for item in node.expressions]
+        # All of a list are compared in one type.
+        found = [self.value(each) for each in (node.this, *node.expressions)]
+        (wanted, *items), nans = self._comparable(found)
+        if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
+            members = pa.array([each.as_py() for each in items], items[0].type)
+            inside = pc.is_in(wanted, value_set=members)
+            return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
+        each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
         return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
 
     def _conditions(self, *nodes: Any) -> list[Any]:

@@ -60,7 +60,12 @@ class TrackedReads:
         from lakelog.core.expressions import normalize_filter
 
         zone = self._snapshot.conf.session_tz
-        predicate = normalize_filter(filter, self._snapshot.schema, session_tz=zone)
+        predicate = normalize_filter(
+            filter,
+            self._snapshot.schema,
+            session_tz=zone,
+            now_ms=self._snapshot.clock.now_ms(),
+        )
         files = self._snapshot.file_table_for(predicate)
         self._reads.add_predicate(predicate)
         self._reads.add_files(files)

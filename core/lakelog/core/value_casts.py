@@ -23,6 +23,7 @@ __all__ = ["INTEGERS", "NotInCoreError", "Value", "cast_value", "instants", "loc
 INTEGERS = ("byte", "short", "integer", "long")
 """By rank: where two meet, the result is the later one."""
 _WHOLE = r"^[+-]?[0-9]+$"
+_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^NaN$|^-?Infinity$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
 _LAST_YEAR = 2037
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
@@ -150,6 +151,12 @@ def _text_to_integer(data: Any, _: str) -> Any:
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), pa.int64())
 
 
+def _text_to_double(data: Any, _: str) -> Any:
+    text = pc.utf8_trim_whitespace(data)
+    _require(text, _NUMBER, "a plain number")
+    return pc.cast(text, pa.float64())
+
+
 def _text_to_date(data: Any, _: str) -> Any:
     text = pc.utf8_trim_whitespace(data)
     _require(text, _DAY, "a date as yyyy-MM-dd")
@@ -219,6 +226,7 @@ _CASTS: dict[tuple[str, str], Callable[[Any, str], Any]] = {
     ("float", "double"): lambda data, _: data,
     ("double", "float"): lambda data, _: pc.cast(data, pa.float32(), safe=False),
     ("string", "date"): _text_to_date,
+    ("string", "double"): _text_to_double,
     ("string", "timestamp"): _text_to_moment,
     ("string", "timestamp_ntz"): _text_to_wall_clock,
     ("date", "string"): _date_text,

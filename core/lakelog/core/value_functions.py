@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.compute import pc
-from lakelog.core.schema import DataType, PrimitiveType
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.value_times import PARTS, date_format, date_trunc, day_shift, part_of, trunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["FUNCTIONS", "as_text", "common_type", "conjoined", "remainder"]
+__all__ = ["FUNCTIONS", "as_text", "common_type", "compared_type", "conjoined", "remainder"]
 
 _DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _DOUBLE, _VOID = PrimitiveType("double"), PrimitiveType("void")
+_TIMESTAMP, _NTZ = PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz")
+_FLOATS = {PrimitiveType("float"), _DOUBLE}
+_WHOLE = dict(zip(map(PrimitiveType, INTEGERS), (3, 5, 10, 20), strict=True))
+"""Integers, and the digits of the decimals that hold them."""
 
 
 def common_type(values: Sequence[Value]) -> DataType:
@@ -36,6 +40,47 @@ def common_type(values: Sequence[Value]) -> DataType:
     if names <= {*INTEGERS, "double"}:
         return _DOUBLE
     raise NotInCoreError(f"{' and '.join(sorted(map(str, kinds)))} in one operation")
+
+
+def compared_type(values: Sequence[Value]) -> DataType:
+    """The type in which values are compared, by Spark's rules for ANSI mode.
+
+    Text meets whole numbers as a bigint, other numbers as a double, and anything else as what
+    that is.
+
+    Raises:
+        NotInCoreError: a mixture that is left to Spark.
+    """
+    kinds = {v.data_type for v in values} - {_VOID}
+    if len(kinds) <= 1:
+        return next(iter(kinds), _VOID)
+    others = kinds - {_STRING}
+    if len(others) < len(kinds):
+        if all(k in _WHOLE for k in others):
+            return _LONG
+        if all(k in _WHOLE or k in _FLOATS or isinstance(k, DecimalType) for k in others):
+            return _DOUBLE
+    decimals = [_as_decimal(k) for k in others]
+    if others & _FLOATS and all(k in _FLOATS or d for k, d in zip(others, decimals, strict=True)):
+        return _DOUBLE
+    known = [d for d in decimals if d is not None]
+    if len(known) == len(others) and any(isinstance(k, DecimalType) for k in others):
+        scale = max(d.scale for d in known)
+        whole = max(d.precision - d.scale for d in known)
+        if whole + scale <= 38:
+            return DecimalType(whole + scale, scale)
+    if others <= {_DATE, _TIMESTAMP, _NTZ}:
+        if len(others) == 1:
+            return next(iter(others))
+        return _TIMESTAMP if _TIMESTAMP in others else _NTZ
+    return common_type([Value(None, k) for k in others])
+
+
+def _as_decimal(kind: DataType) -> DecimalType | None:
+    if isinstance(kind, DecimalType):
+        return kind
+    digits = _WHOLE.get(kind) if isinstance(kind, PrimitiveType) else None
+    return None if digits is None else DecimalType(digits, 0)
 
 
 def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Any], DataType]:

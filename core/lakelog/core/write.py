@@ -344,7 +344,9 @@ def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructTy
     from lakelog.core.expressions import is_partition_only, normalize_filter
 
     session_tz = txn.delta_log.conf.session_tz
-    predicate = normalize_filter(text, schema, session_tz=session_tz)
+    predicate = normalize_filter(
+        text, schema, session_tz=session_tz, now_ms=txn.delta_log.clock.now_ms()
+    )
     columns = txn.metadata.partition_columns
     if predicate is None or not is_partition_only(predicate, columns):
         raise DeltaAnalysisError(

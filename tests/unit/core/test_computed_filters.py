@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core import DeltaLog, Operation, delete_rows, update_rows, write_arrow
+from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
+from lakelog.core.evaluate import evaluate_mask
+from lakelog.core.expressions import And, Or, normalize_filter
+from lakelog.core.file_table import files_from_json
+from lakelog.core.pruning import keep_files
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SCHEMA = StructType.from_json(
+    b'{"type":"struct","fields":[{"name":"p","type":"string"},{"name":"n","type":"long"}]}'
+)
+TEXTS = ["1", "2", "03", " 4 ", "-1", None]
+PARTS = [
+    "p = 1", "p IN (1, 3)", "p > 2", "p BETWEEN 2 AND 4", "NOT p <=> 3", "p LIKE '%3%'",
+    "length(p) = 1", "cast(p AS int) % 2 = 0", "n + 1 > p", "n = 1", "p IS NULL", "p = '03'",
+    "10 / n > 4", "p + n = 3",
+]  # fmt: skip
+
+
+def rows() -> pa.Table:
+    texts = [text for text in TEXTS for _ in range(4)]
+    return pa.table({"p": texts, "n": pa.array([0, 1, 2, None] * len(TEXTS), pa.int64())})
+
+
+def oracle(part: str, p: str | None, n: int | None) -> bool | None:
+    """The same in Python: null is `None`, and a quotient of zero an error."""
+    number = None if p is None else int(p)
+    if part == "NOT p <=> 3":
+        return number != 3
+    if part == "p IS NULL":
+        return p is None
+    needs: dict[str, tuple[Any, Callable[[], bool]]] = {
+        "p = 1": (p, lambda: number == 1),
+        "p IN (1, 3)": (p, lambda: number in (1, 3)),
+        "p > 2": (p, lambda: (number or 0) > 2),
+        "p BETWEEN 2 AND 4": (p, lambda: 2 <= (number or 0) <= 4),
+        "p LIKE '%3%'": (p, lambda: "3" in (p or "")),
+        "length(p) = 1": (p, lambda: len(p or "") == 1),
+        "cast(p AS int) % 2 = 0": (p, lambda: (number or 0) % 2 == 0),
+        "n + 1 > p": (None if n is None else p, lambda: (n or 0) + 1 > (number or 0)),
+        "n = 1": (n, lambda: n == 1),
+        "p = '03'": (p, lambda: p == "03"),
+        "10 / n > 4": (n, lambda: 10 / (n or 0) > 4),
+    }
+    known, answer = needs[part]
+    return None if known is None else answer()
+
+
+LEAVES = st.sampled_from([p for p in PARTS if "/" not in p and p != "p + n = 3"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(LEAVES, min_size=1, max_size=3), min_size=1, max_size=3))
+def test_masks_agree_with_python_and_pruning_never_narrows(groups: list[list[str]]) -> None:
+    sql = " OR ".join(f"({' AND '.join(group)})" for group in groups)
+    expr = normalize_filter(sql, SCHEMA)
+    assert expr is not None
+    wanted = []
+    for p, n in zip(*(rows()[name].to_pylist() for name in ("p", "n")), strict=True):
+        ands = [_all([oracle(part, p, n) for part in group]) for group in groups]
+        wanted.append(_not(_all([_not(each) for each in ands])))
+    assert evaluate_mask(expr, rows(), SCHEMA).to_pylist() == wanted
+    files = [{"path": str(i), "partitionValues": {"p": p}} for i, p in enumerate(TEXTS)]
+    kept = keep_files(files_from_json(files), expr, SCHEMA, ["p"]).to_pylist()
+    for index, keep in enumerate(kept):
+        assert keep or True not in wanted[4 * index : 4 * index + 4]
+
+
+def _all(found: list[bool | None]) -> bool | None:
+    return False if False in found else None if None in found else True
+
+
+def _not(found: bool | None) -> bool | None:
+    return None if found is None else not found
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("n != 0 AND 10 / n > 4", {1, 2}),
+        ("10 / n > 4 AND n != 0", {1, 2}),
+        ("NOT (n = 0 OR 10 / n <= 5)", {1}),
+        ("n > 0 AND (n = 2 OR 10 / n > 9)", {1, 2}),
+    ],
+)
+def test_what_is_computed_is_not_asked_of_rows_that_are_decided(sql: str, wanted: set[int]) -> None:
+    expr = normalize_filter(sql, SCHEMA)
+    assert expr is not None
+    found = rows().filter(evaluate_mask(expr, rows(), SCHEMA))
+    assert set(found["n"].to_pylist()) == wanted
+
+
+def test_a_row_without_a_result_is_an_error_and_no_answer() -> None:
+    for sql in ("10 / n > 4", "n = 1 OR 10 / n > 4"):
+        expr = normalize_filter(sql, SCHEMA)
+        assert expr is not None
+        with pytest.raises(DeltaAnalysisError, match="no value for some row"):
+            evaluate_mask(expr, rows(), SCHEMA)
+
+
+def table(path: Path, texts: list[str | None]) -> Path:
+    data = pa.table({"p": texts, "n": pa.array(range(len(texts)), pa.int64())})
+    write_arrow(path, data, partition_by=["p"])
+    return path
+
+
+def left(path: Path) -> list[int]:
+    return sorted(DeltaLog.for_table(path).update().to_arrow()["n"].to_pylist())
+
+
+DOORS: dict[str, Callable[[Path, str], object]] = {
+    "delete_rows": lambda path, sql: delete_rows(path, sql),
+    "update_rows": lambda path, sql: update_rows(path, {"n": 100}, sql),
+    "replace_where": lambda path, sql: write_arrow(
+        path,
+        pa.table({"p": ["1"], "n": pa.array([100], pa.int64())}),
+        mode="overwrite",
+        replace_where=sql,
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_partitions_of_text_go_by_numbers(tmp_path: Path, door: str) -> None:
+    path = table(tmp_path / "t", ["1", "01", "2", None])
+    DOORS[door](path, "p = 1")
+    assert [n for n in left(path) if n < 100] == [2, 3]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("sql", ["p = 1", "p IN (1, 2)", "NOT p > 1", "sha(p) = 'a'"])
+def test_what_can_not_be_told_of_a_file_never_takes_it(tmp_path: Path, door: str, sql: str) -> None:
+    path = table(tmp_path / "t", ["1", "east", "2"])
+    with pytest.raises(DeltaAnalysisError):
+        DOORS[door](path, sql)
+    assert left(path) == [0, 1, 2]
+    with pytest.raises(DeltaAnalysisError):
+        DeltaLog.for_table(path).update().to_arrow(filter=sql)
+    kept = DeltaLog.for_table(path).update().files(sql)
+    assert "east" in [add.partition_values["p"] for add in kept]
+
+
+@pytest.mark.parametrize(("added", "conflicts"), [("2", False), ("01", True), ("east", True)])
+def test_a_read_by_numbers_concerns_the_partitions_that_it_names(
+    tmp_path: Path, added: str, conflicts: bool
+) -> None:
+    path = table(tmp_path / "t", ["1", "3"])
+    txn = DeltaLog.for_table(path).start_transaction()
+    read = txn.filter_files("p = 1 OR p IN (4, 5)")
+    assert len(read) == 1
+    write_arrow(path, pa.table({"p": [added], "n": pa.array([9], pa.int64())}))
+    operation = Operation("DELETE", {})
+    if conflicts:
+        with pytest.raises(ConcurrentAppendException):
+            txn.commit([add.remove(0) for add in read], operation)
+    else:
+        assert txn.commit([add.remove(0) for add in read], operation) == 2
+
+
+def test_a_tree_of_computed_parts_survives_being_bound_again() -> None:
+    expr = normalize_filter("n = 1 AND (length(p) = 1 OR NOT p = 3)", SCHEMA)
+    assert isinstance(expr, And)
+    assert isinstance(expr.parts[1], Or)
+    assert normalize_filter(expr, SCHEMA) == expr
