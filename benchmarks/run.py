@@ -1,8 +1,9 @@
 """Run the benchmarks and put their tables into RESULTS.md.
 
-    python benchmarks/run.py [core] [s3] [scale] [many] [planning] [spark] [--folder DIR] [--rows N]
+    python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-Each part replaces its own section of the file and leaves the other as it was.
+The parts are core, s3, scale, many, planning, growth and spark. Each replaces its own section of
+the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import commits
 import imports
 import races
 from measure import HEADER, Measurement
+
+if TYPE_CHECKING:
+    from growth import Growth
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
@@ -43,6 +48,19 @@ def _section(name: str, command: str, measurements: list[Measurement], prose: li
     return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
 
 
+def _growth_section(command: str, grown: list[Growth]) -> str:
+    import growth
+
+    about = (
+        "CPU time of the process. Growth is what the second doubling of n adds, as a multiple of "
+        "what the first one added: 2 is linear, 2.2 is n·log n, 4 is quadratic; "
+        f"{growth.LIMIT} is the most that passes. Without a figure: done within "
+        f"{1000 * growth.TOO_QUICK:.0f} ms at 4n."
+    )
+    parts = [f"`{command}` on {_machine()}.", about, growth.summary(grown)]
+    return "<!-- growth -->\n" + "\n\n".join(parts) + "\n<!-- end of growth -->\n"
+
+
 def _publish(name: str, section: str) -> None:
     text = RESULTS.read_text() if RESULTS.exists() else INTRODUCTION
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->\n", re.DOTALL)
@@ -55,6 +73,7 @@ def _publish(name: str, section: str) -> None:
             "scale": "## Tables of a million files",
             "many": "## Logs of very many commits",
             "planning": "## Planning against delta-spark",
+            "growth": "## Growth",
             "spark": "## Spark",
         }
         text += f"\n{titles[name]}\n\n{section}"
@@ -66,7 +85,7 @@ def main() -> int:
     """Run what was asked for; the exit code says whether all targets were reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", default=["core", "s3", "scale", "many", "planning", "spark"]
+        "parts", nargs="*", default=["core", "s3", "scale", "many", "planning", "growth", "spark"]
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -113,6 +132,16 @@ def main() -> int:
         command = "python benchmarks/run.py planning"
         _publish("planning", _section("planning", command, found, [versions]))
         missed += sum(not m.reached for m in found)
+    if "growth" in args.parts:
+        import growth
+
+        print("growth: every operation on tables of n, 2n and 4n", flush=True)
+        grown = []
+        for each in growth.measure(args.folder):
+            print(each.row(), flush=True)
+            grown.append(each)
+        _publish("growth", _growth_section("python benchmarks/run.py growth", grown))
+        missed += sum(each.too_fast for each in grown)
     if "spark" in args.parts:
         import versus_delta
 

@@ -116,6 +116,11 @@ class Worlds:
         """Delete a copy."""
         shutil.rmtree(world.folder)
 
+    def drop_all(self) -> None:
+        """Delete the tables that copies are made of."""
+        self._made.clear()
+        shutil.rmtree(self.folder)
+
 
 def _begin(
     world: World,
@@ -268,6 +273,26 @@ def _raw_metadata(
     _commit(world, version, [{"metaData": metadata}])
 
 
+def _parts(word: str, template: str) -> Callable[[int], str]:
+    return lambda n: f" {word} ".join(template.format(i=i) for i in range(1, n + 1))
+
+
+LITERALS: dict[str, Callable[[int], Any]] = {
+    "IN": lambda n: f"id IN ({', '.join(map(str, range(1, n + 1)))})",
+    "IN of text": lambda n: "name IN ({})".format(", ".join(f"'name {i}'" for i in range(n))),
+    "NOT IN": lambda n: f"id NOT IN ({', '.join(map(str, range(5, n + 5)))})",
+    "OR": _parts("OR", "id = {i}"),
+    "OR of text": _parts("OR", "name = 'name {i}'"),
+    "AND": _parts("AND", "id <> {i}0"),
+    "BETWEEN": _parts("OR", "id BETWEEN {i} AND {i}5"),
+    "IN of a few": _parts("OR", "id IN ({i}, {i}0, {i}00)"),
+    "LIKE": _parts("OR", "name LIKE 'name {i}%'"),
+    "long text": lambda n: f"name <> '{'x' * 100 * n}'",
+    "tuples in": lambda n: [("id", "in", list(range(1, n + 1)))],
+    "tuples or": lambda n: [[("id", "=", i)] for i in range(1, n + 1)],
+    "tuples and": lambda n: [("id", "!=", 10 * i) for i in range(1, n + 1)],
+}
+
 _OF_ROWS = frozenset(
     (
         *("write_arrow", "delete_rows", "update_rows", "convert_to_delta", "table_changes"),
@@ -289,6 +314,7 @@ _OF_METADATA = frozenset(
         *("OptimisticTransaction.update_metadata_for_new_table", "Snapshot.schema"),
     )
 )
+_OF_FILTERS = frozenset(("Snapshot.files", "Snapshot.to_arrow"))
 _OF_THE_LOG = frozenset(
     (
         *("DeltaLog.snapshot", "DeltaLog.update", "DeltaLog.checkpoint", "Snapshot.schema"),
@@ -311,11 +337,16 @@ AXES = {
         Axis("constraints", _constraints, only=_OF_METADATA | {"update_rows"}),
         Axis("properties", _own_properties, only=_OF_METADATA),
         Axis("applications", _applications, only=_OF_THE_LOG),
-        Axis(
-            "literals of tuples",
-            _one_file,
-            where=lambda n: [("id", "in", list(range(1, n + 1)))],
-            of_filters=True,
+        *(
+            Axis(
+                f"literals: {name}",
+                _one_file,
+                where=where,
+                of_filters=True,
+                only=_OF_FILTERS if name != "IN" else frozenset(),
+                n=32,
+            )
+            for name, where in LITERALS.items()
         ),
     )
 }
