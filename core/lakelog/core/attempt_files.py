@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
-from lakelog.core.paths import data_path
+from lakelog.core.paths import data_path, encode_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,8 +62,16 @@ class AttemptFiles:
 
     def add(self, files: Iterable[AddFile | AddCDCFile]) -> None:
         """Own files that are there already, which somebody wrote for this transaction."""
-        log = self._txn.delta_log
-        self._writers.append(_Made(log.store, log.table, [each.path for each in files]))
+        table = self._txn.delta_log.table
+        self._own(data_path(table, each.path) for each in files)
+
+    def at(self, paths: Iterable[str]) -> None:
+        """The same for files that the log does not name yet, relative to the table's folder."""
+        table = self._txn.delta_log.table
+        self._own(data_path(table, encode_path(path)) for path in paths)
+
+    def _own(self, places: Iterable[str]) -> None:
+        self._writers.append(_Made(self._txn.delta_log.store, list(places)))
 
     def __enter__(self) -> AttemptFiles:
         """Nothing to do."""
@@ -97,15 +105,13 @@ class AttemptFiles:
 class _Made:
     """Files that are there, as something to abort."""
 
-    def __init__(self, store: LogStore, table: str, paths: list[str]) -> None:
+    def __init__(self, store: LogStore, places: list[str]) -> None:
         self._store = store
-        self._table = table
-        self._paths = paths
+        self._places = places
 
     def abort(self) -> None:
-        for path in self._paths:
-            place = self._store.filesystem_path(data_path(self._table, path))
+        for place in self._places:
             try:
-                self._store.filesystem.delete_file(place)
+                self._store.filesystem.delete_file(self._store.filesystem_path(place))
             except OSError:
                 logger.debug("%s could not be deleted", place, exc_info=True)

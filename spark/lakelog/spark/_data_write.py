@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.actions import AddFile
+    from lakelog.core.attempt_files import AttemptFiles
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.executor_writer import WritePlan
     from lakelog.core.file_layout import FileLayout
@@ -60,6 +61,8 @@ class TableFiles:
     layout: FileLayout
     """As the table's metadata wants its files when they become part of it."""
     options: WriteOptions
+    attempt: AttemptFiles
+    """Owns whatever is written."""
     bounds: IdentityBounds | None = None
     """Learns the numbers of the table's identity columns, where the write gives out any."""
 
@@ -81,6 +84,13 @@ class TableFiles:
             few: the same rows as one task makes them, for rows that are written here; default:
                 `frame`.
         """
+        adds = self._written(frame, source, few)
+        self.attempt.add(adds)
+        return adds
+
+    def _written(
+        self, frame: DataFrame, source: DataFrame | None, few: DataFrame | None
+    ) -> list[AddFile]:
         plan = self.layout.plan(
             self.log.store,
             self.log.table,

@@ -84,9 +84,10 @@ class _Save:
         check_writable(txn.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
-        with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
-            written = self._write(txn, data)
-        return self._commit(txn, written)
+        with AttemptFiles(txn) as files:
+            with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
+                written = self._write(txn, data, files)
+            return self._commit(txn, written)
 
     def _is_done(self, txn: OptimisticTransaction) -> bool:
         """Whether there is nothing to do: mode `ignore` met a table, or the batch is known."""
@@ -104,7 +105,9 @@ class _Save:
         app_id = options.txn_app_id
         return app_id is not None and txn.txn_version(app_id) >= options.txn_version
 
-    def _write(self, txn: OptimisticTransaction, data: StructType) -> Written:
+    def _write(
+        self, txn: OptimisticTransaction, data: StructType, attempt: AttemptFiles
+    ) -> Written:
         """Write the files; give them, and what they replace."""
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
@@ -113,7 +116,7 @@ class _Save:
         rows = enforced(filled.rows(self.frame), rules)
         bounds = IdentityBounds(target, filled.identities) if filled.identities else None
         layout = FileLayout.of_transaction(txn)
-        files = TableFiles(self.log, layout, self.options, bounds)
+        files = TableFiles(self.log, layout, self.options, attempt, bounds)
         if replaced.kept_rows is None:
             few = enforced(filled.rows(self.frame, 1), rules) if bounds else None
             written = Written(files.write(rows, self.frame, few), replaced)
@@ -155,9 +158,7 @@ class _Save:
             )
         actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
         actions += (*adds, *written.changes)
-        with AttemptFiles(txn) as files:
-            files.add([*adds, *written.changes])
-            return txn.commit_if_needed(actions, self._operation(txn, written))
+        return txn.commit_if_needed(actions, self._operation(txn, written))
 
     def _operation(self, txn: OptimisticTransaction, written: Written) -> Operation:
         options, adds, replaced = self.options, written.adds, written.replaced

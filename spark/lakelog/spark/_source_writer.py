@@ -137,12 +137,21 @@ class SourceWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete nothing: Spark calls this after a failed commit too, which may have landed.
 
-        What no commit names is no part of the table; `VACUUM` takes it in time.
+        A commit that is known to have failed has deleted its files by itself. What else no commit
+        names is no part of the table; `VACUUM` takes it in time.
         """
 
     def _commit(self, results: list[tuple[Any, ...]]) -> None:
-        log, options = DeltaLog.for_table(self._table, self._conf), self._options
+        log = DeltaLog.for_table(self._table, self._conf)
         txn = self._begin(log, StructType.from_json(self._schema_string))
+        with AttemptFiles(txn) as files:
+            files.at(path for path, *_ in results)
+            self._commit_files(log, txn, results)
+
+    def _commit_files(
+        self, log: DeltaLog, txn: OptimisticTransaction, results: list[tuple[Any, ...]]
+    ) -> None:
+        options = self._options
         planned = (self._schema_string, self._partitions)
         if (txn.metadata.schema_string, list(txn.metadata.partition_columns)) != planned:
             raise MetadataChangedException(
@@ -166,9 +175,7 @@ class SourceWriter(DataSourceArrowWriter):
             removed = txn.filter_files()
         actions += (each.remove(now, data_change=options.data_change) for each in removed)
         actions += adds
-        with AttemptFiles(txn) as files:
-            files.add(adds)
-            txn.commit_if_needed(actions, self._operation(adds, removed))
+        txn.commit_if_needed(actions, self._operation(adds, removed))
 
     def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
         options = self._options
