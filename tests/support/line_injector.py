@@ -1,4 +1,4 @@
-"""Raises an exception where a line of lakelog is about to run, once."""
+"""Raises an exception where a line is about to run, once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import lakelog.core
-import lakelog.logstores
-
 if TYPE_CHECKING:
     from types import FrameType
 
 __all__ = ["Line", "LineInjector"]
-
-_ROOTS = tuple(
-    str(Path(package.__file__ or "").parent) for package in (lakelog.core, lakelog.logstores)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +32,14 @@ class LineInjector:
     """Watches the lines of this thread from `arm` on, and raises before one of them.
 
     Attributes:
+        roots: folders of the code that is watched.
         at: the line; None only watches.
         error: what is raised.
         seen: the lines that ran, in order.
         hit: whether the exception was raised.
     """
 
+    roots: tuple[str, ...]
     at: Line | None = None
     error: BaseException | None = None
     seen: list[Line] = field(default_factory=list)
@@ -61,7 +56,7 @@ class LineInjector:
         self._before = sys.gettrace()
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            if frame.f_code.co_filename.startswith(_ROOTS):
+            if frame.f_code.co_filename.startswith(self.roots):
                 frame.f_trace = self._line
             frame = frame.f_back
         sys.settrace(self._call)
@@ -73,7 +68,7 @@ class LineInjector:
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
-        watched = file.startswith(_ROOTS) if self.at is None else file == self.at.file
+        watched = file.startswith(self.roots) if self.at is None else file == self.at.file
         return self._line if watched else None
 
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:

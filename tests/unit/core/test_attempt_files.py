@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,8 +16,9 @@ from lakelog.logstores import CommitOutcomeUnknownError, LocalLogStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
+
+REPO = Path(__file__).parents[3]
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 CHANGES: dict[str, Callable[[str], object]] = {
     "append": lambda uri: write_arrow(uri, ROWS),
@@ -181,3 +184,36 @@ def test_lines_that_can_not_be_made_are_a_refusal(
             write_arrow(uri, ROWS)
     assert files(tmp_path) == before
     assert DeltaLog.for_table(uri).snapshot.version == 0
+
+
+MAY_DELETE = {
+    "core/lakelog/core/attempt_files.py": "the owner",
+    "core/lakelog/core/executor_writer.py": "files of a task that failed: nobody knows of them yet",
+    "core/lakelog/core/change_files.py": "hands the owner's word on",
+    "core/lakelog/core/data_files.py": "hands the owner's word on; files that were never closed",
+    "core/lakelog/core/row_changes.py": "hands the owner's word on",
+    "core/lakelog/core/vector_writer.py": "on the owner's word",
+    "core/lakelog/core/log_cleanup.py": "files of the log",
+    "core/lakelog/core/symlink_manifest.py": "manifests",
+    "spark/lakelog/spark/_native_write.py": "the folder of its own job, before anybody hears of it",
+}
+
+
+def test_nobody_but_the_owner_deletes_files_of_an_attempt() -> None:
+    """Whoever deletes, or tells a writer to, is on the list, with the reason why he may."""
+    deleting = {
+        "abort",
+        "delete_file",
+        "delete_dir",
+        "delete_dir_contents",
+        "unlink",
+        "remove_file",
+    }
+    found = set()
+    for root in ("core", "spark"):
+        for path in (REPO / root).rglob("*.py"):
+            calls = (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call))
+            names = {c.func.attr for c in calls if isinstance(c.func, ast.Attribute)}
+            if names & deleting and "cli" not in path.parts:
+                found.add(str(path.relative_to(REPO)))
+    assert found == MAY_DELETE.keys()
