@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.arrow_mapping import from_arrow_schema
 from lakelog.core.clustering import clustering_columns
 from lakelog.core.column_mapping import physical_path
 from lakelog.core.column_paths import dotted
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.given_types import schema_from, type_from
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import TableProperties
 from lakelog.core.property_changes import begin_change
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
-
     from lakelog.core.actions import Metadata
-    from lakelog.core.schema import DataType
+    from lakelog.core.given_types import GivenSchema, GivenType
     from lakelog.core.schema_edits import ColumnPath
     from lakelog.core.transaction import OptimisticTransaction
 
@@ -47,7 +45,7 @@ _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 def add_columns(
     uri: str | os.PathLike[str],
-    columns: StructType | pa.Schema,
+    columns: GivenSchema,
     *,
     parent: ColumnPath = (),
     after: str | None = None,
@@ -58,7 +56,7 @@ def add_columns(
 
     Args:
         uri: the table.
-        columns: what to add; each must allow nulls.
+        columns: what to add, in any form that `create_table` takes; each must allow nulls.
         parent: the struct to add them to; the table itself by default.
         after: put them behind this one of their siblings, and not behind all.
         first: put them before all of their siblings.
@@ -74,7 +72,7 @@ def add_columns(
         DeltaConcurrentModificationException: another writer was faster; nothing was committed.
     """
     txn = begin_change(uri, conf)
-    new = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+    new = schema_from(columns, "columns")
     above = column_path(parent)
     for each in new:
         if not each.nullable:
@@ -190,7 +188,7 @@ def change_column(
     uri: str | os.PathLike[str],
     column: ColumnPath,
     *,
-    data_type: DataType | None = None,
+    data_type: GivenType | None = None,
     nullable: bool | None = None,
     comment: str | None = None,
     conf: Mapping[str, str] | None = None,
@@ -201,7 +199,7 @@ def change_column(
         uri: the table.
         column: the column's path; for a type it may end at `element`, `key` or `value`.
         data_type: a wider type (PROTOCOL.md, "Type Widening"), of a table with
-            `delta.enableTypeWidening`.
+            `delta.enableTypeWidening`; ours, Arrow's or its SQL name.
         nullable: True takes NOT NULL from it; rows may break what was not asked of them.
         comment: what readers are told of it; an empty one is taken away.
         conf: the user's whole Spark conf; it chooses the store.
@@ -220,7 +218,7 @@ def change_column(
     new = field
     if data_type is not None:
         widens = TableProperties(txn.metadata.configuration).type_widening
-        new = retyped(new, within, data_type, dotted(path), widens=widens)
+        new = retyped(new, within, type_from(data_type, path), dotted(path), widens=widens)
     if within and (nullable is not None or comment is not None):
         raise DeltaAnalysisError(
             f"{dotted(path)} is a part of the column {dotted(own)}: only its type can change",

@@ -28,9 +28,15 @@ class DeltaConf(Mapping[str, str]):
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        """Copy the values, so that a later change of the caller's dict changes nothing here."""
-        self._values: dict[str, str] = dict(values or {})
+    def __init__(self, values: Mapping[str, str | bool | float] | None = None) -> None:
+        """Copy the values, so that a later change of the caller's dict changes nothing here.
+
+        A bool or a number is taken as Spark's own conf takes it: as its text.
+
+        Raises:
+            DeltaAnalysisError: a value of another type; names the key and never the value.
+        """
+        self._values = {key: _text(key, value) for key, value in (values or {}).items()}
 
     @classmethod
     def of(cls, conf: Mapping[str, str] | None) -> DeltaConf:
@@ -112,6 +118,18 @@ class DeltaConf(Mapping[str, str]):
             raise DeltaAnalysisError(
                 f"the conf {key} must be {expected}, but it is {text!r}", key=key, value=text
             ) from None
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise DeltaAnalysisError(
+        f"the conf {key} must be a text, a bool or a number, not {type(value).__name__}", key=key
+    )
 
 
 def full_key(name: str) -> str:

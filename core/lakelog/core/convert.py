@@ -9,10 +9,9 @@ from lakelog.core.actions import Metadata
 from lakelog.core.convert_files import find_files, merged_schema, with_partition_columns
 from lakelog.core.data_files import add_files_at
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.given_types import property_texts, schema_from
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import TableProperties
-from lakelog.core.schema import StructField, StructType, type_from_json_value
 from lakelog.core.stats import StatsConfig
 
 if TYPE_CHECKING:
@@ -21,21 +20,22 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
     from lakelog.core.convert_files import ParquetFile
+    from lakelog.core.given_types import GivenSchema
+    from lakelog.core.schema import StructType
     from lakelog.core.transaction import OptimisticTransaction
 
 __all__ = ["convert_to_delta"]
 
 _STEP = 1000
-_SQL_NAMES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
 def convert_to_delta(
     uri: str | os.PathLike[str],
-    partition_schema: StructType | Mapping[str, str] | None = None,
+    partition_schema: GivenSchema | None = None,
     *,
     collect_stats: bool = True,
     conf: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
     user_metadata: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> int:
@@ -48,7 +48,8 @@ def convert_to_delta(
     Args:
         uri: the folder.
         partition_schema: the columns that Hive folders (`day=2024-01-01`) give, in their order:
-            a schema, or `{"day": "date"}`. Nothing is guessed from folders.
+            `{"day": "date"}`, or any form that `create_table` takes. Nothing is guessed from
+            folders.
         collect_stats: whether to take statistics from the footers; without them no file is
             skipped by a filter. Columns of floating point and of INT96 timestamps are read where
             a footer lacks their bounds.
@@ -74,7 +75,7 @@ def convert_to_delta(
     txn = log.start_transaction()
     if txn.snapshot is not None:
         return txn.read_version
-    partitions = _as_schema(partition_schema)
+    partitions = schema_from(partition_schema, "partition_schema")
     filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table)
     found = find_files(filesystem, root, partitions, session_tz=log.conf.session_tz)
     tell = progress or _nobody
@@ -89,7 +90,7 @@ def convert_to_delta(
             id=str(uuid.uuid4()),
             schema_string=schema.to_json(),
             partition_columns=partitions.names,
-            configuration=dict(properties or {}),
+            configuration=property_texts(properties),
         )
     )
     stats = StatsConfig.of(TableProperties(txn.metadata.configuration), log.conf)
@@ -132,18 +133,3 @@ def _actions(
             stats=stats,
         )
         tell("files", start + len(some), len(files))
-
-
-def _as_schema(given: StructType | Mapping[str, str] | None) -> StructType:
-    if given is None or isinstance(given, StructType):
-        return given or StructType()
-    fields = []
-    for name, text in given.items():
-        try:
-            kind = type_from_json_value(_SQL_NAMES.get(text.lower(), text.lower()))
-        except ValueError as exc:
-            raise DeltaAnalysisError(
-                f"the partition column {name} can't be of type {text!r}: {exc}", column=name
-            ) from exc
-        fields.append(StructField(name, kind))
-    return StructType(tuple(fields))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from lakelog.core.actions import Metadata
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
+from lakelog.core.given_types import property_texts, schema_from
 from lakelog.core.names import several
 from lakelog.core.operations import Operation
 from lakelog.core.properties import defaults_from_conf
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.schema import StructType
+    from lakelog.core.given_types import GivenSchema
     from lakelog.core.transaction import OptimisticTransaction
 
 __all__ = ["CreateMode", "create_table"]
@@ -37,11 +38,11 @@ _OPERATIONS: Mapping[CreateMode, str] = {
 
 def create_table(
     uri: str | os.PathLike[str],
-    schema: StructType,
+    schema: GivenSchema,
     *,
     mode: CreateMode = "create",
     partition_by: str | Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
     name: str | None = None,
     description: str | None = None,
     conf: Mapping[str, str] | None = None,
@@ -53,7 +54,8 @@ def create_table(
 
     Args:
         uri: the table.
-        schema: its columns.
+        schema: its columns: ours, a `pyarrow.Schema`, `{"id": "bigint"}`, or
+            `"id bigint NOT NULL, name string"`.
         mode: `create` refuses a table that is there, `create_if_not_exists` leaves it alone,
             `replace` takes its rows, schema and properties, and needs one, `create_or_replace`
             does either.
@@ -75,6 +77,7 @@ def create_table(
     """
     if mode not in _OPERATIONS:
         raise DeltaAnalysisError(f"mode must be one of {', '.join(_OPERATIONS)}, not {mode!r}")
+    wanted_schema, texts = schema_from(schema), property_texts(properties)
     log = DeltaLog.for_table(uri, conf)
     txn = log.start_transaction()
     if txn.snapshot is None and mode == "replace":
@@ -90,18 +93,18 @@ def create_table(
         )
     if txn.snapshot is not None and mode == "create_if_not_exists":
         return txn.read_version
-    columns = resolve_columns(schema, several(partition_by), "partition column")
+    columns = resolve_columns(wanted_schema, several(partition_by), "partition column")
     wanted = Metadata(
         id=str(uuid.uuid4()),
-        schema_string=schema.to_json(),
+        schema_string=wanted_schema.to_json(),
         partition_columns=columns,
-        configuration=dict(properties or {}),
+        configuration=texts,
         name=name,
         description=description,
     )
     operation = Operation.create_table(
         columns,
-        properties=properties,
+        properties=texts,
         description=description,
         user_metadata=user_metadata,
         name=_OPERATIONS[mode],

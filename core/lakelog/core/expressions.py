@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from lakelog.core.column_paths import dotted
+from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.schema import DataType, PrimitiveType
 
 if TYPE_CHECKING:
@@ -166,10 +167,15 @@ Expression: TypeAlias = (
     Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
 )
 Filter: TypeAlias = (
-    Expression | str | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]
+    Expression
+    | str
+    | bool
+    | tuple[str, str, Any]
+    | Sequence[tuple[str, str, Any]]
+    | Sequence[Sequence[tuple[str, str, Any]]]
 )
-"""What users may give: a tree, SQL text, or pyarrow's tuples, `[("a", "=", 1)]` for AND and a list
-of such lists for OR of ANDs."""
+"""What users may give: a tree, SQL text, a bool for all rows or none, or pyarrow's tuples,
+`("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such lists for OR of ANDs."""
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 
@@ -322,9 +328,9 @@ def normalize_filter(
     """Make a bound tree of whatever a user gave; nothing where there is no filter.
 
     Args:
-        given: `None`, a tree, SQL text, or tuples. In tuples a name is that of a column, or a
-            path such as `a.b`; the operators are those of SQL and `in`, `not in`, `is`, `is not`
-            (the last two with `None`).
+        given: `None`, a tree, SQL text, a bool, or tuples. In tuples a name is that of a column,
+            or a path such as `a.b`; the operators are those of SQL and `in`, `not in`, `is`,
+            `is not` (the last two with `None`).
         schema: the table's schema.
         session_tz: the zone of timestamps that name none.
         now_ms: what `current_timestamp()` and `current_date()` go by; where it is `None`, they
@@ -336,6 +342,8 @@ def normalize_filter(
     """
     if given is None:
         return None
+    if isinstance(given, bool):
+        return Literal(given)
     from lakelog.core.nesting import check_levels
 
     if isinstance(given, str):
@@ -346,8 +354,15 @@ def normalize_filter(
         return found
     from lakelog.core.binding import bind, from_tuples
 
+    if isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], str):
+        given = [given]
     if isinstance(given, Sequence):
         return from_tuples(given, schema, session_tz=session_tz)
+    if not isinstance(given, get_args(Expression)):
+        raise InvalidPredicateError(
+            f"{given!r} is no filter. Give SQL text such as \"day = '2024-01-01' AND n > 1\", "
+            "tuples such as [('n', '>', 1)], True, or an expression of lakelog.core.expressions"
+        )
     check_levels(_levels(given))
     return bind(given, schema, session_tz=session_tz)
 

@@ -39,6 +39,7 @@ from lakelog.core.expressions import (
 from lakelog.core.nesting import explained_depth
 from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+from lakelog.core.sql_errors import in_plain_words
 from lakelog.core.sql_lists import cut_lists
 from lakelog.core.sql_values import constant_of, is_now, parse_sql, spelled, value_type
 
@@ -112,7 +113,8 @@ def parse_filter(
         except errors.ParseError as exc:
             _refuse_parse(sql, cut, exc.errors)
         except errors.SqlglotError as exc:
-            raise InvalidPredicateError(f"can't parse the filter {sql!r}: {exc}") from None
+            told = in_plain_words(str(exc))
+            raise InvalidPredicateError(f"can't parse the filter {sql!r}: {told}") from None
         return _Parser(sql, cut, schema, session_tz, now_ms, computes=False).parse(root)
 
 
@@ -121,7 +123,7 @@ def _refuse_parse(sql: str, cut: CutText, found: list[dict[str, Any]]) -> NoRetu
     line, column = first.get("line") or 1, first.get("col") or 1
     before = sum(len(each) + 1 for each in cut.sql.splitlines()[: line - 1])
     position = cut.position(before + column - 1)
-    what = first.get("description", "no condition")
+    what = in_plain_words(first.get("description", "no condition"))
     raise InvalidPredicateError(
         f"can't parse the filter {sql!r} at position {position}: {what}", position=position
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.given_types import property_texts
 from lakelog.core.names import several
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import (
@@ -40,7 +41,7 @@ _KEPT_BY_THE_TABLE = frozenset(
 
 def set_properties(
     uri: str | os.PathLike[str],
-    properties: Mapping[str, str],
+    properties: Mapping[str, str | bool | int],
     *,
     conf: Mapping[str, str] | None = None,
 ) -> int:
@@ -70,7 +71,7 @@ def set_properties(
         DeltaConcurrentModificationException: another writer changed metadata or protocol.
     """
     txn = begin_change(uri, conf)
-    given = validate_properties(properties, txn.delta_log.conf)
+    given = validate_properties(property_texts(properties), txn.delta_log.conf)
     checks = sorted(key for key in given if key.startswith(CONSTRAINT_PREFIX))
     if checks:
         raise DeltaAnalysisError(

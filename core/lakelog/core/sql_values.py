@@ -21,6 +21,7 @@ from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.nesting import explained_depth
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.sql_errors import in_plain_words
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.value_functions import (
     FUNCTIONS,
@@ -230,7 +231,8 @@ def parse_sql(sql: str) -> Any:
         try:
             root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
         except errors.SqlglotError as exc:
-            raise InvalidPredicateError(f"can't parse the expression {sql!r}: {exc}") from None
+            told = in_plain_words(str(exc))
+            raise InvalidPredicateError(f"can't parse the expression {sql!r}: {told}") from None
     if not isinstance(root, exp.Condition | exp.Interval) or isinstance(root, exp.Query):
         raise InvalidPredicateError(f"{sql!r} is no expression")
     return root

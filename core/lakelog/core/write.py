@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
-
-import pyarrow as pa
 
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.arrow_mapping import from_arrow_schema
@@ -21,6 +20,8 @@ from lakelog.core.errors import (
 from lakelog.core.evolution import check_write_compatible, merge_schemas
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.file_table import to_add_files
+from lakelog.core.given_rows import arrow_table, refuse_options
+from lakelog.core.given_types import property_texts
 from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.names import several
 from lakelog.core.operations import Operation, write_metrics
@@ -34,10 +35,14 @@ from lakelog.core.write_conf import overwrites_dynamically
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from typing import Never
+
+    import pyarrow as pa
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.conf import DeltaConf
     from lakelog.core.expressions import Expression
+    from lakelog.core.given_rows import GivenRows
     from lakelog.core.row_filling import Filled
     from lakelog.core.transaction import OptimisticTransaction
 
@@ -73,7 +78,7 @@ class _Job:
 
 def write_arrow(
     uri: str | os.PathLike[str],
-    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+    data: GivenRows,
     *,
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
@@ -81,10 +86,11 @@ def write_arrow(
     partition_overwrite_mode: PartitionOverwriteMode | None = None,
     schema_mode: SchemaMode | None = None,
     conf: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
     user_metadata: str | None = None,
     app_id: str | None = None,
     app_version: int | None = None,
+    **unknown: Never,
 ) -> int:
     """Write Arrow data to a Delta table, which is created where there is none.
 
@@ -94,7 +100,8 @@ def write_arrow(
 
     Args:
         uri: the table.
-        data: rows; columns are matched by name, ignoring case.
+        data: rows; columns are matched by name, ignoring case. Arrow data, a DataFrame of pandas
+            (without its index, where that has no name) or Polars, `{"id": [1, 2]}`, `[{"id": 1}]`.
         mode: what to do where the table exists: `append`, `overwrite` all rows, raise an `error`,
             or `ignore` the call.
         partition_by: partition columns of a new table; for an existing one they must be the same.
@@ -113,6 +120,7 @@ def write_arrow(
         app_id: with `app_version`: write only if this application has not recorded this version
             or a later one yet, so that a job can be run again.
         app_version: see `app_id`.
+        unknown: none; an option of Spark's or deltalake's is refused with its name here.
 
     Returns:
         The version that holds the rows; the table's present one where nothing had to be done.
@@ -124,7 +132,9 @@ def write_arrow(
         DeltaConcurrentModificationException: another writer was faster; nothing was committed.
         CommitOutcomeUnknownError: the storage never said; the data files are kept.
         DeltaAnalysisError: arguments that contradict each other or the table.
+        TypeError: an argument that there is not.
     """
+    refuse_options("write_arrow", unknown, _ARGUMENTS)
     if (app_id is None) != (app_version is None):
         raise DeltaAnalysisError("app_id and app_version go together: give both, or neither")
     progress = None
@@ -133,13 +143,13 @@ def write_arrow(
         now = log.clock.now_ms()
         progress = SetTransaction(app_id=app_id, version=app_version, last_updated=now)
     job = _Job(
-        data=_as_table(data),
+        data=arrow_table(data),
         mode=mode,
         partition_by=None if partition_by is None else several(partition_by),
         replace_where=replace_where,
         dynamic=_is_dynamic(mode, partition_overwrite_mode, replace_where, log.conf),
         schema_mode=schema_mode,
-        properties=dict(properties or {}),
+        properties=property_texts(properties),
         user_metadata=user_metadata,
         progress=progress,
     )
@@ -153,17 +163,7 @@ def write_arrow(
         return _write(log, job)
 
 
-def _as_table(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> pa.Table:
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    if isinstance(data, pa.Table):
-        return data
-    raise DeltaAnalysisError(
-        f"the data must be a pyarrow Table, RecordBatch or RecordBatchReader, not "
-        f"{type(data).__name__}"
-    )
+_ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
 
 
 def _is_dynamic(

@@ -20,7 +20,7 @@ from lakelog.spark._reader import DeltaReader
 from lakelog.spark._session import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -218,11 +218,7 @@ def _save(original: Any) -> Any:
             original(self, path, format, mode, partitionBy, **options)
             return
         if request.layout:
-            raise DeltaAnalysisError(
-                f"a Delta table has no {', '.join(request.layout)}: partition it with "
-                "partitionBy, and sort rows within files with df.sortWithinPartitions",
-                methods=list(request.layout),
-            )
+            raise _no_layout(request.layout)
         from lakelog.spark._writer import DeltaWriter
 
         _note_options(request, **options)
@@ -236,6 +232,22 @@ def _save(original: Any) -> Any:
         writer.save(path)
 
     return save
+
+
+def _no_layout(methods: Sequence[str]) -> DeltaAnalysisError:
+    buckets = [each for each in methods if each != "clusterBy"]
+    if buckets:
+        told = (
+            f"a Delta table has no {', '.join(buckets)}: partition it with partitionBy, and sort "
+            "rows within files with df.sortWithinPartitions"
+        )
+    else:
+        told = (
+            "lakelog writes tables that are clustered, and can't make one so yet: leave clusterBy "
+            "out for a table that is clustered already, make it with delta-spark (CLUSTER BY), or "
+            "partition it with partitionBy"
+        )
+    return DeltaAnalysisError(told, methods=list(methods))
 
 
 def _save_as_table(original: Any) -> Any:

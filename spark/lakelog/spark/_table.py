@@ -23,6 +23,7 @@ from lakelog.core.convert import convert_to_delta
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._convert import parquet_folder, partition_schema
+from lakelog.spark._missing import missing_method
 from lakelog.spark._reader import snapshot_df
 from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf
@@ -272,6 +273,14 @@ class DeltaTable:
                 table=self._log.table,
             )
         self._log.generate_symlink_manifest()
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what does instead of a method of delta-spark's that there is not.
+
+        Raises:
+            AttributeError: always; Python asks here for what it has not found.
+        """
+        raise AttributeError(missing_method(name), name=name, obj=self)
 
     def __repr__(self) -> str:
         """`DeltaTable(/lake/flights)`."""

@@ -158,14 +158,14 @@ class DeltaTableBuilder:
         return self
 
     def clusterBy(self, *cols: str | Sequence[str]) -> Self:  # noqa: N802  # delta-spark's name
-        """Refuse: clustered tables are not made by this version.
+        """Refuse: this version keeps the clustering that a table has, and makes none.
 
         Raises:
             DeltaAnalysisError: always.
         """
         raise DeltaAnalysisError(
-            f"clusterBy{cols}: lakelog does not make clustered tables. Leave it out, or partition "
-            "the table with partitionedBy."
+            f"clusterBy{cols}: lakelog writes tables that are clustered, and can't make one yet. "
+            "Make the table with delta-spark (CLUSTER BY), or partition it with partitionedBy."
         )
 
     def property(self, key: str, value: str) -> Self:

@@ -224,7 +224,7 @@ def _spaces(root: Path) -> None:
         (_folders, {"p": "int"}, DeltaAnalysisError, r"NUM_PARTITION_COLUMNS_FROM_FILE_NAME"),
         (_folders, {"q": "int", "p": "int"}, DeltaAnalysisError, r"column q, but found .* p "),
         (_folders, {"p": "date", "q": "int"}, DeltaAnalysisError, r"CAST_PARTITION_VALUE.*'1'"),
-        (_folders, {"p": "text", "q": "int"}, DeltaAnalysisError, r"column p can't be of type"),
+        (_folders, {"p": "money", "q": "int"}, DeltaAnalysisError, r"column p can't be of type"),
         (_uneven, {"p": "int"}, DeltaAnalysisError, r"found 0 partition column.*b\.parquet"),
         (_spaces, None, DeltaAnalysisError, r"a b"),
     ],

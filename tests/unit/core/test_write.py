@@ -63,8 +63,8 @@ def test_batches_and_readers_are_taken_and_other_things_refused(uri: str) -> Non
     write_arrow(uri, batch)
     write_arrow(uri, pa.RecordBatchReader.from_batches(batch.schema, [batch]))
     assert rows(uri) == [{"id": 1}, {"id": 1}]
-    with pytest.raises(DeltaAnalysisError, match="not dict"):
-        write_arrow(uri, {"id": [1]})
+    with pytest.raises(DeltaAnalysisError, match="not set"):
+        write_arrow(uri, {"id"})
 
 
 def test_the_modes_do_what_they_say_where_a_table_exists(uri: str) -> None:

@@ -1,0 +1,109 @@
+"""Rows as callers have them, made into an Arrow table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["GivenRows", "arrow_table", "refuse_options"]
+
+
+class SupportsArrow(Protocol):
+    """What gives itself to Arrow: a DataFrame of pandas or Polars, a relation of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+GivenRows: TypeAlias = (
+    "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, Any] "
+    "| Sequence[Mapping[str, Any]] | SupportsArrow"
+)
+"""Arrow data, `{"id": [1, 2]}`, `[{"id": 1}]`, or what gives itself to Arrow."""
+
+_INDEX = re.compile(r"__index_level_\d+__")
+_OPTIONS = {
+    "mergeschema": "schema_mode='merge'",
+    "overwriteschema": "schema_mode='overwrite'",
+    "partitionby": "partition_by=[…]",
+    "replacewhere": "replace_where='…'",
+    "predicate": "replace_where='…'",
+    "partitionoverwritemode": "partition_overwrite_mode='dynamic'",
+    "usermetadata": "user_metadata='…'",
+    "txnappid": "app_id='…', app_version=…",
+    "txnversion": "app_id='…', app_version=…",
+    "configuration": "properties={…}",
+    "tblproperties": "properties={…}",
+    "storageoptions": "conf={…}",
+    "options": "conf={…}",
+    "savemode": "mode='…'",
+    "format": "nothing: it writes Delta tables alone",
+    "compression": "conf={'spark.sql.parquet.compression.codec': '…'}",
+}
+"""What Spark and deltalake call it, in lower case without underscores -> what it is here."""
+
+
+def arrow_table(data: GivenRows) -> pa.Table:
+    """The rows as a table.
+
+    Raises:
+        DeltaAnalysisError: what has no rows, or rows that Arrow can't take.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    try:
+        if isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
+            return _without_index(pa.table(data))
+        if _is_rows(data):
+            return pa.Table.from_pylist(list(data))
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise DeltaAnalysisError(f"the data can't become an Arrow table: {exc}") from exc
+    raise DeltaAnalysisError(
+        "the data must be a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of pandas "
+        f"or Polars, a dict of columns or a list of dicts, not {type(data).__name__}"
+    )
+
+
+def refuse_options(function: str, given: Collection[str], names: Collection[str]) -> None:
+    """Refuse arguments that a function does not have, and name those that do what they mean.
+
+    Args:
+        function: its name.
+        given: the names of the arguments.
+        names: those that it has.
+
+    Raises:
+        TypeError: there is one.
+    """
+    for name in given:
+        bare = name.replace("_", "").lower()
+        meant = _OPTIONS.get(bare) or next(
+            (each for each in names if each.replace("_", "") == bare), None
+        )
+        hint = f"; here it is {meant}" if meant else f"; it has {', '.join(names)}"
+        raise TypeError(f"{function}() has no argument {name!r}{hint}")
+
+
+def _is_rows(data: Any) -> bool:
+    return (
+        isinstance(data, Sequence)
+        and bool(data)
+        and all(isinstance(each, Mapping) for each in data)
+    )
+
+
+def _without_index(table: pa.Table) -> pa.Table:
+    """Drop the index that pandas puts behind the columns: it is where a row stood, and no value."""
+    kept = [name for name in table.column_names if not _INDEX.fullmatch(name)]
+    return table if len(kept) == table.num_columns else table.select(kept)

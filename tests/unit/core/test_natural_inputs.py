@@ -1,0 +1,208 @@
+"""What is natural to give is taken, what is not is refused in words, never with a raw error."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakelog.core import (
+    DeltaLog,
+    PrimitiveType,
+    StructField,
+    StructType,
+    add_columns,
+    change_column,
+    convert_to_delta,
+    create_table,
+    delete_rows,
+    set_properties,
+    write_arrow,
+)
+from lakelog.core.errors import DeltaError
+from lakelog.core.given_types import schema_from, type_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
+SCHEMA = StructType((StructField("id", LONG), StructField("s", TEXT)))
+SAME: dict[str, Any] = {
+    "ours": SCHEMA,
+    "Arrow's": pa.schema([("id", pa.int64()), ("s", pa.string())]),
+    "names and SQL": {"id": "bigint", "s": "STRING"},
+    "names and the log's": {"id": "long", "s": "string"},
+    "names and Arrow": {"id": pa.int64(), "s": pa.large_string()},
+    "names and ours": {"id": LONG, "s": TEXT},
+    "SQL": "id BIGINT, s string",
+    "fields": [StructField("id", LONG), pa.field("s", pa.string())],
+    "fields with text": [StructField("id", "bigint"), StructField("s", "string")],  # type: ignore[arg-type]  # what a user may do
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = str(tmp_path / "t")
+    write_arrow(path, pa.table({"id": [1, 2], "s": ["x", "y"]}))
+    return path
+
+
+@pytest.mark.parametrize("given", SAME.values(), ids=SAME)
+def test_a_schema_is_taken_in_every_form_at_every_door(given: Any, tmp_path: Path) -> None:
+    made = str(tmp_path / "made")
+    create_table(made, given)
+    assert DeltaLog.for_table(made).snapshot.schema == SCHEMA
+    grown = str(tmp_path / "grown")
+    create_table(grown, {"first": "int"})
+    add_columns(grown, given)
+    assert DeltaLog.for_table(grown).snapshot.schema.fields[1:] == SCHEMA.fields
+    folder = tmp_path / "id=1" / "s=x"
+    folder.mkdir(parents=True)
+    pa.parquet.write_table(pa.table({"v": [1]}), folder / "a.parquet")
+    for each in (made, grown):
+        (tmp_path / each.rpartition("/")[2]).rename(tmp_path / ("_" + each.rpartition("/")[2]))
+    convert_to_delta(str(tmp_path), given)
+    assert DeltaLog.for_table(str(tmp_path)).snapshot.partition_columns == ["id", "s"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string"),
+        *("binary", "date", "timestamp", "timestamp_ntz", "variant", "void", "decimal(9,2)"),
+        *("array<int>", "map<string,array<decimal(38,0)>>", "struct<a:int,b:struct<c:date>>"),
+    ],
+)
+def test_a_type_is_read_as_it_is_shown(text: str) -> None:
+    kind = type_from(text)
+    assert str(kind) == text
+    assert type_from(text.upper()) == kind or text.startswith("struct")
+
+
+def test_columns_of_text_have_not_null_and_comments() -> None:
+    found = schema_from("`a b` int NOT NULL, s struct<x: bigint COMMENT 'in'> COMMENT 'out'")
+    assert [each.nullable for each in found] == [False, True]
+    assert found.fields[1].metadata == {"comment": "out"}
+    inner = found.fields[1].data_type
+    assert isinstance(inner, StructType)
+    assert inner.fields[0].metadata == {"comment": "in"}
+
+
+ROWS: dict[str, Any] = {
+    "columns": {"id": [3], "s": ["z"]},
+    "rows": [{"id": 3, "s": "z"}],
+    "pandas": pd.DataFrame({"id": [3], "s": ["z"]}, index=[7]),
+    "record batch": pa.record_batch({"id": [3], "s": ["z"]}),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_rows_are_taken_in_every_form(rows: Any, table: str) -> None:
+    write_arrow(table, rows)
+    found = DeltaLog.for_table(table).snapshot.to_arrow(filter=("id", "=", 3))
+    assert found.to_pylist() == [{"id": 3, "s": "z"}]
+
+
+def test_a_bool_is_a_filter_a_property_and_a_conf(table: str) -> None:
+    assert DeltaLog.for_table(table).snapshot.to_arrow(filter=True).num_rows == 2
+    assert DeltaLog.for_table(table).snapshot.to_arrow(filter=False).num_rows == 0
+    assert delete_rows(table, False).version is None
+    set_properties(table, {"delta.appendOnly": True, "mine": 7})
+    assert DeltaLog.for_table(table).snapshot.metadata.configuration == {
+        "delta.appendOnly": "true",
+        "mine": "7",
+    }
+    conf: Any = {"spark.databricks.delta.stats.collect": False}
+    write_arrow(table, ROWS["rows"], conf=conf)
+    assert None in [each.stats for each in DeltaLog.for_table(table).snapshot.files()]
+
+
+ODD: list[Any] = [
+    *(3, 2.5, object(), b"x", {"a"}, dt.date(2024, 1, 1), pa.scalar(1), pa.array([1]), int),
+    *(
+        [3],
+        [None],
+        {"id": 3},
+        {3: "int"},
+        [("id", "int")],
+        "no such type",
+        "",
+        "id nothing",
+        ("a",),
+    ),
+    *(["id", 3], {"id": None}, [object()], pa.compute.field("id") == 1, float("nan"), [[3]], True),
+]
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(lambda path, odd: create_table(f"{path}/new", odd), id="create_table"),
+        pytest.param(add_columns, id="add_columns"),
+        pytest.param(
+            lambda path, odd: change_column(path, "id", data_type=odd), id="change_column"
+        ),
+        pytest.param(lambda path, odd: convert_to_delta(f"{path}/no", odd), id="convert_to_delta"),
+        pytest.param(write_arrow, id="write_arrow"),
+        pytest.param(
+            lambda path, odd: write_arrow(path, ROWS["rows"], partition_by=odd), id="partition_by"
+        ),
+        pytest.param(
+            lambda path, odd: write_arrow(f"{path}/p", ROWS["rows"], properties=odd),
+            id="properties",
+        ),
+        pytest.param(
+            lambda path, odd: set_properties(path, {"delta.appendOnly": odd}), id="a property"
+        ),
+        pytest.param(
+            lambda path, odd: DeltaLog.for_table(path, {"spark.lakelog.x": odd}), id="conf"
+        ),
+        pytest.param(
+            lambda path, odd: DeltaLog.for_table(path).snapshot.to_arrow(filter=odd), id="filter"
+        ),
+        pytest.param(delete_rows, id="delete_rows"),
+    ],
+)
+def test_what_is_not_taken_is_refused_in_words(door: Callable[[str, Any], Any], table: str) -> None:
+    for odd in ODD:
+        with contextlib.suppress(DeltaError):
+            door(table, odd)
+
+
+OPTIONS = {
+    "mergeSchema": "schema_mode",
+    "overwriteSchema": "schema_mode",
+    "partitionBy": "partition_by",
+    "replaceWhere": "replace_where",
+    "partitionOverwriteMode": "partition_overwrite_mode",
+    "userMetadata": "user_metadata",
+    "txnAppId": "app_id",
+    "txnVersion": "app_version",
+    "storage_options": "conf",
+    "configuration": "properties",
+    "schemaMode": "schema_mode",
+    "other": "user_metadata",
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_of_spark_or_deltalake_is_told_with_ours(name: str, table: str) -> None:
+    anything: Any = {name: "x"}
+    with pytest.raises(TypeError, match=rf"no argument '{name}'.*{OPTIONS[name]}"):
+        write_arrow(table, ROWS["rows"], **anything)
+
+
+TORN = ["id between 1", "id like", "not", "id = 1 and", "id in", "case when", "id >", "cast(id as"]
+
+
+@pytest.mark.parametrize("text", [*TORN, *(f"({each}) or true" for each in TORN)])
+def test_a_torn_filter_is_told_without_names_of_the_parsers_classes(text: str, table: str) -> None:
+    with pytest.raises(DeltaError) as caught:
+        DeltaLog.for_table(table).snapshot.to_arrow(filter=text)
+    assert "class" not in str(caught.value)
+    assert "sqlglot" not in str(caught.value)
