@@ -108,14 +108,8 @@ def test_a_worker_that_hangs_ends_the_run_and_names_its_test(tmp_path: Path) -> 
     (tmp_path / "test_one.py").write_text(
         "import ctypes\ndef test_stuck():\n    ctypes.PyDLL(None).sleep(50)\n"
     )
-    options = [
-        "-c",
-        TESTS.parent / "pyproject.toml",
-        "--rootdir",
-        tmp_path,
-        "-p",
-        "no:cacheprovider",
-    ]
+    ours = str(TESTS.parent / "pyproject.toml")
+    options = ["-c", ours, "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "1", "--max-worker-restart", "0", *options,
          "-o", "faulthandler_timeout=1", tmp_path],

@@ -129,8 +129,8 @@ def _begin(
     partition_by: tuple[str, ...] = (),
 ) -> None:
     """The empty table: version 0."""
-    data = world.rows() if data is None else data
-    schema = from_arrow_schema(data.schema)
+    rows: pa.Table = world.rows() if data is None else data
+    schema = from_arrow_schema(rows.schema)
     # No checkpoint: with one at every tenth version the cost would depend on which one it is.
     given = {"delta.checkpointInterval": "1000000", **properties}
     create_table(world.uri, schema, partition_by=partition_by, properties=given)

@@ -91,7 +91,7 @@ def test_what_a_column_does_not_hold_exactly_is_refused(
         ("dec", pc.field("dec") * Decimal("0.01")),
         ("day", pc.field("ntz")),
         ("ntz", pc.field("ts")),
-        ("st", pc.make_struct(1, field_names=["typo"])),
+        ("st", pc.make_struct(1, field_names=["typo"])),  # pyright: ignore[reportAttributeAccessIssue]
         ("name", pc.field("n")),
     ],
     ids=str,

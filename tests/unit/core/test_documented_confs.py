@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import (
@@ -56,7 +56,7 @@ def _large(uri: str, conf: Mapping[str, str]) -> object:
 def _converted(uri: str, conf: Mapping[str, str]) -> object:
     folder = Path(f"{uri}-parquet")
     folder.mkdir()
-    pa.parquet.write_table(ROWS, folder / "a.parquet")
+    pq.write_table(ROWS, folder / "a.parquet")
     return convert_to_delta(str(folder), conf=conf)
 
 
@@ -184,7 +184,7 @@ def test_files_are_as_the_conf_says(uri: str, name: str) -> None:
     }
     before = set(Path(uri).rglob("*.parquet"))
     ROW_WRITERS[name](uri, conf)
-    files = [pa.parquet.ParquetFile(path) for path in set(Path(uri).rglob("*.parquet")) - before]
+    files = [pq.ParquetFile(path) for path in set(Path(uri).rglob("*.parquet")) - before]
     assert files
     assert {file.metadata.row_group(0).column(0).compression for file in files} == {"ZSTD"}
     assert {file.metadata.num_rows for file in files} == {1}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ PATHS = {
 }
 _ID = "01234567-89ab-cdef-0123-456789abcdef"
 _Z85 = z85_encoded(UUID(_ID).bytes)
-VECTORS = {
+VECTORS: dict[str | None, dict[str, Any] | None] = {
     None: None,
     "u1": {"storageType": "u", "pathOrInlineDv": "1", "sizeInBytes": 1, "cardinality": 1},
     "u1@0": {
@@ -118,11 +119,12 @@ def names(table):
     for path, vector in zip(
         table["path"].to_pylist(), table["deletion_vector"].to_pylist(), strict=True
     ):
-        at = None
+        at: str | None = None
         if vector is not None:
-            at = vector["storageType"] + vector["pathOrInlineDv"]
-            at += "" if vector["offset"] is None else f"@{vector['offset']}"
-        yield PATHS[path], SAME_VECTORS.get(at, at)
+            found = vector["storageType"] + vector["pathOrInlineDv"]
+            found += "" if vector["offset"] is None else f"@{vector['offset']}"
+            at = SAME_VECTORS.get(found, found)
+        yield PATHS[path], at
 
 
 @pytest.mark.parametrize("many", [0, 10**6])
