@@ -433,7 +433,7 @@ class _Walker:
 
     def _comparison(self, op: str, left: Any, right: Any) -> Any:
         (a, b), nans = self._comparable([self.value(left), self.value(right)])
-        return compare(op, a, b, nans=nans, b_nan=None if nans else False)
+        return compare(op, a, b, nans=nans, b_nan=None)
 
     def _comparable(self, values: Sequence[Value]) -> tuple[list[Any], bool]:
         """The data in the type in which values are compared, and whether NaN may be among them."""

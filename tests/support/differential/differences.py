@@ -44,12 +44,6 @@ DIFFERENCES: Final[dict[str, Difference]] = {
         _APPEND,
         ("(n = 8 AND id > 3L) OR day = DATE '2024-02-28' and an append to a partition",),
     ),
-    "a function does not narrow": Difference(
-        "we don't evaluate functions, and take what we can't evaluate for true",
-        _APPEND,
-        _COMMITTED,
-        ("upper(name) = 'BONN' and an append to a partition",),
-    ),
     "the empty text is null": Difference(
         "the protocol says so (Partition Value Serialization); delta-spark's conflict checker "
         "reads it as a text",

@@ -175,3 +175,13 @@ def test_a_tree_of_computed_parts_survives_being_bound_again() -> None:
     assert isinstance(expr, And)
     assert isinstance(expr.parts[1], Or)
     assert normalize_filter(expr, SCHEMA) == expr
+
+
+@pytest.mark.parametrize(
+    "sql", ["length(p) <=> n", "n + 1 <=> cast(p AS bigint) + n", "n / 2 <=> p"]
+)
+def test_null_equals_null_where_it_is_asked_so(sql: str) -> None:
+    expr = normalize_filter(sql, SCHEMA)
+    assert expr is not None
+    none = pa.table({"p": pa.array([None, "7"]), "n": pa.array([None, 3], pa.int64())})
+    assert evaluate_mask(expr, none, SCHEMA).to_pylist() == [True, False]
