@@ -5,8 +5,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two processes by default: one Spark session each, on the smallest machine that we support.
-JOBS ?= 2
+# On two cores one process more than cores: the tests of servers mostly wait, and only two of the
+# processes have a JVM (tests/support/groups.py).
+JOBS ?= 3
 PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0
 # What `make soak` takes: how long, which seed to begin with, and more for pytest.
