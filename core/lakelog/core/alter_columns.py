@@ -7,6 +7,7 @@ A new column is null in the rows that are there. To rename or drop one, the tabl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from lakelog.core.column_mapping import physical_path
 from lakelog.core.column_paths import dotted
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.given_types import schema_from, type_from
+from lakelog.core.log_values import check_text
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import TableProperties
 from lakelog.core.property_changes import begin_change
@@ -31,7 +33,7 @@ from lakelog.core.type_widening import TYPE_CHANGES, retyped
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import Metadata
     from lakelog.core.given_types import GivenSchema, GivenType
@@ -71,6 +73,7 @@ def add_columns(
             parent that is no struct.
         DeltaConcurrentModificationException: another writer was faster; nothing was committed.
     """
+    check_text(after, "after")
     txn = begin_change(uri, conf)
     new = schema_from(columns, "columns")
     above = column_path(parent)
@@ -118,6 +121,7 @@ def rename_column(
         DeltaAnalysisError: the table does not map columns, there is no such column, the name is
             taken, or a constraint or a generated column refers to it.
     """
+    check_text(name, "name", needed=True)
     txn = begin_change(uri, conf)
     _require_mapping(txn, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename")
     path = _exactly(txn, column)
@@ -162,6 +166,9 @@ def drop_columns(
     txn = begin_change(uri, conf)
     _require_mapping(txn, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN")
     gone: dict[tuple[str, ...], None] = {}
+    given: Any = columns
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise DeltaAnalysisError(f"{given!r} is no column, and no list of columns")
     for each in [columns] if isinstance(columns, str) else columns:
         path = _exactly(txn, each)
         if any(above in gone for above in _prefixes(path)):
@@ -211,6 +218,7 @@ def change_column(
         DeltaAnalysisError: there is no such column, the type is not wider or the table does not
             widen types, a rule refers to the column, or NOT NULL was asked for.
     """
+    check_text(comment, "comment")
     txn = begin_change(uri, conf)
     schema, path = _schema(txn), column_path(column)
     own, field = nearest_field(schema, path)

@@ -10,6 +10,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
+from lakelog.core.log_values import check_text
 from lakelog.core.operations import Operation
 from lakelog.core.properties import CONSTRAINT_PREFIX
 from lakelog.core.property_changes import begin_change
@@ -49,6 +50,8 @@ def add_constraint(
             does not have, or only Spark can evaluate it.
         ConcurrentAppendException: rows came in meanwhile that nobody has checked.
     """
+    check_text(name, "name", needed=True)
+    check_text(condition, "condition", needed=True)
     txn = begin_change(uri, conf)
     old, table = txn.metadata, txn.delta_log.table
     if name.lower() == _RESERVED.lower() or not name.strip():
@@ -124,6 +127,7 @@ def drop_constraint(
     Raises:
         DeltaAnalysisError: there is no such constraint.
     """
+    check_text(name, "name", needed=True)
     txn = begin_change(uri, conf)
     old = txn.metadata
     key = _constraint_key(txn, name)

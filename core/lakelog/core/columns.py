@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
+from lakelog.core.log_values import check_text, check_whole
 from lakelog.core.schema import PrimitiveType, StructField
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def generated(
         nullable: whether it may be null.
         comment: for readers of the schema.
     """
+    check_text(name, "name", needed=True)
+    check_text(expression, "expression", needed=True)
     return StructField(name, data_type, nullable, {GENERATION: expression, **_comment(comment)})
 
 
@@ -110,8 +113,11 @@ def identity(
         comment: for readers of the schema.
 
     Raises:
-        DeltaAnalysisError: a step of 0.
+        DeltaAnalysisError: a step of 0, or what is no number.
     """
+    check_text(name, "name", needed=True)
+    check_whole(start, "start")
+    check_whole(step, "step")
     if step == 0:
         raise DeltaAnalysisError(
             f"[DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP] IDENTITY column step cannot be 0: column "
@@ -141,6 +147,8 @@ def with_default(
         nullable: whether it may be null.
         comment: for readers of the schema.
     """
+    check_text(name, "name", needed=True)
+    check_text(default, "default", needed=True)
     return StructField(name, data_type, nullable, {DEFAULT: default, **_comment(comment)})
 
 
@@ -184,4 +192,5 @@ def is_filled(field: StructField) -> bool:
 
 
 def _comment(text: str | None) -> dict[str, str]:
+    check_text(text, "comment")
     return {} if text is None else {"comment": text}

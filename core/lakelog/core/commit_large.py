@@ -33,6 +33,7 @@ from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
 from lakelog.core.events import CommitOutcome
 from lakelog.core.file_checks import check_data_change, check_files
 from lakelog.core.isolation import IsolationLevel
+from lakelog.core.log_values import check_actions, check_operation
 from lakelog.core.paths import log_path
 from lakelog.core.post_commit import check_committed_version
 from lakelog.core.prepare import PreparedCommit
@@ -237,6 +238,8 @@ def _stream(
     progress: Callable[[int], None] | None,
 ) -> _Stream:
     log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
+    check_operation(operation)
+    check_actions((metadata, final))
     old = snapshot.protocol if snapshot else None
     check_writable(final, metadata, log.table)
     before = (snapshot.protocol, snapshot.metadata) if snapshot else None
@@ -286,6 +289,7 @@ class _Checks:
                     "transaction, not from the actions: call update_metadata, or give protocol",
                     table=self.table,
                 )
+        check_actions(batch)
         check_files(
             batch,
             self.metadata,

@@ -10,6 +10,7 @@ from lakelog.core.convert_files import find_files, merged_schema, with_partition
 from lakelog.core.data_files import add_files_at
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.given_types import property_texts, schema_from
+from lakelog.core.log_values import check_text
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.properties import TableProperties
 from lakelog.core.stats import StatsConfig
@@ -71,6 +72,7 @@ def convert_to_delta(
         CommitOutcomeUnknownError: the storage never said.
         OSError: the storage refused.
     """
+    check_text(user_metadata, "user_metadata")
     log = DeltaLog.for_table(uri, conf)
     txn = log.start_transaction()
     if txn.snapshot is not None:

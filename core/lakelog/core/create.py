@@ -10,6 +10,7 @@ from lakelog.core.actions import Metadata
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.core.given_types import property_texts, schema_from
+from lakelog.core.log_values import check_text
 from lakelog.core.names import several
 from lakelog.core.operations import Operation
 from lakelog.core.properties import defaults_from_conf
@@ -78,6 +79,12 @@ def create_table(
     if mode not in _OPERATIONS:
         raise DeltaAnalysisError(f"mode must be one of {', '.join(_OPERATIONS)}, not {mode!r}")
     wanted_schema, texts = schema_from(schema), property_texts(properties)
+    for argument, text in (
+        ("name", name),
+        ("description", description),
+        ("user_metadata", user_metadata),
+    ):
+        check_text(text, argument)
     log = DeltaLog.for_table(uri, conf)
     txn = log.start_transaction()
     if txn.snapshot is None and mode == "replace":

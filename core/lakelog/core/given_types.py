@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelog.core.arrow_mapping import from_arrow_schema, from_arrow_type
 from lakelog.core.column_paths import dotted
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log_values import check_texts
 from lakelog.core.schema import (
     ArrayType,
     DecimalType,
@@ -121,7 +122,9 @@ def property_texts(given: Mapping[str, Any] | None) -> dict[str, str]:
         raise DeltaAnalysisError(
             f"properties must be a dict of names and values, but they are {given!r}"
         )
-    return {key: _property_text(key, value) for key, value in given.items()}
+    texts = {key: _property_text(key, value) for key, value in given.items()}
+    check_texts(texts, "properties")
+    return texts
 
 
 def _property_text(key: Any, value: Any) -> str:

@@ -29,6 +29,7 @@ from lakelog.core.isolation import (
     adds_only,
     resolve_isolation,
 )
+from lakelog.core.log_values import check_actions, check_operation
 from lakelog.core.properties import TableProperties
 from lakelog.core.protocol import (
     check_covers,
@@ -102,10 +103,13 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     when they were set.
 
     Raises:
-        DeltaAnalysisError: the actions contradict each other, the table, or its properties.
+        DeltaAnalysisError: the actions contradict each other, the table, or its properties, or
+            hold a value of another type than the log has.
         AppendOnlyError: it removes data from a table that only grows.
         UnsupportedFeatureError: the table needs what this client does not have.
     """
+    check_operation(request.operation)
+    check_actions((request.metadata, request.protocol, *request.actions))
     name = request.operation.name
     check_redirect(request.old_metadata, name, request.conf, request.table)
     metadata, protocol = _effective(request)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.column_paths import split_path
 from lakelog.core.conf import DELTA_PREFIX, DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log_values import check_texts
 from lakelog.core.property_table import FEATURE_STATES, KNOWN, OLD_NAMES, parse_value
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ def validate_properties(
         DeltaAnalysisError: an unknown name that starts with `delta.` (the message suggests the
             nearest), a bad value, or one name twice in two spellings.
     """
+    check_texts(properties, "properties")
     lenient = DeltaConf.of(conf).get_bool("allowArbitraryProperties.enabled", False)
     out: dict[str, str] = {}
     for given, value in properties.items():

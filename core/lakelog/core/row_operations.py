@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.actions import SetTransaction
 from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import (
-    DeltaAnalysisError,
-)
 from lakelog.core.expressions import is_partition_only, normalize_filter, to_sql
 from lakelog.core.file_table import to_add_files
+from lakelog.core.log_values import check_text, checked_progress
 from lakelog.core.operations import Operation, json_text
 from lakelog.core.protocol import check_writable
 from lakelog.core.replaced_files import matching_files
@@ -69,7 +67,8 @@ def delete_rows(
         CommitOutcomeUnknownError: the storage never said; the files are kept.
         UnsupportedFeatureError: the table has a feature that this version can't write.
     """
-    job = _Job("DELETE", where, user_metadata, _progress(app_id, app_version))
+    check_text(user_metadata, "user_metadata")
+    job = _Job("DELETE", where, user_metadata, checked_progress(app_id, app_version))
     return _run(DeltaLog.for_table(uri, conf), job)
 
 
@@ -114,7 +113,8 @@ def update_rows(
             that only Spark can evaluate.
         DeltaError: the others of `delete_rows`.
     """
-    job = _Job("UPDATE", where, user_metadata, _progress(app_id, app_version), set)
+    check_text(user_metadata, "user_metadata")
+    job = _Job("UPDATE", where, user_metadata, checked_progress(app_id, app_version), set)
     return _run(DeltaLog.for_table(uri, conf), job)
 
 
@@ -128,14 +128,6 @@ class _Job:
     progress: tuple[str, int] | None
     values: Mapping[str, Any] | None = None
     """The new values of an UPDATE."""
-
-
-def _progress(app_id: str | None, app_version: int | None) -> tuple[str, int] | None:
-    if app_id is None and app_version is None:
-        return None
-    if app_id is None or app_version is None:
-        raise DeltaAnalysisError("app_id and app_version go together: give both, or neither")
-    return app_id, app_version
 
 
 def _run(log: DeltaLog, job: _Job) -> RowsChanged:

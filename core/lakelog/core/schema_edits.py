@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core.column_paths import dotted, split_path
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log_values import check_text
+from lakelog.core.names import several
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ def column_path(path: ColumnPath) -> tuple[str, ...]:
     Raises:
         DeltaAnalysisError: a text that is no path.
     """
+    if isinstance(path, str):
+        check_text(path, "a column")
+    else:
+        several(path)
     try:
         return split_path(path) if isinstance(path, str) else tuple(path)
     except ValueError as exc:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.column_paths import dotted, map_types, quoted, walk
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log_values import check_text
 from lakelog.core.schema import (
     ArrayType,
     DataType,
@@ -172,6 +173,8 @@ def _check_duplicates(schema: StructType) -> None:
 
 
 def _check_characters(schema: StructType) -> None:
+    for path, _ in walk(schema):
+        check_text(path[-1], "the name of a column", needed=True)
     empty = [path for path, _ in walk(schema) if not path[-1]]
     if empty:
         raise _refused("DELTA_EMPTY_COLUMN_NAME", "A column has no name:", empty, "Name it.")

@@ -22,6 +22,7 @@ from lakelog.core.file_layout import FileLayout
 from lakelog.core.file_table import to_add_files
 from lakelog.core.given_rows import arrow_table, refuse_options
 from lakelog.core.given_types import property_texts
+from lakelog.core.log_values import check_text, checked_progress
 from lakelog.core.mapping_updates import reused_mapping
 from lakelog.core.names import several
 from lakelog.core.operations import Operation, write_metrics
@@ -135,13 +136,13 @@ def write_arrow(
         TypeError: an argument that there is not.
     """
     refuse_options("write_arrow", unknown, _ARGUMENTS)
-    if (app_id is None) != (app_version is None):
-        raise DeltaAnalysisError("app_id and app_version go together: give both, or neither")
-    progress = None
+    batch = checked_progress(app_id, app_version)
+    check_text(user_metadata, "user_metadata")
     log = DeltaLog.for_table(uri, conf)
-    if app_id is not None and app_version is not None:
+    progress = None
+    if batch is not None:
         now = log.clock.now_ms()
-        progress = SetTransaction(app_id=app_id, version=app_version, last_updated=now)
+        progress = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
     job = _Job(
         data=arrow_table(data),
         mode=mode,

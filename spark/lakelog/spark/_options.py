@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log_values import checked_progress
 from lakelog.core.write_conf import (
     file_settings,
     overwrites_dynamically,
@@ -186,14 +187,11 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _transaction(given: Mapping[str, str]) -> tuple[str | None, int]:
-    app_id = given.get("txnappid")
-    if (app_id is None) != ("txnversion" not in given):
-        raise DeltaAnalysisError(
-            "txnAppId and txnVersion make a write idempotent only together: give both or neither"
-        )
-    if app_id is None:
-        return None, -1
-    return app_id, _parsed(given, "txnVersion", int, "a whole number")
+    version = None
+    if "txnversion" in given:
+        version = _parsed(given, "txnVersion", int, "a whole number")
+    found = checked_progress(given.get("txnappid"), version, ("txnAppId", "txnVersion"))
+    return (None, -1) if found is None else found
 
 
 def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:
