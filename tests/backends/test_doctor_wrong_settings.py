@@ -268,7 +268,7 @@ def test_the_extra_that_is_not_installed(minio: S3Endpoint, s3_bucket: str) -> N
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     diagnosis = Diagnosis(done.returncode, json.loads(done.stdout))
-    _leads_to(diagnosis, ["S3 needs an extra"], ["pip install 'lakelog[s3]'"])
+    _leads_to(diagnosis, ["S3 needs an extra"], ["pip install '.[s3]'"])
 
 
 def test_a_store_for_one_process_without_the_users_word(minio: S3Endpoint, s3_bucket: str) -> None:

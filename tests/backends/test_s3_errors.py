@@ -408,5 +408,5 @@ def test_boto3_is_not_installed(
         no_aws.setitem(sys.modules, name, None)
     store = store_with({})
     message = told(MissingExtraError, operations(store, log)["read"], store)
-    assert message == "S3 needs an extra: pip install 'lakelog[s3]'"
+    assert message == "S3 needs an extra: pip install '.[s3]' in a clone of lakelog"
     assert message in store.settings()["s3 client"]

@@ -28,6 +28,6 @@ def test_the_extra_is_named_at_the_first_use(
     store: LogStore, path: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'lakelog\[{extra}\]'") as caught:
+    with pytest.raises(MissingExtraError, match=rf"pip install '\.\[{extra}\]'") as caught:
         list(store.read(path))
     assert caught.value.extra == extra

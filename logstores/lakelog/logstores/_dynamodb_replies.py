@@ -15,6 +15,7 @@ from lakelog.logstores._dynamodb_errors import LockTableError
 from lakelog.logstores._dynamodb_rows import CommitRow
 from lakelog.logstores._dynamodb_table import RowTakenError
 from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
+from lakelog.logstores.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +102,12 @@ def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
         PermissionError: credentials or rights.
         OSError: the rest.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
-    from urllib3.exceptions import HTTPError
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+        from urllib3.exceptions import HTTPError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "DynamoDB") from error
 
     try:
         yield

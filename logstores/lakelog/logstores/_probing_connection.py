@@ -6,7 +6,6 @@ waits. A socket tells them apart at once. The reply also brings the server's clo
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import socket
 import ssl
@@ -19,7 +18,7 @@ from lakelog.logstores import _probing_clock
 from lakelog.logstores._probing import Finding, Status
 from lakelog.logstores._probing_race import trusting
 
-__all__ = ["Connection", "probe_http", "probe_tcp"]
+__all__ = ["Connection", "probe_http", "probe_rpc"]
 
 _TLS_ALERT: Final = b"\x15\x03"
 _CHECK: Final = "connection"
@@ -34,20 +33,34 @@ class Connection:
     """Seconds by which the local clock is ahead, if the reply told the time."""
 
 
-def probe_tcp(host: str, port: int, timeout: float, *, asked_by: str) -> Connection:
-    """Open and close a connection.
+def probe_rpc(host: str, port: int, timeout: float, *, asked_by: str) -> Connection:
+    """Open a connection to what should be a NameNode's RPC port, and see who answers.
+
+    An RPC port of Hadoop knows a request of HTTP by its first bytes, and says so. Its web port
+    takes connections just as well, and then the client's errors make no sense to anybody.
 
     Args:
         host: name or address.
         port: number.
-        timeout: seconds.
+        timeout: seconds, of each step.
         asked_by: what set the address, for the remedy.
     """
-    failed, connection = _open(host, port, timeout, asked_by)
+    finding, connection = _open(host, port, timeout, asked_by)
     if connection is None:
-        return Connection(failed)
-    connection.close()
-    return Connection(failed)
+        return Connection(finding)
+    where = f"{host}:{port}"
+    with connection:
+        try:
+            reply, _ = _reply(connection, host)
+        except TimeoutError:
+            return _silent(where, timeout, asked_by)
+    if reply is not None and b"Hadoop IPC" not in reply[2]:
+        return _bad(
+            f"{where} speaks HTTP: it is a web port, such as the NameNode's own page has",
+            f"Name the RPC port (8020, or 9000) in {asked_by}; the web port belongs into "
+            "spark.hadoop.dfs.namenode.http-address.",
+        )
+    return Connection(finding)
 
 
 def probe_http(url: str, timeout: float, *, asked_by: str) -> Connection:
@@ -121,7 +134,10 @@ def _ask(
     connection: socket.socket, host: str, where: str, fine: Finding, asked_by: str
 ) -> Connection:
     sent = _probing_clock.now()
-    reply, first = _reply(connection, host)
+    try:
+        reply, first = _reply(connection, host)
+    except TimeoutError:
+        return _silent(where, connection.gettimeout(), asked_by)
     received = _probing_clock.now()
     if reply is None:
         if first.startswith(_TLS_ALERT):
@@ -135,6 +151,14 @@ def _ask(
         return _speaks_tls(where, asked_by)
     skew = _probing_clock.skew_of_date(date, sent, received) if date else None
     return Connection(fine, skew)
+
+
+def _silent(where: str, timeout: float | None, asked_by: str) -> Connection:
+    return _bad(
+        f"{where} takes connections, and answers nothing within {timeout or 0:g} s",
+        "The service hangs, or something in between takes connections for one that is down: look "
+        f"at its own log, and check the host and port in {asked_by}.",
+    )
 
 
 def _speaks_tls(where: str, asked_by: str) -> Connection:
@@ -157,16 +181,26 @@ def _bad(summary: str, remedy: str) -> Connection:
 def _reply(
     connection: socket.socket, host: str
 ) -> tuple[tuple[int, str | None, bytes] | None, bytes]:
-    """Status, date and the beginning of the body; or the bytes that are no HTTP."""
+    """Status, date and the beginning of the body; or the bytes that are no HTTP.
+
+    Raises:
+        TimeoutError: there was no answer at all.
+    """
     request = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     first = b""
-    with contextlib.suppress(OSError):
+    try:
         connection.sendall(request.encode())
         first = connection.recv(4, socket.MSG_PEEK) if _peeks(connection) else b""
+    except TimeoutError:
+        raise
+    except OSError:
+        pass
     reply = http.client.HTTPResponse(connection)
     try:
         reply.begin()
         return (reply.status, reply.getheader("Date"), reply.read(1000)), first
+    except TimeoutError:
+        raise
     except (OSError, http.client.HTTPException):
         return None, first
     finally:

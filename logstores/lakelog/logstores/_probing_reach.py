@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from lakelog.logstores._objects import ObjectLogStore
 from lakelog.logstores._probing import Finding, Status
-from lakelog.logstores._probing_connection import Connection, probe_http, probe_tcp
+from lakelog.logstores._probing_connection import Connection, probe_http, probe_rpc
 from lakelog.logstores._probing_contenders import prepared
 from lakelog.logstores._probing_dynamodb import as_dynamodb_store, lock_table_endpoint
 from lakelog.logstores._resolution import scheme_of
@@ -118,7 +118,7 @@ def _reach_hdfs(
     tried = []
     for node in nodes:
         host, _, port = node.rpartition(":")
-        tried.append(probe_tcp(host, int(port), timeout, asked_by=_HDFS))
+        tried.append(probe_rpc(host, int(port), timeout, asked_by=_HDFS))
     good = [each for each in tried if each.finding.status is Status.FINE]
     if good and len(good) < len(tried):
         # One that is down is for the cluster's keeper; commits go on.

@@ -12,6 +12,7 @@ from lakelog.logstores.errors import (
     LogStoreError,
     MissingExtraError,
     UnsafeLogStoreError,
+    install_command,
 )
 
 __all__ = ["is_expected", "remedy_for", "told"]
@@ -75,7 +76,9 @@ def told(error: BaseException) -> tuple[str, str]:
 def remedy_for(error: BaseException) -> str:
     """The first thing to do about an error whose message does not say it."""
     if isinstance(error, MissingExtraError):
-        return f"pip install 'lakelog[{error.extra}]'"
+        return install_command(error.extra)
+    if isinstance(error, ModuleNotFoundError):
+        return f"Install the package that has {error.name or 'it'}: the store imports it."
     if isinstance(error.__cause__, TryAgainError):
         error = error.__cause__  # given up after all repetitions
     for kind, remedy in _BY_KIND:
@@ -90,4 +93,5 @@ def remedy_for(error: BaseException) -> str:
 def is_expected(error: BaseException) -> bool:
     """Whether it is of a kind that stores, or lakelog itself, may raise."""
     ours = type(error).__module__.startswith("lakelog.")
-    return ours or isinstance(error, tuple(kind for kind, _ in _BY_KIND))
+    known = isinstance(error, ModuleNotFoundError)
+    return ours or known or isinstance(error, tuple(kind for kind, _ in _BY_KIND))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._s3_credentials import CredentialSource
-from lakelog.logstores.errors import LogStoreConfError
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -94,7 +94,10 @@ def _region() -> str:
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
         if os.environ.get(name):
             return os.environ[name]
-    from botocore.session import get_session
+    try:
+        from botocore.session import get_session
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
 
     return get_session().get_config_variable("region") or "us-east-1"
 

@@ -109,7 +109,10 @@ def boto_session(settings: S3Settings) -> tuple[Any, bool]:
 
 def in_force(settings: S3Settings) -> dict[str, str]:
     """What the settings come to, for people; no secret is in it."""
-    from botocore.exceptions import BotoCoreError, ClientError
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
 
     meta = sdk_client(settings).meta
     session, signed = boto_session(settings)

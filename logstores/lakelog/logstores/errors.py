@@ -30,7 +30,17 @@ __all__ = [
     "StorageUnavailableError",
     "UnknownLogStoreKeyError",
     "UnsafeLogStoreError",
+    "install_command",
 ]
+
+
+def install_command(extra: str) -> str:
+    """How an extra is installed today: the package is on no index.
+
+    Args:
+        extra: its name, or several with commas between them.
+    """
+    return f"pip install '.[{extra}]' in a clone of lakelog"
 
 
 class LogStoreError(Exception):
@@ -94,5 +104,9 @@ class MissingExtraError(LogStoreError, ImportError):
 
     def __init__(self, extra: str, needed_for: str) -> None:
         """Name the extra that brings it."""
-        super().__init__(f"{needed_for} needs an extra: pip install 'lakelog[{extra}]'")
+        super().__init__(f"{needed_for} needs an extra: {install_command(extra)}")
         self.extra = extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        """Rebuild from the two values, so that it survives a process boundary."""
+        return type(self), (self.extra, str(self).partition(" needs an extra")[0])

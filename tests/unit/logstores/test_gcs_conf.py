@@ -235,9 +235,9 @@ def test_a_missing_extra_is_named_at_the_first_use(monkeypatch: pytest.MonkeyPat
         monkeypatch.setitem(sys.modules, name, None)
     # Of its own settings, so that no connection of another test is found.
     store = GCSLogStore({"spark.hadoop.fs.gs.project.id": "of-this-test-alone"})
-    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[gcs\]'"):
         store.write("gs://bucket/t/0.json", ["x"])
-    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[gcs\]'"):
         list(store.read("gs://bucket/t/0.json"))
-    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[gcs\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[gcs\]'"):
         list(store.list_from("gs://bucket/t/"))

@@ -13,7 +13,7 @@ import pytest
 
 from lakelog.logstores._probing import Status
 from lakelog.logstores._probing_clock import clock_finding, skew_of_date
-from lakelog.logstores._probing_connection import probe_http, probe_tcp
+from lakelog.logstores._probing_connection import probe_http, probe_rpc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def test_a_port_where_nothing_listens_is_named_with_the_key() -> None:
     assert f"127.0.0.1:{port}" in finding.summary
     assert "refused" in finding.summary
     assert KEY in finding.remedy
-    assert probe_tcp("127.0.0.1", port, 5, asked_by=KEY).finding.status is Status.FAILED
+    assert probe_rpc("127.0.0.1", port, 5, asked_by=KEY).finding.status is Status.FAILED
 
 
 def test_a_name_that_does_not_resolve_is_told_with_the_key() -> None:
@@ -172,3 +172,37 @@ def test_a_skew_matters_by_its_size(skew: float | None, status: Status) -> None:
     finding = clock_finding(skew, "a reply")
     assert finding.status is status
     assert bool(finding.remedy) == (status in (Status.NOTE, Status.FAILED))
+
+
+def test_a_web_port_where_an_rpc_port_was_asked_for_is_named() -> None:
+    with _server(_http("302 Found", b"<html>NameNode</html>")) as port:
+        finding = probe_rpc("127.0.0.1", port, 5, asked_by="the URI").finding
+    assert finding.status is Status.FAILED
+    assert f"127.0.0.1:{port} speaks HTTP: it is a web port" in finding.summary
+    assert "dfs.namenode.http-address" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _http("404 Not Found", b"It looks like you are making a request to a Hadoop IPC port."),
+        b"",
+        b"\x00\x00\x00\x10no http",
+    ],
+)
+def test_an_rpc_port_is_known_by_what_it_says_to_http(reply: bytes) -> None:
+    with _server(reply) as port:
+        assert probe_rpc("127.0.0.1", port, 5, asked_by="the URI").finding.status is Status.FINE
+
+
+@pytest.mark.parametrize("speech", ["http", "rpc"])
+def test_an_endpoint_that_hangs_is_told_from_one_of_another_kind(speech: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # nobody ever accepts
+        port = int(listener.getsockname()[1])
+        if speech == "http":
+            found = probe_http(f"http://127.0.0.1:{port}", 0.2, asked_by=KEY)
+        else:
+            found = probe_rpc("127.0.0.1", port, 0.2, asked_by=KEY)
+    assert found.finding.status is Status.FAILED
+    assert "takes connections, and answers nothing within 0.2 s" in found.finding.summary
+    assert KEY in found.finding.remedy

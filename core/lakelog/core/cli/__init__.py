@@ -14,7 +14,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line and exit: 0 fine, 1 something was found, 2 it could not run."""
+    """Run the command line and exit.
+
+    0: fine. 1: something was found. 2: it could not run. 130: Ctrl-C.
+    """
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
@@ -23,6 +26,9 @@ def main() -> None:
             raise
         sys.stderr.write(f"{MissingExtraError('cli', 'the command lakelog')}\n")
         sys.exit(2)
-    from lakelog.core.cli._app import app
+    try:
+        from lakelog.core.cli._app import app
 
-    app()
+        app()
+    except KeyboardInterrupt:  # before a command had begun
+        sys.exit(130)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import os
 import sys
 from typing import Any, Final
 
@@ -13,13 +15,15 @@ from lakelog.core.cli._output import error_line
 from lakelog.core.errors import DeltaError
 from lakelog.logstores.errors import LogStoreError
 
-__all__ = ["COMMANDS", "EXIT_CANNOT_RUN", "EXIT_FINDING", "EXIT_FINE", "app"]
+__all__ = ["COMMANDS", "EXIT_CANNOT_RUN", "EXIT_FINDING", "EXIT_FINE", "EXIT_INTERRUPTED", "app"]
 
 EXIT_FINE: Final = 0
 EXIT_FINDING: Final = 1
 """The command ran and found something that needs mending."""
 EXIT_CANNOT_RUN: Final = 2
 """Wrong usage, or nothing could be done at all."""
+EXIT_INTERRUPTED: Final = 130
+"""Ctrl-C, as shells have it. A reader that closes the pipe is none: `lakelog history … | head`."""
 
 COMMANDS: Final = {
     "checkpoint": "lakelog.core.cli.checkpoint",
@@ -53,6 +57,22 @@ class _LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        # Here and not in `main`, where click has made an exit code 1 of both.
+        try:
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            error_line("interrupted")
+            ctx.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever reads has seen enough. What is buffered goes nowhere, without a word.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(EXIT_FINE)
+        else:
+            return found
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # What the layers below raise on purpose is told in one line, not as a traceback.
         try:
@@ -78,7 +98,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 something was found, 2 wrong usage or the command can't run.",
+    epilog="Exit codes: 0 fine, 1 something was found, 2 wrong usage or the command can't run, "
+    "130 interrupted.",
 )
 @click.option(
     "--version",

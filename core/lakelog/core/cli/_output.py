@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,13 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["error_line", "facts", "heading", "line", "print_json", "progress", "table"]
 
 _PLAIN_WIDTH = 100_000
+_READABLE = 24
+"""Characters below which a text that folds is hard to read."""
+_BETWEEN = 2
+"""Characters between two columns."""
 
 
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            # rich would exit with 1, which is a finding; the group of commands knows better.
+            raise BrokenPipeError
+
     width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return Piped(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def line(text: str = "", style: str = "") -> None:
@@ -51,7 +61,11 @@ def error_line(text: str) -> None:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, whole: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    whole: Collection[str] = (),
+    spare: Sequence[str] = (),
 ) -> None:
     """Print rows under column names.
 
@@ -59,18 +73,50 @@ def table(
         columns: the names.
         rows: cells; one may be text, or a pair of text and style.
         whole: names of columns that keep their line on a narrow terminal, where others fold.
+        spare: names of columns that a narrow terminal leaves out, the last first, rather than
+            fold all others into shreds. It is said which.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     terminal = sys.stdout.isatty()
-    grid = Table(box=SIMPLE_HEAD if terminal else None, pad_edge=False, header_style="bold")
+    left_out = _left_out(columns, rows, whole, spare) if terminal else []
+    kept = [number for number, name in enumerate(columns) if name not in left_out]
+    columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
+    boxed = terminal and not os.environ.get("NO_COLOR")
+    grid = Table(box=SIMPLE_HEAD if boxed else None, pad_edge=False, header_style="bold")
     for name in columns:
         grid.add_column(name, overflow="fold", no_wrap=not terminal or name in whole)
     for row in rows:
         grid.add_row(*(Text(*cell) if isinstance(cell, tuple) else Text(str(cell)) for cell in row))
     _print_grid(grid)
+    if left_out:
+        line(f"Too narrow for {', '.join(left_out)}: widen the terminal, or use --json.", "dim")
+
+
+def _left_out(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    whole: Collection[str],
+    spare: Sequence[str],
+) -> list[str]:
+    """The spare columns without which the others are wide enough to be read."""
+
+    def needed(name: str) -> int:
+        number = columns.index(name)
+        cells = [row[number] for row in rows]
+        texts = [str(cell[0] if isinstance(cell, tuple) else cell) for cell in cells]
+        width = max(map(len, (name, *texts)), default=0)
+        return width if name in whole else max(len(name), min(width, _READABLE))
+
+    room = _console(sys.stdout).width
+    left = list(columns)
+    for name in reversed(spare):
+        if sum(map(needed, left)) + _BETWEEN * len(left) <= room:
+            break
+        left.remove(name)
+    return [name for name in columns if name not in left]
 
 
 def facts(pairs: Sequence[tuple[str, Any]]) -> None:

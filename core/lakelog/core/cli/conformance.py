@@ -10,6 +10,7 @@ import click
 from lakelog.core.cli._app import EXIT_CANNOT_RUN, EXIT_FINDING
 from lakelog.core.cli._options import conf_options, json_option, uri_argument
 from lakelog.core.cli._output import error_line, line, print_json, progress
+from lakelog.core.cli._tables import table_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ def command(
     from lakelog.logstores.conformance import LogStoreConformance, QuickConformance
 
     suite = QuickConformance if quick else LogStoreConformance
+    uri = table_uri(uri)
     root = _new_folder(uri)
     _refuse_unknown(suite, only)
 

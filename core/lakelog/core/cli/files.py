@@ -141,7 +141,10 @@ def _print_files(found: dict[str, Any]) -> None:
     for name in stats:
         columns += [f"min({name})", f"max({name})", f"nulls({name})"]
     cells = [_cells(row, stats, deleted=deleted) for row in rows]
-    table([*columns, "Path"], cells, whole=("Size", "Rows", "Modified (UTC)"))
+    narrow = ["Modified (UTC)", *(name for name in columns if name.startswith("nulls("))]
+    table(
+        [*columns, "Path"], cells, whole=("Size", "Rows", "Deleted", "Modified (UTC)"), spare=narrow
+    )
     if len(rows) < found["files"]:
         line(f"{count_text(found['files'] - len(rows), 'more file')}: --limit N, or --all.")
 

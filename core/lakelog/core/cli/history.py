@@ -98,7 +98,12 @@ def _print(entries: Sequence[HistoryEntry], scrubber: Scrubber) -> None:
         rows.append(
             [scrubber.text(one_line(c)) for c in (*row, each.user_metadata or "")[: 6 + noted]]
         )
-    table([*columns, "Note"] if noted else columns, rows, whole=("Time (UTC)", "Operation"))
+    table(
+        [*columns, "Note"] if noted else columns,
+        rows,
+        whole=("Version", "Time (UTC)", "Operation"),
+        spare=[*(["Note"] if noted else []), "Isolation", "Engine"],
+    )
 
 
 def _isolation(entry: HistoryEntry) -> str:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import click
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from lakelog.core import write_arrow
 from lakelog.core.cli import _app
 from lakelog.core.cli._app import COMMANDS, app
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAVY = ("pyspark", "pandas", "boto3", "google.cloud.storage", "azure.storage.blob", "pyarrow")
 
@@ -78,5 +85,46 @@ def test_without_the_extra_the_program_says_what_to_install(missing: str) -> Non
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 2
-    assert "pip install 'lakelog[cli]'" in result.stderr
+    assert "pip install '.[cli]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+RUN = "import sys\nfrom lakelog.core.cli import main\n"
+
+
+def _program(before: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", f"{RUN}{before}\nsys.argv = {['lakelog', *args]!r}\nmain()\n"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    uri = str(tmp_path_factory.mktemp("tables") / "t")
+    for n in range(3):
+        write_arrow(uri, pa.table({"n": [n]}))
+    return uri
+
+
+@pytest.mark.parametrize("command", ["history", "files", "describe", "conformance", "doctor"])
+def test_ctrl_c_ends_every_command_with_130(command: str, tmp_path: Path) -> None:
+    # At the first look at the storage, wherever the command takes it.
+    interrupt = (
+        "from lakelog.logstores import LocalLogStore\n"
+        "def ctrl_c(*_, **__):\n    raise KeyboardInterrupt\n"
+        "LocalLogStore.list_from = LocalLogStore.write = ctrl_c\n"
+        "LocalLogStore.read = LocalLogStore.read_bytes = ctrl_c"
+    )
+    done = subprocess.run(
+        _program(interrupt, command, str(tmp_path)), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, "lakelog: interrupted")
+
+
+@pytest.mark.parametrize("args", [("history",), ("history", "--json"), ("files",)])
+def test_a_reader_that_has_seen_enough_is_no_failure(args: tuple[str, ...], table: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run(
+            _program("", args[0], table, *args[1:]), stdout=pipe, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (0, b"")

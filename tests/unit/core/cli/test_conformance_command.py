@@ -168,3 +168,14 @@ def test_memory_is_left_as_it_was() -> None:
     store.create_folder(f"memory://{name}/t")
     assert run(f"memory://{name}/t", "--quick", *ONE).exit_code == 0
     assert list(store.list_from(f"memory://{name}/t/")) == []
+
+
+@pytest.mark.parametrize("spelling", ["./x", "x", "sub/../x"])
+def test_a_relative_folder_is_one(
+    spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["conformance", spelling, *ONE, "--keep"])
+    assert result.exit_code == 0, result.output
+    assert len(list((tmp_path / "x").iterdir())) == 1

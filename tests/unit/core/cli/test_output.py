@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -66,3 +67,43 @@ def test_a_column_that_is_named_whole_does_not_fold(monkeypatch: pytest.MonkeyPa
     assert len(lines) == 1
     assert "2026-01-31T12:00:00.000Z" in lines[0]
     assert terminal.getvalue().count("word") == 20, "the other one folds"
+
+
+HISTORY = ("Version", "Time (UTC)", "Operation", "What", "Isolation", "Engine")
+
+
+def _shown(
+    monkeypatch: pytest.MonkeyPatch, width: int, columns: tuple[str, ...], spare: tuple[str, ...]
+) -> str:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    row = [f"{name.lower()} in several words, enough to fold" for name in columns]
+    row[:3] = ["7", "2026-01-31T12:00:00.000Z", "WRITE"]
+    _output.table(columns, [row], whole=columns[:3], spare=spare)
+    return re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())  # bold is no colour
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 120, 160, 300])
+def test_what_a_terminal_shows_of_a_table_can_be_read(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = _shown(monkeypatch, width, HISTORY, ("Isolation", "Engine"))
+    *grid, last = shown.splitlines()
+    grid = grid if "Too narrow" in last else [*grid, last]
+    assert all(len(line) <= width for line in grid)
+    words = " ".join(grid).split()
+    for number, name in enumerate(HISTORY):
+        if name in grid[0]:
+            told = f"{name.lower()} in several words, enough to fold" if number > 2 else name
+            assert set(told.split()) <= set(words), "no word is cut"
+        else:
+            assert name in ("Isolation", "Engine"), "only what may be spared is left out"
+            assert name in last
+    assert ("Too narrow" in last) == (width < 125)
+
+
+def test_no_color_means_no_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _shown(monkeypatch, 300, HISTORY, ()).isascii()
