@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.growth.coverage import EXCUSED, public_operations
+from support.growth.coverage import (
+    EXCUSED,
+    EXCUSED_OF_SPARK,
+    public_operations,
+    public_operations_of_spark,
+)
 from support.growth.measuring import Costs, costs, lines_run
 from support.growth.operations import OPERATIONS, Measured
+from support.growth.spark_operations import SPARK_OPERATIONS
 from support.growth.worlds import AXES, Axis, Worlds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 CELLS = [
     pytest.param(axis, each, id=f"{axis.name}: {each.name}", marks=pytest.mark.xdist_group(name))
@@ -39,18 +45,28 @@ def test_cost_grows_no_faster_than_the_table(
     assert not found.grow_too_fast(), str(found)
 
 
-def test_every_public_operation_is_measured_or_excused() -> None:
-    public = public_operations()
-    known = {name for each in OPERATIONS for name in each.operations}
-    assert public - known - set(EXCUSED) == set(), "no case of growth: support.growth.operations"
+@pytest.mark.parametrize(
+    ("measured", "public", "excused"),
+    [
+        (OPERATIONS, public_operations(), EXCUSED),
+        (SPARK_OPERATIONS, public_operations_of_spark(), EXCUSED_OF_SPARK),
+    ],
+    ids=["without Spark", "Spark"],
+)
+def test_every_public_operation_is_measured_or_excused(
+    measured: list[Measured], public: set[str], excused: Mapping[str, str]
+) -> None:
+    known = {name for each in measured for name in each.operations}
+    assert public - known - set(excused) == set(), "no case of growth, and no excuse"
     assert known - public == set(), "measured, and not public"
-    assert set(EXCUSED) - public == set(), "excused, and not public"
-    assert known & set(EXCUSED) == set(), "excused, and measured"
+    assert set(excused) - public == set(), "excused, and not public"
+    assert known & set(excused) == set(), "excused, and measured"
 
 
 def test_every_axis_and_operation_that_is_named_exists() -> None:
+    every = [*OPERATIONS, *SPARK_OPERATIONS]
     names = {name for each in OPERATIONS for name in each.operations}
-    assert {name for each in OPERATIONS for name in (*each.only, *each.not_for)} <= set(AXES)
+    assert {name for each in every for name in (*each.only, *each.not_for)} <= set(AXES)
     assert {name for axis in AXES.values() for name in axis.only} <= names
 
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import inspect
 from functools import cached_property
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Final
 
 import lakelog.core
+import lakelog.spark
 from lakelog.core.cli._app import COMMANDS
 from lakelog.logstores import LogStore
 
-__all__ = ["EXCUSED", "public_operations"]
+__all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operations_of_spark"]
 
 
 def public_operations() -> set[str]:
     """All that users call: `write_arrow`, `DeltaLog.history`, `cli.files`, `LogStore.read`."""
-    found = {f"cli.{name}" for name in COMMANDS} | _members(LogStore)
-    for name in lakelog.core.__all__:
-        value = getattr(lakelog.core, name)
+    return {f"cli.{name}" for name in COMMANDS} | _members(LogStore) | _public(lakelog.core)
+
+
+def public_operations_of_spark() -> set[str]:
+    """The same of `lakelog.spark`: `DeltaTable.detail`."""
+    return _public(lakelog.spark)
+
+
+def _public(module: ModuleType) -> set[str]:
+    found: set[str] = set()
+    for name in module.__all__:
+        value = getattr(module, name)
         found |= _members(value) if inspect.isclass(value) else {name}
     return found
 
@@ -92,3 +102,24 @@ _REASONS = {
 
 EXCUSED: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Name -> why nothing that it does can grow with a table, or where that is measured."""
+
+_REASONS_OF_SPARK = {
+    "takes down what `load`, `save` or `execute` then does": """
+        DeltaReader.format DeltaReader.option DeltaReader.options DeltaReader.schema
+        DeltaReader.where
+        DeltaWriter.format DeltaWriter.mode DeltaWriter.option DeltaWriter.options
+        DeltaWriter.partitionBy DeltaWriter.replaceWhere
+        DeltaTableBuilder.clusterBy DeltaTableBuilder.comment DeltaTableBuilder.location
+        DeltaTableBuilder.partitionedBy DeltaTableBuilder.property DeltaTableBuilder.tableName
+        DeltaTable.create DeltaTable.createIfNotExists DeltaTable.createOrReplace
+        DeltaTable.replace
+    """,
+    "always refuses: names are a catalog's": "DeltaReader.table DeltaTable.forName",
+    "the core's, which is measured": "DeltaTable.generate DeltaTable.isDeltaTable DeltaTable.log",
+    "once for a session": "disable enable original_error register",
+}
+
+EXCUSED_OF_SPARK: Final = {
+    name: reason for reason, names in _REASONS_OF_SPARK.items() for name in names.split()
+}
+"""As `EXCUSED`."""

@@ -51,9 +51,10 @@ class Measured:
         """Whether it is measured on an axis."""
         if axis.name not in (self.only or {axis.name}):
             return False
-        if axis.only and axis.only.isdisjoint(self.operations):
+        if not self.only and axis.only and axis.only.isdisjoint(self.operations):
             return False
-        return axis.name not in self.not_for and (self.filters or not axis.of_filters)
+        wanted = self.filters or not axis.of_filters or bool(self.only)
+        return wanted and axis.name not in self.not_for
 
     @property
     def name(self) -> str:
@@ -64,12 +65,18 @@ class Measured:
 OPERATIONS: list[Measured] = []
 
 
-def measured(operations: str | tuple[str, ...], way: str = "", **more: Any) -> Callable[[Any], Any]:
+def measured(
+    operations: str | tuple[str, ...],
+    way: str = "",
+    *,
+    into: list[Measured] = OPERATIONS,
+    **more: Any,
+) -> Callable[[Any], Any]:
     """Register the function below as what prepares an operation and returns its work."""
+    names = (operations,) if isinstance(operations, str) else operations
 
     def register(prepare: Callable[[World], Callable[[], object]]) -> Any:
-        names = (operations,) if isinstance(operations, str) else operations
-        OPERATIONS.append(Measured(names, way, prepare, **more))
+        into.append(Measured(names, way, prepare, **more))
         return prepare
 
     return register
