@@ -48,10 +48,11 @@ def _members(kind: type) -> set[str]:
 _REASONS = {
     "hands out what it was given, or says one thing of it": """
         DeltaLog.clock DeltaLog.conf DeltaLog.known_version DeltaLog.store DeltaLog.table
-        Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
+        Snapshot.clock Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
         Snapshot.partition_columns
         OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log
-        OptimisticTransaction.has_written OptimisticTransaction.mark_written
+        OptimisticTransaction.may_be_committed OptimisticTransaction.has_written
+        OptimisticTransaction.mark_written
         OptimisticTransaction.new_metadata OptimisticTransaction.new_protocol
         OptimisticTransaction.read_version OptimisticTransaction.snapshot
         OptimisticTransaction.lock_choice
@@ -62,6 +63,7 @@ _REASONS = {
         Clock.monotonic Clock.now_ms Clock.sleep
         SystemClock.monotonic SystemClock.now_ms SystemClock.sleep
         DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str DeltaConf.of
+        DeltaConf.session_tz
         IsolationLevel.parse
     """,
     "a part of every commit or write that is measured": """
@@ -83,7 +85,6 @@ _REASONS = {
         AddFile.num_records AddFile.remove
         CommitInfo.from_json_value CommitInfo.to_json CommitInfo.to_json_value
         DeletionVectorDescriptor.from_json_value DeletionVectorDescriptor.to_json_value
-        DeletionVectorDescriptor.unique_id
         DomainMetadata.from_json_value DomainMetadata.to_json DomainMetadata.to_json_value
         Format.from_json_value Format.to_json_value
         Metadata.from_json_value Metadata.to_json Metadata.to_json_value
@@ -93,7 +94,7 @@ _REASONS = {
     """,
     "one column: schemas that have many are measured": """
         ArrayType.json_value DecimalType.json_value MapType.json_value PrimitiveType.json_value
-        StructField.json_value StructField.with_type generated identity with_default
+        StructField.json_value StructField.with_type generated identity lit with_default
     """,
     "speaks to a server, a fixed number of times": """
         cli.conformance cli.doctor cli.migrate
@@ -106,7 +107,7 @@ EXCUSED: Final = {name: reason for reason, names in _REASONS.items() for name in
 _REASONS_OF_SPARK = {
     "takes down what `load`, `save` or `execute` then does": """
         DeltaReader.format DeltaReader.option DeltaReader.options DeltaReader.schema
-        DeltaReader.where
+        DeltaReader.filter DeltaReader.where
         DeltaWriter.format DeltaWriter.mode DeltaWriter.option DeltaWriter.options
         DeltaWriter.partitionBy DeltaWriter.replaceWhere
         DeltaTableBuilder.clusterBy DeltaTableBuilder.comment DeltaTableBuilder.location
