@@ -20,12 +20,14 @@ import lakelog.core
 import lakelog.logstores
 from lakelog.core import convert_to_delta, create_table, delete_rows, update_rows, write_arrow
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.transaction import OptimisticTransaction
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import Line, LineInjector
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 SCHEMA = StructType((StructField("id", PrimitiveType("long")),))
 ROOTS = tuple(str(Path(each.__file__ or "").parent) for each in (lakelog.core, lakelog.logstores))
+GUARD = OptimisticTransaction._guarded.__code__.co_firstlineno
 DECIDING = {
     "attempt_files.py",
     "commit_large.py",
@@ -116,3 +118,22 @@ def test_the_lines_that_decide_are_tried_with_every_exception(
     deciding = {line: errors for line, errors in tried.items() if Path(line.file).name in DECIDING}
     assert {Path(line.file).name for line in deciding} == DECIDING
     assert all(errors == set(ERRORS) for errors in deciding.values())
+
+
+@pytest.mark.parametrize("name", ["append", "update by vector"])
+def test_between_two_instructions_it_is_the_same(name: str, stages: dict[str, Stage]) -> None:
+    """A signal handler raises between any two of them; here at one of fifteen that decide."""
+    stage = stages[name]
+    found = lines_of(stage, by_instruction=True)
+    deciding = [each for each in found if Path(each.file).name in DECIDING][::15]
+    wrong = []
+    with on_stage(stage):
+        for at, each in enumerate(deciding):
+            error = ERRORS[at % len(ERRORS)]("injected")
+            injector = LineInjector(ROOTS, each, error, by_instruction=True)
+            told = complaint(stage, stage.play(injector))
+            # The last instruction of the guard is behind it. Python delivers no signal there.
+            if told and each.number != GUARD:
+                wrong.append(f"{type(error).__name__} at {each}: {told}")
+    assert len(deciding) > 50
+    assert not wrong, "\n".join(wrong[:20])

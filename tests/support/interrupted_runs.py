@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import json
 import logging
 import os
 import shutil
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +101,7 @@ class Stage:
         try:
             self.command.run(str(self.table))
         except BaseException as exc:
+            _let_go(exc)
             return exc
         finally:
             injector.disarm()
@@ -138,6 +141,13 @@ class Stage:
 
 
 _playing: list[Stage] = []
+
+
+def _let_go(exc: BaseException | None) -> None:
+    """Forget the frames of an exception, and with them the files that they left open."""
+    while exc is not None:
+        exc.__traceback__ = None
+        exc = exc.__cause__ or exc.__context__
 
 
 def _arming(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,19 +199,24 @@ def on_stage(stage: Stage) -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable()
     _playing[:] = [stage]
-    try:
-        yield
-    finally:
-        _playing.clear()
-        logging.disable(before)
-        patched.undo()
+    with warnings.catch_warnings():
+        # An exception right behind an `open` leaves a file to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            yield
+        finally:
+            _playing.clear()
+            logging.disable(before)
+            patched.undo()
+            stage.left, stage.transactions = [], []
+            gc.collect()
 
 
-def lines_of(stage: Stage) -> list[Line]:
+def lines_of(stage: Stage, *, by_instruction: bool = False) -> list[Line]:
     """The lines that a run goes through, each once, those of the first run left out."""
     with on_stage(stage):
         for _ in range(2):
-            injector = LineInjector(stage.roots)
+            injector = LineInjector(stage.roots, by_instruction=by_instruction)
             assert stage.play(injector) is None
     return [line for line in injector.seen if line.time == 0]
 

@@ -16,15 +16,19 @@ __all__ = ["Line", "LineInjector"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One time that a line runs."""
+    """One time that a line runs, or an instruction of a function."""
 
     file: str
     number: int
+    """Of an instruction the line at which its function begins."""
     time: int
     """How often it has run before."""
+    instruction: int = -1
+    """Its place in the function; -1 for a line."""
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.number}#{self.time}"
+        name = f"{Path(self.file).name}:{self.number}"
+        return f"{name}#{self.time}" if self.instruction < 0 else f"{name}+{self.instruction}"
 
 
 @dataclass
@@ -37,6 +41,7 @@ class LineInjector:
         error: what is raised.
         seen: the lines that ran, in order.
         hit: whether the exception was raised.
+        by_instruction: watches instructions instead of lines.
     """
 
     roots: tuple[str, ...]
@@ -44,7 +49,8 @@ class LineInjector:
     error: BaseException | None = None
     seen: list[Line] = field(default_factory=list)
     hit: bool = False
-    _times: Counter[tuple[str, int]] = field(default_factory=Counter)
+    by_instruction: bool = False
+    _times: Counter[tuple[str, int, int]] = field(default_factory=Counter)
     _armed: bool = False
     _before: Any = None
 
@@ -58,6 +64,7 @@ class LineInjector:
         while frame is not None:
             if frame.f_code.co_filename.startswith(self.roots):
                 frame.f_trace = self._line
+                frame.f_trace_opcodes = self.by_instruction
             frame = frame.f_back
         sys.settrace(self._call)
 
@@ -69,16 +76,23 @@ class LineInjector:
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
         watched = file.startswith(self.roots) if self.at is None else file == self.at.file
+        frame.f_trace_opcodes = watched and self.by_instruction
         return self._line if watched else None
 
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if event != "line":
+        if event != ("opcode" if self.by_instruction else "line"):
             return self._line
-        place = frame.f_code.co_filename, frame.f_lineno
+        code = frame.f_code
+        place = (
+            (code.co_filename, code.co_firstlineno, frame.f_lasti)
+            if self.by_instruction
+            else (code.co_filename, frame.f_lineno, -1)
+        )
+        file, number, instruction = place
         if self.at is None:
-            self.seen.append(Line(*place, self._times[place]))
+            self.seen.append(Line(file, number, self._times[place], instruction))
             self._times[place] += 1
-        elif place == (self.at.file, self.at.number):
+        elif place == (self.at.file, self.at.number, self.at.instruction):
             if self._times[place] == self.at.time:
                 self.hit = True
                 sys.settrace(None)
