@@ -107,6 +107,10 @@ def _plain_mask(bound: Expression, batch: pa.RecordBatch, schema: StructType) ->
         return pc.struct_field(values, list(path[1:])) if len(path) > 1 else values
 
     def compute(each: Computed) -> Any:
+        if each.arrow is not None:
+            from lakelog.core.arrow_conditions import arrow_mask
+
+            return arrow_mask(each, batch)
         from lakelog.core.sql_values import true_for
 
         return true_for(each.sql, batch, schema, session_tz=each.session_tz, now_ms=each.now_ms)

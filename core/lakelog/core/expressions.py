@@ -23,6 +23,8 @@ from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.schema import DataType, PrimitiveType
 
 if TYPE_CHECKING:
+    from pyarrow.compute import Expression as ArrowExpression
+
     from lakelog.core.schema import StructType
 
 __all__ = [
@@ -161,21 +163,20 @@ class Computed:
     """The zone in which a timestamp has a date."""
     now_ms: int | None = None
     """What `current_timestamp()` gives, where it asks."""
+    arrow: bytes | None = None
+    """Instead of SQL an expression of pyarrow, pickled: two of those have no equality."""
 
 
 Expression: TypeAlias = (
     Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
 )
 Filter: TypeAlias = (
-    Expression
-    | str
-    | bool
-    | tuple[str, str, Any]
-    | Sequence[tuple[str, str, Any]]
-    | Sequence[Sequence[tuple[str, str, Any]]]
+    "Expression | ArrowExpression | str | bool | tuple[str, str, Any]"
+    " | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]"
 )
-"""What users may give: a tree, SQL text, a bool for all rows or none, or pyarrow's tuples,
-`("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such lists for OR of ANDs."""
+"""What users may give: a tree, SQL text, an expression of `pyarrow.compute`, a bool for all rows
+or none, or pyarrow's tuples, `("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such
+lists for OR of ANDs."""
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 
@@ -328,7 +329,8 @@ def normalize_filter(
     """Make a bound tree of whatever a user gave; nothing where there is no filter.
 
     Args:
-        given: `None`, a tree, SQL text, a bool, or tuples. In tuples a name is that of a column,
+        given: `None`, a tree, SQL text, an expression of `pyarrow.compute`, which means what
+            pyarrow means by it, a bool, or tuples. In tuples a name is that of a column,
             or a path such as `a.b`; the operators are those of SQL and `in`, `not in`, `is`,
             `is not` (the last two with `None`).
         schema: the table's schema.
@@ -358,6 +360,10 @@ def normalize_filter(
         given = [given]
     if isinstance(given, Sequence):
         return from_tuples(given, schema, session_tz=session_tz)
+    from lakelog.core.arrow_conditions import arrow_condition, is_arrow_expression
+
+    if is_arrow_expression(given):
+        return arrow_condition(given, schema)
     if not isinstance(given, get_args(Expression)):
         raise InvalidPredicateError(
             f"{given!r} is no filter. Give SQL text such as \"day = '2024-01-01' AND n > 1\", "

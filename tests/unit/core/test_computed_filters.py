@@ -3,12 +3,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, Operation, delete_rows, update_rows, write_arrow
-from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
+from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.evaluate import evaluate_mask
 from lakelog.core.expressions import And, Or, normalize_filter
 from lakelog.core.file_table import files_from_json
@@ -185,3 +186,67 @@ def test_null_equals_null_where_it_is_asked_so(sql: str) -> None:
     assert expr is not None
     none = pa.table({"p": pa.array([None, "7"]), "n": pa.array([None, 3], pa.int64())})
     assert evaluate_mask(expr, none, SCHEMA).to_pylist() == [True, False]
+
+
+ARROW: dict[str, Any] = {
+    "compared": pc.field("n") > 1,
+    "listed": pc.field("p").isin(["1", "2"]),
+    "joined": (pc.field("p") == "1") & ~(pc.field("n") == 0) | pc.field("p").is_null(),
+    "called": pc.utf8_length(pc.field("p")) == 1,
+    "struct": pc.field("st", "a") == 1,
+    "constant": pc.scalar(True),
+}
+
+
+@pytest.mark.parametrize("door", ["read", "delete_rows", "update_rows"])
+@pytest.mark.parametrize("kind", ARROW)
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_an_expression_of_pyarrow_is_a_condition(
+    tmp_path: Path, door: str, kind: str, partitioned: bool
+) -> None:
+    data = pa.table(
+        {
+            "p": ["1", "1", "22", None],
+            "n": pa.array([0, 1, 2, 3], pa.int64()),
+            "st": [{"a": 1}, None, {"a": 2}, {"a": 1}],
+        }
+    )
+    write_arrow(tmp_path / "t", data, partition_by=["p"] if partitioned else None)
+    wanted = data.filter(ARROW[kind])["n"].to_pylist()
+    if door == "read":
+        # The columns that it needs are not among those that come out.
+        found = DeltaLog.for_table(tmp_path / "t").update().to_arrow(["n"], ARROW[kind])
+        assert sorted(found["n"].to_pylist()) == wanted
+    elif door == "delete_rows":
+        delete_rows(tmp_path / "t", ARROW[kind])
+        assert left(tmp_path / "t") == sorted({0, 1, 2, 3} - set(wanted))
+    else:
+        update_rows(tmp_path / "t", {"n": 100}, ARROW[kind])
+        assert left(tmp_path / "t") == sorted({0, 1, 2, 3} - set(wanted)) + [100] * len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pc.field("nope") == 1, "nope"),
+        (pc.field("n") + 1, "no condition"),
+        (pc.field("p") > 1, "does not fit"),
+    ],
+)
+def test_an_expression_that_fits_no_rows_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(InvalidPredicateError, match=message):
+        normalize_filter(given, SCHEMA)
+
+
+def test_two_expressions_of_pyarrow_are_two_reads(tmp_path: Path) -> None:
+    path = table(tmp_path / "t", ["1", "2", "3"])
+    txn = DeltaLog.for_table(path).start_transaction()
+    many = [str(n) for n in range(100, 200)]
+    # Their texts are cut short, and the same.
+    one, two = (pc.field("p").isin(["0", *many, last, *many]) for last in ("7", "8"))
+    assert str(one) == str(two)
+    txn.filter_files(one)
+    txn.filter_files(two)
+    write_arrow(path, pa.table({"p": ["8"], "n": pa.array([9], pa.int64())}))
+    with pytest.raises(ConcurrentAppendException):
+        txn.commit([add.remove(0) for add in txn.filter_files("p = '1'")], Operation("DELETE", {}))
