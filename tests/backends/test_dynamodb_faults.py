@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError
+from lakelog.logstores.conformance._http_writes import FOREIGN_ANSWERS
 from support.dynamodb_tables import LockedTable, commit_name
 from support.fault_proxy import FaultProxy
 
@@ -84,6 +85,17 @@ def test_a_fault_of_the_table_costs_no_commit_and_doubles_none(
     assert item["complete"] == {"S": "true"}
     with pytest.raises(FileExistsError):
         store.write(table.path(2), ["rival"])
+
+
+@pytest.mark.parametrize("fault", FOREIGN_ANSWERS)
+def test_the_answer_of_a_gateway_to_a_row_that_was_put_is_looked_behind(
+    table: LockedTable, rows: FaultProxy, fault: str
+) -> None:
+    store = behind(table, rows, None, QUICK)
+    rows.arm(fault, PUT_ITEM)
+    store.write(table.path(2), ["two"])
+    assert rows.fired == [fault]
+    assert committed(table) == ["zero\n", "one\n", "two\n", None]
 
 
 @pytest.mark.parametrize("what", ["draft", "file", "look"])

@@ -12,6 +12,7 @@ from lakelog.contrib._oss_client import OSSClient
 from lakelog.contrib.alibaba_oss import OSSLogStore
 from lakelog.logstores import LogStoreConfError, UnsafeLogStoreError, log_store_for
 from lakelog.logstores._objects import TryAgainError
+from lakelog.logstores.conformance._http_writes import FOREIGN_ANSWERS
 from support.fault_proxy import FaultProxy
 from support.oss_server import oss_server
 
@@ -55,7 +56,7 @@ def store_at(url: str, **more: str) -> OSSLogStore:
     return OSSLogStore({**conf, **{f"fs.oss.{name}": value for name, value in more.items()}})
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *FOREIGN_ANSWERS])
 def test_a_harmed_create_still_makes_the_file_once(fault: str, oss: OSSServer) -> None:
     with FaultProxy(oss.url) as proxy:
         proxy.arm(fault, b"PUT /bucket/t/")

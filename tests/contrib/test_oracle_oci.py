@@ -9,6 +9,7 @@ import pytest
 
 from lakelog.contrib.oracle_oci import OracleCloudLogStore
 from lakelog.logstores import LogStoreConfError, log_store_for
+from lakelog.logstores.conformance._http_writes import FOREIGN_ANSWERS
 from support.fault_proxy import FaultProxy
 from support.oci_server import oci_server
 from support.rsa_key import new_pem
@@ -68,7 +69,7 @@ def store_at(url: str, key: str) -> OracleCloudLogStore:
     return OracleCloudLogStore({**conf, **identity(key)})
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *FOREIGN_ANSWERS])
 def test_a_harmed_create_still_makes_the_file_once(fault: str, oci: OCIServer, key: str) -> None:
     with FaultProxy(oci.url) as proxy:
         proxy.arm(fault, PUT)
