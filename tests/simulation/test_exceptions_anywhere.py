@@ -12,6 +12,7 @@ versions in every command, and so with all of them.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,10 @@ import pytest
 import lakelog.core
 import lakelog.logstores
 from lakelog.core import convert_to_delta, create_table, delete_rows, update_rows, write_arrow
+from lakelog.core.attempt_files import AttemptFiles
+from lakelog.core.commit_write import CommitWriter
+from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
+from lakelog.core.landing import Landing
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.transaction import OptimisticTransaction
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
@@ -137,3 +142,39 @@ def test_between_two_instructions_it_is_the_same(name: str, stages: dict[str, St
                 wrong.append(f"{type(error).__name__} at {each}: {told}")
     assert len(deciding) > 50
     assert not wrong, "\n".join(wrong[:20])
+
+
+MUTANTS: dict[str, tuple[Any, str, Any]] = {
+    "errors decide, and not the mark": (
+        AttemptFiles,
+        "_may_be_named",
+        lambda _, error: isinstance(error, PostCommitError | CommitOutcomeUnknownError),
+    ),
+    "the mark is set behind the write": (Landing, "trying", lambda *_: None),
+    "nothing is settled": (CommitWriter, "settle", lambda *_: None),
+    "whatever comes behind the landing leaves commit": (
+        OptimisticTransaction,
+        "_guarded",
+        lambda _, run: run(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_these_runs_catch_a_core_in_which(
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    stages: dict[str, Stage],
+    plan: dict[str, list[tuple[Line, type[BaseException]]]],
+) -> None:
+    monkeypatch.setattr(*MUTANTS[name])
+    deciding = [each for each in plan["append"] if Path(each[0].file).name in DECIDING]
+    with on_stage(stages["append"]):
+        caught = any(
+            complaint(
+                stages["append"],
+                stages["append"].play(LineInjector(ROOTS, line, error("injected"))),
+            )
+            for line, error in deciding
+        )
+    assert caught

@@ -214,10 +214,10 @@ def on_stage(stage: Stage) -> Iterator[None]:
 
 def lines_of(stage: Stage, *, by_instruction: bool = False) -> list[Line]:
     """The lines that a run goes through, each once, those of the first run left out."""
+    injector = LineInjector(stage.roots, by_instruction=by_instruction)
     with on_stage(stage):
-        for _ in range(2):
-            injector = LineInjector(stage.roots, by_instruction=by_instruction)
-            assert stage.play(injector) is None
+        assert stage.play(LineInjector(stage.roots)) is None
+        assert stage.play(injector) is None
     return [line for line in injector.seen if line.time == 0]
 
 
