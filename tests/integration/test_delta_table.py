@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import lakelog.spark as delta
-from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.core import add_constraint, write_arrow
+from lakelog.core.errors import (
+    ConcurrentAppendException,
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    TableNotFoundError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,3 +118,36 @@ def test_convert_to_delta_makes_a_table_of_what_spark_wrote(
     assert again.history().count() == 1
     with pytest.raises(DeltaAnalysisError, match="MISSING_PROVIDER_FOR_CONVERT"):
         delta.DeltaTable.convertToDelta(spark, "a.table")
+
+
+def test_a_constraint_that_only_spark_evaluates_is_added_and_kept(
+    spark: SparkSession, table: str
+) -> None:
+    opened, condition = delta.DeltaTable.forPath(spark, table), "length(sha(string(id))) = 40"
+    with pytest.raises(DeltaAnalysisError, match=r"without Spark.*addConstraint"):
+        add_constraint(table, "hashed", condition)
+    with pytest.raises(ConstraintViolationError, match="violate the new"):
+        opened.addConstraint("hashed", "sha(string(id)) < '5'")
+    with pytest.raises(DeltaAnalysisError, match="no condition on the rows"):
+        opened.addConstraint("hashed", "no_such_function(id) = 1")
+    before = opened.log.update().version
+    assert opened.addConstraint("Hashed", f"id < 1000 AND {condition}") == before + 1
+    assert opened.log.update().properties.constraints == {"hashed": f"id < 1000 AND {condition}"}
+    with pytest.raises(DeltaAnalysisError, match="already exists"):
+        opened.addConstraint("hashed", condition)
+    with pytest.raises(ConstraintViolationError, match="hashed"):
+        delta.write(spark.range(1000, 1001).selectExpr("id", "id AS p")).mode("append").save(table)
+
+
+def test_rows_that_came_in_while_spark_looked_were_not_checked(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lakelog.spark._new_constraint import check_new_constraint
+
+    def late(*given: Any) -> None:
+        check_new_constraint(*given)
+        write_arrow(table, pa.table({"id": [7000], "p": pa.array([0], pa.int64())}))
+
+    monkeypatch.setattr("lakelog.spark._table.check_new_constraint", late)
+    with pytest.raises(ConcurrentAppendException):
+        delta.DeltaTable.forPath(spark, table).addConstraint("small", "id < 1000")

@@ -17,11 +17,11 @@ from lakelog.core.property_changes import begin_change
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lakelog.core.transaction import OptimisticTransaction
 
-__all__ = ["add_constraint", "drop_constraint"]
+__all__ = ["add_checked_constraint", "add_constraint", "drop_constraint", "new_violation"]
 
 _RESERVED = "__CHAR_VARCHAR_STRING_CHECK_CONSTRAINT__"
 
@@ -47,7 +47,33 @@ def add_constraint(
     Raises:
         ConstraintViolationError: rows of the table break it.
         DeltaAnalysisError: the name is taken, or the condition names a column that the table
-            does not have, or only Spark can evaluate it.
+            does not have, or only Spark can evaluate it (`DeltaTable.addConstraint` of
+            `lakelog.spark` takes it then).
+        ConcurrentAppendException: rows came in meanwhile that nobody has checked.
+    """
+    return add_checked_constraint(uri, name, condition, _check_every_row, conf=conf)
+
+
+def add_checked_constraint(
+    uri: str | os.PathLike[str],
+    name: str,
+    condition: str,
+    check: Callable[[OptimisticTransaction, str, str], None],
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """`add_constraint`, for an engine that looks at the rows itself.
+
+    Args:
+        uri: the table.
+        name: of the constraint.
+        condition: SQL that must be true for every row.
+        check: given the transaction, the name and the condition, raises where a row of its
+            snapshot breaks it. The whole table counts as read.
+        conf: the user's whole Spark conf.
+
+    Raises:
+        DeltaAnalysisError: the name is taken, or the condition names a column that there is not.
         ConcurrentAppendException: rows came in meanwhile that nobody has checked.
     """
     check_text(name, "name", needed=True)
@@ -69,7 +95,8 @@ def add_constraint(
         )
     key = f"{CONSTRAINT_PREFIX}{name.lower()}"
     txn.update_metadata(replace(old, configuration={**old.configuration, key: condition}))
-    _check_every_row(txn, name, condition)
+    txn.read_whole_table()
+    check(txn, name, condition)
     return txn.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": condition}))
 
 
@@ -78,7 +105,6 @@ def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> N
 
     snapshot, table = txn.snapshot, txn.delta_log.table
     assert snapshot is not None
-    txn.read_whole_table()
     try:
         predicate = normalize_filter(
             condition, snapshot.schema, session_tz=snapshot.conf.session_tz
@@ -94,14 +120,21 @@ def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> N
     except InvalidPredicateError as exc:
         raise DeltaAnalysisError(
             f"the constraint {name} ({condition}) can't be checked on the rows of {table} without "
-            f"Spark: {exc}",
+            f"Spark: {exc}. Use DeltaTable.addConstraint of lakelog.spark.",
             constraint=name,
         ) from exc
     shown = f", the first that is false for {false[0]}" if false else ": it is null for them"
-    raise ConstraintViolationError(
-        f"[DELTA_NEW_CHECK_CONSTRAINT_VIOLATION] {rows - passed} rows in {table} violate the new "
+    raise new_violation(table, name, condition, rows - passed, shown)
+
+
+def new_violation(
+    table: str, name: str, condition: str, rows: int, shown: str
+) -> ConstraintViolationError:
+    """The error for rows that break a constraint which is to be added."""
+    return ConstraintViolationError(
+        f"[DELTA_NEW_CHECK_CONSTRAINT_VIOLATION] {rows} rows in {table} violate the new "
         f"CHECK constraint ({condition}){shown}. Change or delete those rows first.",
-        rows=rows - passed,
+        rows=rows,
         constraint=name,
     )
 

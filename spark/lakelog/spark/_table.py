@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -18,12 +19,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lakelog.core.alter_constraints import add_checked_constraint
 from lakelog.core.conf import DeltaConf
 from lakelog.core.convert import convert_to_delta
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._convert import parquet_folder, partition_schema
 from lakelog.spark._missing import missing_method
+from lakelog.spark._new_constraint import check_new_constraint
 from lakelog.spark._reader import snapshot_df
 from lakelog.spark._replay import replayer_for
 from lakelog.spark._session import session_conf
@@ -273,6 +276,26 @@ class DeltaTable:
                 table=self._log.table,
             )
         self._log.generate_symlink_manifest()
+
+    def addConstraint(self, name: str, condition: str) -> int:  # noqa: N802  # as its neighbours
+        """Add a CHECK constraint, after Spark has looked at every row of the newest version.
+
+        `lakelog.core.add_constraint` does so without Spark, for conditions that it can evaluate.
+
+        Args:
+            name: of the constraint; kept in lower case.
+            condition: SQL that must be true for every row, now and later.
+
+        Returns:
+            The version of the commit.
+
+        Raises:
+            ConstraintViolationError: rows of the table break it.
+            DeltaAnalysisError: the name is taken, or the condition is none.
+            ConcurrentAppendException: rows came in meanwhile that nobody has checked.
+        """
+        check = partial(check_new_constraint, self._spark)
+        return add_checked_constraint(self._log.table, name, condition, check, conf=self._log.conf)
 
     def __getattr__(self, name: str) -> Any:
         """Say what does instead of a method of delta-spark's that there is not.
