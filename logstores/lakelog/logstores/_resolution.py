@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lakelog.logstores._contract import LogStore
+from lakelog.logstores._known_keys import refuse_misspelt_keys
 from lakelog.logstores.errors import (
     InconsistentLogStoreConfError,
     InvalidLogStoreConfError,
@@ -136,6 +137,7 @@ def _checked_keys(conf: Mapping[str, str]) -> set[str]:
         _refuse_class_beside_impl(keys)
         _refuse_two_values(conf, keys)
         _refuse_unknown(keys)
+    refuse_misspelt_keys(conf)
     return keys
 
 

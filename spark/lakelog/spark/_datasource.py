@@ -15,6 +15,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
 from lakelog.spark._marked import marked
+from lakelog.spark._option_names import check_option_names
 from lakelog.spark._options import WriteOptions, chosen_columns
 from lakelog.spark._scan import readable_schema
 from lakelog.spark._session import with_storage
@@ -94,6 +95,7 @@ class LakelogSource(DataSource):
     def _snapshot(self) -> Snapshot:
         # Asked anew for each query: Spark keeps this object for as long as a view lives.
         options = {key.lower(): str(value) for key, value in self.options.items()}
+        check_option_names(options)
         zone = self.conf.get("spark.sql.session.timeZone", "UTC")
         return snapshot_of(
             self._path(), options, self._conf(), lambda text: millis_in_zone(text, zone)

@@ -13,6 +13,7 @@ from lakelog.core.write_conf import (
     parquet_codec,
     rows_per_file,
 )
+from lakelog.spark._option_names import check_option_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,8 +115,10 @@ class WriteOptions:
             conf: the session's conf.
 
         Raises:
-            DeltaAnalysisError: a value that can't be read, or options that exclude each other.
+            DeltaAnalysisError: a value that can't be read, options that exclude each other, or a
+                misspelt one.
         """
+        check_option_names(options)
         given = {key.lower(): value for key, value in options.items()}
         app_id, version = _transaction(given)
         made = cls(

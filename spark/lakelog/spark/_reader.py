@@ -9,6 +9,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark._changes_read import changes_df, wants_changes
 from lakelog.spark._files_read import files_df
+from lakelog.spark._option_names import check_option_names
 from lakelog.spark._options import chosen_columns
 from lakelog.spark._paths import quoted
 from lakelog.spark._replay import replayer_for
@@ -108,8 +109,8 @@ class DeltaReader:
         `startingVersion` or `startingTimestamp` and, if one is given, `endingVersion` or
         `endingTimestamp`, both included; see `lakelog.core.table_changes`.
 
-        Names are compared ignoring case; `None` is no value, as in PySpark; options that Delta
-        doesn't have do nothing.
+        Names are compared ignoring case; `None` is no value, as in PySpark. `load` refuses an
+        option that is nearly one of these (`versionAsOff`); others do nothing.
         """
         if value is not None:
             text = str(value)
@@ -167,6 +168,7 @@ class DeltaReader:
         if schema is not None:
             self.schema(schema)
         self.options(**options)
+        check_option_names(self._options)
         if wants_changes(self._options):
             return self._changes(self._one(path))
         snapshot = self._snapshot(self._one(path))

@@ -12,6 +12,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
+from lakelog.logstores._known_keys import LAKELOG_KEYS
 from lakelog.logstores._probing import Finding, Status
 
 if TYPE_CHECKING:
@@ -96,41 +97,7 @@ KNOWN: Final = (
     ),
     "fs.defaultFS",
     "dfs.namenode.http-address",
-    *(
-        f"lakelog.{name}"
-        for name in (
-            "azure.account",
-            "azure.apiVersion",
-            "azure.endpoint",
-            "azure.lease.duration",
-            "azure.lease.wait",
-            "commit.maxBackoff",
-            "commit.timeBudget",
-            "commitEvents.job",
-            "commitEvents.path",
-            "deletionVectors.maxInlineBytes",
-            "fsspec.exclusiveCreate",
-            "fsspec.wholeFiles",
-            "gcs.minWriteInterval",
-            "identity.maxTasks",
-            "read.path",
-            "replay",
-            "replay.minBytes",
-            "s3dynamodb.access.key",
-            "s3dynamodb.createTable",
-            "s3dynamodb.endpoint",
-            "s3dynamodb.guard",
-            "s3dynamodb.keyScheme",
-            "s3dynamodb.secret.key",
-            "s3dynamodb.session.token",
-            "store.connect.timeBudget",
-            "store.endpointProbe",
-            "store.request.timeout",
-            "store.retry.timeBudget",
-            "unsafe.singleWriter",
-            "write.path",
-        )
-    ),
+    *(f"lakelog.{name}" for name in LAKELOG_KEYS),
 )
 """Keys without `spark.` and `spark.hadoop.`; those of Azure may go on with an account's host."""
 
