@@ -220,7 +220,9 @@ def test_on_azurite_no_failure_is_seen(azurite: AzureEndpoint) -> None:
     container = f"doctor-{uuid.uuid4().hex[:8]}"
     azurite.client().create_container(container)
     uri = f"abfss://{container}@{azurite.account}.dfs.core.windows.net/t"
-    diagnosis = doctor(uri, azurite.conf, "--rounds", "5")
+    _is_healthy(doctor(uri, azurite.conf, "--rounds", "5"))
+    leased = {"spark.delta.logStore.abfss.impl": "lakelog.logstores.AzureLeaseLogStore"}
+    diagnosis = doctor(uri, {**azurite.conf, **leased}, "--rounds", "5")
     _is_healthy(diagnosis)
     assert diagnosis["conditional-create"]["measured"]["verdict"] == "no-failure-seen"
 

@@ -196,7 +196,7 @@ def test_the_second_namenode_takes_over(hdfs: HdfsCluster, folder: str) -> None:
 
 def test_the_extra_is_named(hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
-    with pytest.raises(MissingExtraError, match=r"lakelog\[hdfs\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[hdfs\]'"):
         list(HDFSLogStore(hdfs.conf).read(hdfs.uri + "/0.json"))
 
 

@@ -341,7 +341,7 @@ def test_stores_and_file_systems_are_pickled_without_connections() -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "azure.storage.blob", None)
     store = AzureConditionalLogStore({"fs.azure.account.key.noextra": "k"})
-    with pytest.raises(MissingExtraError, match=r"lakelog\[azure\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[azure\]'"):
         list(store.read("abfss://box@noextra.dfs.core.windows.net/x"))
 
 

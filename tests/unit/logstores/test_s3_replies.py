@@ -205,7 +205,7 @@ def test_a_success_that_s3_cannot_have_given_is_none() -> None:
 
 def test_a_machine_without_boto3_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
-    with pytest.raises(MissingExtraError, match=r"lakelog\[s3\]"), speaking_s3("read", PLACE):
+    with pytest.raises(MissingExtraError, match=r"'\.\[s3\]'"), speaking_s3("read", PLACE):
         pass
 
 
