@@ -127,9 +127,7 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
         DeltaAnalysisError: an expression that can't be evaluated, or values that do not fit.
     """
     # Several of one update see the same old row, whatever their order.
-    columns = {name: _column(rows, name, values[name], snapshot) for name in values}
-    for name, column in columns.items():
-        rows = rows.set_column(rows.column_names.index(name), name, column)
+    rows = _replaced(rows, _columns(rows, values, snapshot))
     schema = snapshot.schema
     new = cast_table(rows.select(schema.names), schema)
     zone = _zone(snapshot)
@@ -138,41 +136,76 @@ def assigned(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> p
     return new
 
 
-def _column(rows: pa.Table, name: str, value: Any, snapshot: Snapshot) -> Any:
-    if isinstance(value, pa.Scalar):
-        return repeated(value, rows.num_rows)
-    field = next(each for each in snapshot.schema if each.name == name)
-    if isinstance(value, _Sql):
-        return _evaluated_sql(rows, value, field, snapshot)
+def _columns(rows: pa.Table, values: Mapping[str, Any], snapshot: Snapshot) -> dict[str, Any]:
+    fields = {field.name: field for field in snapshot.schema}
+    expressions = {name: e for name, e in values.items() if isinstance(e, pc.Expression)}
+    evaluated = _all_evaluated(rows, expressions) if len(expressions) > 1 else None
+    shown = rows.select(list(fields))
+    columns: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, pa.Scalar):
+            columns[name] = repeated(value, rows.num_rows)
+        elif isinstance(value, _Sql):
+            columns[name] = _evaluated_sql(shown, value, fields[name], snapshot)
+        else:
+            found = None if evaluated is None else evaluated.column(name)
+            columns[name] = _exactly(rows, value, found, fields[name], snapshot)
+    return columns
+
+
+def _replaced(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    """The rows with some columns replaced, all at once: each change alone copies all columns."""
+    kept = zip(rows.schema, rows.columns, strict=True)
+    pairs = [
+        (pa.field(f.name, columns[f.name].type), columns[f.name]) if f.name in columns else (f, old)
+        for f, old in kept
+    ]
+    return pa.table([column for _, column in pairs], pa.schema([field for field, _ in pairs]))
+
+
+def _exactly(
+    rows: pa.Table, expression: Any, found: Any, field: StructField, snapshot: Snapshot
+) -> Any:
+    """The values of an expression, which may be found already, in the type of its column."""
     try:
-        found = _evaluated(rows, value)
+        found = _evaluated(rows, {"value": expression}).column("value") if found is None else found
         return exact_array(found, field.data_type, session_tz=_zone(snapshot))
     except ConstraintViolationError:
         raise
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
-        raise _misfit(field, str(value), exc) from exc
+        raise _misfit(field, str(expression), exc) from exc
 
 
 def _evaluated_sql(rows: pa.Table, value: _Sql, field: StructField, snapshot: Snapshot) -> Any:
     from lakelog.core.sql_values import evaluate_value
 
-    schema = snapshot.schema
     return evaluate_value(
         value.text,
-        rows.select(schema.names),
-        schema,
+        rows,
+        snapshot.schema,
         field.data_type,
         session_tz=_zone(snapshot),
         now_ms=value.now_ms,
     )
 
 
-def _evaluated(rows: pa.Table, expression: Any) -> Any:
+def _all_evaluated(rows: pa.Table, expressions: Mapping[str, Any]) -> pa.Table | None:
+    """The values of all expressions; None where one fails, which one by one is then told.
+
+    Together, since Arrow looks at all columns of the rows for each evaluation.
+    """
+    try:
+        return _evaluated(rows, expressions)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return None
+
+
+def _evaluated(rows: pa.Table, expressions: Mapping[str, Any]) -> pa.Table:
     import pyarrow.dataset
 
     dataset: Any = pyarrow.dataset
-    scanner = dataset.dataset(rows).scanner(columns={"value": expression}, use_threads=False)
-    return scanner.to_table().column("value")
+    scanner = dataset.dataset(rows).scanner(columns=dict(expressions), use_threads=False)
+    return scanner.to_table()
 
 
 def _misfit(field: StructField, value: str, exc: Exception) -> DeltaAnalysisError:

@@ -161,6 +161,12 @@ def _(world: World) -> Callable[[], object]:
     return lambda: core.update_rows(world.uri, values, where)
 
 
+@measured("update_rows", "SQL", only=frozenset({"columns", "fields", "rows"}))
+def _(world: World) -> Callable[[], object]:
+    values = {name: f"`{name}`" for name in world.columns}
+    return lambda: core.update_rows(world.uri, values)
+
+
 @measured("update_rows", "change data feed", filters=True, properties=FED)
 def _(world: World) -> Callable[[], object]:
     where = world.where
