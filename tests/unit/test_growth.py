@@ -14,7 +14,7 @@ from support.growth.coverage import (
     public_operations,
     public_operations_of_spark,
 )
-from support.growth.measuring import Costs, costs, lines_run
+from support.growth.measuring import Costs, costs, cpu_seconds, lines_run
 from support.growth.operations import OPERATIONS, Measured
 from support.growth.spark_operations import SPARK_OPERATIONS
 from support.growth.worlds import AXES, Axis, Worlds
@@ -43,6 +43,23 @@ def test_cost_grows_no_faster_than_the_table(
     if found.grow_too_fast():  # which the imports of a first run may do
         found = costs(measured, axis, worlds, n=axis.n, meter=lines_run)
     assert not found.grow_too_fast(), str(found)
+
+
+@pytest.mark.xdist_group("columns")
+@pytest.mark.parametrize(
+    "name",
+    ["write_arrow (append)", "update_rows (rewrite)", "update_rows (SQL)", "Snapshot.to_arrow"],
+)
+def test_arrow_does_not_go_through_all_columns_for_each(name: str, worlds: Worlds) -> None:
+    """What C does within a line no count of lines sees, and on wide tables there is most of it."""
+    (measured,) = (each for each in OPERATIONS if each.name == name)
+    least = Costs(*[float("inf")] * 3)
+    for _ in range(4):  # another program may have been in the way
+        found = costs(measured, AXES["columns"], worlds, n=150, meter=cpu_seconds)
+        least = Costs(*map(min, least, found))
+        if not least.grow_too_fast(limit=3, slack=0.05):
+            break
+    assert not least.grow_too_fast(limit=3, slack=0.05), str(least)
 
 
 @pytest.mark.parametrize(

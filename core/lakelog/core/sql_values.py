@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow_mapping import to_arrow_schema, to_arrow_type
+from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.binding import resolve, unknown_column
 from lakelog.core.comparing import compare
 from lakelog.core.compute import pc
@@ -112,7 +112,7 @@ def evaluate_value(
     root = parse_sql(sql)
     arrow = to_arrow_type(target)
     chunks = []
-    for batch in rows.to_batches():
+    for batch in _of_use(rows, root, schema).to_batches():
         walker = _Walker(sql, batch, schema, session_tz, now_ms)
         found = _evaluated(walker, root, target, sql, session_tz)
         if isinstance(found, pa.Scalar):
@@ -141,9 +141,20 @@ def check_value(
     Raises:
         DeltaAnalysisError: see `evaluate_value`.
     """
-    none = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
-    walker = _Walker(sql, none, schema, session_tz, now_ms)
+    walker = _Walker(sql, None, schema, session_tz, now_ms)
     _evaluated(walker, parse_sql(sql), target, sql, session_tz)
+
+
+def _of_use(rows: pa.Table, root: Any, schema: StructType) -> pa.Table:
+    """The columns that an expression names, or one that tells how many rows there are.
+
+    Arrow cuts a table into batches column by column: of a wide one, most of them for nothing.
+    """
+    from sqlglot import exp
+
+    named = (schema.get(each.parts[0].name) for each in root.find_all(exp.Column))
+    names = list(dict.fromkeys(field.name for field in named if field is not None))
+    return rows.select(names or rows.column_names[:1])
 
 
 def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str) -> Any:
@@ -166,11 +177,10 @@ def value_type(
     Raises:
         InvalidPredicateError: it can't be parsed, or names an unknown column.
     """
-    empty = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
     root = parse_sql(sql)
     try:
         with explained_depth(sql):
-            return _Walker(sql, empty, schema, session_tz, now_ms).value(root).data_type
+            return _Walker(sql, None, schema, session_tz, now_ms).value(root).data_type
     except (NotInCoreError, pa.ArrowException):
         return None
 
@@ -264,8 +274,14 @@ class _Walker:
     """One walk over the tree, for one batch of rows."""
 
     def __init__(
-        self, sql: str, batch: pa.RecordBatch, schema: StructType, zone: str, now_ms: int | None
+        self,
+        sql: str,
+        batch: pa.RecordBatch | None,
+        schema: StructType,
+        zone: str,
+        now_ms: int | None,
     ) -> None:
+        # No batch: there are no rows, and the types alone are asked for.
         from sqlglot import exp
 
         self._exp: Any = exp
@@ -334,10 +350,17 @@ class _Walker:
             if len(path) == 1 and not parts[0].quoted and path[0].lower() in (*_NOW, *_TODAY):
                 return self._now(path[0].lower())
             raise unknown_column(path, self._schema, f" in the expression {self._sql!r}")
-        data = self._batch.column(found.path[0])
+        data = self._data(found.path[0])
         if len(found.path) > 1:
             data = pc.struct_field(data, list(found.path[1:]))
         return Value(data, found.data_type)
+
+    def _data(self, name: str) -> Any:
+        if self._batch is not None:
+            return self._batch.column(name)
+        field = self._schema.get(name)
+        assert field is not None  # resolved before
+        return pa.array([], to_arrow_type(field.data_type))
 
     def _dot(self, node: Any) -> Value:
         root = node.this
