@@ -118,8 +118,7 @@ def _cast_for(source: DataType, target: DataType) -> Callable[[Any, str], Any] |
     if isinstance(target, DecimalType):
         return _to_decimal(source, target)
     if isinstance(source, DecimalType):
-        doubles = target == PrimitiveType("double")
-        return (lambda data, _: pc.cast(data, pa.float64())) if doubles else None
+        return _from_decimal(target)
     if not isinstance(source, PrimitiveType) or not isinstance(target, PrimitiveType):
         return None
     if source.name in (*INTEGERS, "boolean") and target.name in INTEGERS:
@@ -133,6 +132,17 @@ def _cast_for(source: DataType, target: DataType) -> Callable[[Any, str], Any] |
     if source.name == "string" and target.name in INTEGERS:
         return _text_to_integer
     return _CASTS.get((source.name, target.name))
+
+
+def _from_decimal(target: DataType) -> Callable[[Any, str], Any] | None:
+    name = target.name if isinstance(target, PrimitiveType) else ""
+    if name in INTEGERS:
+        return lambda data, _: pc.trunc(data)
+    if name in ("float", "double"):
+        # Arrow's own cast is a digit off for some: 0.043 is not the double nearest to it.
+        arrow = to_arrow_type(target)
+        return lambda data, _: pc.cast(pc.cast(data, pa.string()), arrow)
+    return None
 
 
 def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], Any] | None:

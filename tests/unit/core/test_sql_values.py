@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 from lakelog.core.sql_values import evaluate_value, value_type
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
 SCHEMA = StructType((StructField("a", LONG), StructField("b", LONG), StructField("s", STRING)))
@@ -40,6 +43,20 @@ def test_integers_divide_as_java_does(pairs: list[tuple[int, int]]) -> None:
         assert r == 0 or (r > 0) == (x > 0)
     for r, y in zip(values("pmod(a, b)", a=a, b=b), b, strict=True):
         assert y < 0 or 0 <= r < y
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.decimals(-(10**11), 10**11, places=7), min_size=1, max_size=8))
+def test_decimals_become_the_nearest_double_and_lose_their_fraction(found: list[Decimal]) -> None:
+    schema = StructType((StructField("d", DecimalType(20, 7)),))
+    rows = pa.table({"d": pa.array(found, pa.decimal128(20, 7))})
+
+    def cast(kind: str) -> list[Any]:
+        data = evaluate_value("d", rows, schema, PrimitiveType(kind))
+        return list(data.to_pylist())
+
+    assert cast("double") == [float(each) for each in found]
+    assert cast("long") == [int(each) for each in found]
 
 
 @given(st.lists(longs, min_size=1), st.lists(longs, min_size=1))
