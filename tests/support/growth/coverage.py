@@ -117,6 +117,7 @@ _REASONS_OF_SPARK = {
     """,
     "always refuses: names are a catalog's": "DeltaReader.table DeltaTable.forName",
     "the core's, which is measured": "DeltaTable.generate DeltaTable.isDeltaTable DeltaTable.log",
+    "one query of Spark's over the rows, and a commit": "DeltaTable.addConstraint",
     "once for a session": "disable enable original_error register",
 }
 
