@@ -30,6 +30,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.upcasts import is_upcast, is_widening
+from lakelog.core.variants import VARIANT, variant_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -125,6 +126,8 @@ class _Cast:
             return self.array(_compute().run_end_decode(array), target, path)
         if pa.types.is_null(source):
             return pa.nulls(len(array), self._arrow(target, path))
+        if target == VARIANT:
+            return self._variant(array, path)
         match target:
             case StructType() if pa.types.is_struct(source):
                 return self._struct(array, target, path)
@@ -199,6 +202,18 @@ class _Cast:
             return array.cast(pa.struct([]))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+    def _variant(self, array: Any, path: tuple[str, ...]) -> Any:
+        try:
+            return variant_array(array)
+        except (ValueError, IndexError, LookupError, pa.ArrowException) as exc:
+            verb = "is no" if self._writes else "can't be read as a"
+            raise DeltaAnalysisError(
+                f"Column {dotted(path)}: what the data has there {verb} variant: {exc}. A variant "
+                "is a struct of the binaries metadata and value, in Parquet's variant encoding.",
+                column=dotted(path),
+                type=str(array.type),
+            ) from exc
 
     def _list(self, array: Any, target: ArrayType, path: tuple[str, ...]) -> Any:
         inner = (*path, "element")

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 # Made at import time, so that no type checker sees its functions.
 pc: Any = pyarrow.compute
 
-__all__ = ["Leaf", "leaf_column", "leaves", "relaxed", "renamed"]
+__all__ = ["Leaf", "filled_variants", "leaf_column", "leaves", "relaxed", "renamed"]
+
+
+_VARIANT = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
+"""As `variants` has it, which does not come along to executors."""
 
 
 class Leaf(NamedTuple):
@@ -56,7 +65,12 @@ def leaf_column(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
 
 
 def relaxed(kind: pa.DataType) -> pa.DataType:
-    """The type with nullable parts; Arrow refuses to cast nullable parts to required ones."""
+    """The type with nullable parts; Arrow refuses to cast nullable parts to required ones.
+
+    A variant's stay required, without which Spark does not read the file.
+    """
+    if kind == _VARIANT:
+        return kind
     if pa.types.is_struct(kind):
         parts = [kind.field(i) for i in range(kind.num_fields)]
         return pa.struct([_relaxed_field(each) for each in parts])
@@ -70,6 +84,35 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
 
 def _relaxed_field(field: pa.Field, name: str | None = None) -> pa.Field:
     return pa.field(name or field.name, relaxed(field.type), metadata=field.metadata)
+
+
+def filled_variants(array: Any) -> Any:
+    """The same values, where no part of a null variant is null.
+
+    Arrow makes nulls of a struct with null parts, and its Parquet writer refuses such parts where
+    they are required, whatever stands above them.
+    """
+    kind = array.type
+    if not _has_variant(kind):
+        return array
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([filled_variants(each) for each in array.chunks], type=kind)
+    if pa.types.is_struct(kind):
+        parts = [array.field(i) for i in range(kind.num_fields)]
+        full = [
+            pc.fill_null(each, b"") if kind == _VARIANT else filled_variants(each) for each in parts
+        ]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(full, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        halves = [filled_variants(array.keys), filled_variants(array.items)]
+        fields = [kind.key_field, kind.item_field]
+        return _with_child(array, kind, pa.StructArray.from_arrays(halves, fields=fields))
+    return _with_child(array, kind, filled_variants(array.values))
+
+
+def _has_variant(kind: pa.DataType) -> bool:
+    return kind == _VARIANT or any(_has_variant(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def renamed(array: Any, kind: pa.DataType) -> Any:

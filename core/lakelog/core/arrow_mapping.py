@@ -10,6 +10,7 @@
 | timestamp, timestamp_ntz | timestamp(us, tz), timestamp(us) |
 | array, map, struct | list<element>, map<key, value>, struct |
 | void | null |
+| variant | struct<metadata, value>, two binaries that are not null |
 
 On the way in Arrow has many spellings of one thing (large, view, dictionary, run-end encoded);
 they are taken where the values fit. Seconds, milliseconds and nanoseconds count as timestamps;
@@ -33,6 +34,7 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
+from lakelog.core.variants import ARROW_VARIANT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,11 +87,13 @@ def to_arrow_type(
         path: the column, for messages.
 
     Raises:
-        DeltaAnalysisError: `variant`, which Arrow has no type for.
+        DeltaAnalysisError: a type that this version does not know.
     """
     match data_type:
         case PrimitiveType("timestamp"):
             return pa.timestamp("us", tz=timestamps)
+        case PrimitiveType("variant"):
+            return ARROW_VARIANT
         case PrimitiveType(name) if name in _TO_ARROW:
             return _TO_ARROW[name]
         case DecimalType(precision, scale):
@@ -127,9 +131,6 @@ def to_arrow_schema(schema: StructType, *, timestamps: str = "UTC") -> pa.Schema
     Args:
         schema: the Delta schema.
         timestamps: time zone in the Arrow type of `timestamp` columns.
-
-    Raises:
-        DeltaAnalysisError: a column of type `variant`.
     """
     return pa.schema([to_arrow_field(f, timestamps=timestamps) for f in schema])
 

@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from lakelog.core.arrow_leaves import Leaf, leaf_column, leaves, relaxed, renamed
+from lakelog.core.arrow_leaves import (
+    Leaf,
+    filled_variants,
+    leaf_column,
+    leaves,
+    relaxed,
+    renamed,
+)
 from lakelog.core.partition_text import partition_folder, partition_texts, random_folder
 
 if TYPE_CHECKING:
@@ -283,6 +290,8 @@ class PartitionedWriter:
         if not each.pending:
             return
         table = pa.Table.from_batches(each.pending, schema=self._file_schema)
+        columns = [filled_variants(column) for column in table.columns]
+        table = pa.Table.from_arrays(columns, schema=self._file_schema)
         self._buffered -= each.pending_bytes
         each.pending = []
         each.pending_rows = each.pending_bytes = 0

@@ -80,16 +80,17 @@ _ALL: Final = (
     Feature("vacuumProtocolCheck", _YES, _YES),
     Feature("typeWidening", _YES, _YES, "delta.enableTypeWidening=true"),
     Feature("typeWidening-preview", _YES, _YES),
-    Feature("variantType", _NO, _NO, "variant columns"),
-    Feature("variantType-preview", _NO, _NO),
+    Feature("variantType", _YES, _YES, "variant columns"),
+    Feature("variantType-preview", _YES, _YES),
     Feature(
+        # It allows files that are shredded, and asks for none.
         "variantShredding",
-        _NO,
-        _NO,
+        _YES,
+        _YES,
         "delta.enableVariantShredding=true",
         requires=("variantType",),
     ),
-    Feature("variantShredding-preview", _NO, _NO),
+    Feature("variantShredding-preview", _YES, _YES),
     Feature(
         "icebergCompatV1",
         None,

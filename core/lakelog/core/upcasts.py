@@ -8,7 +8,8 @@ that (`shares_int32`).
 
 from __future__ import annotations
 
-from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.variants import is_variant_like
 
 __all__ = ["is_upcast", "is_widening", "shares_int32", "widens_unasked"]
 
@@ -34,11 +35,14 @@ def is_upcast(source: DataType, target: DataType) -> bool:
     holds them exactly and to decimals with room for them; float to double; decimals to decimals
     with no fewer digits on either side of the point; anything from `void`. Not `long` to `double`
     (rounds), not `date` or `timestamp_ntz` to `timestamp` (depends on a time zone), nothing to
-    `string` (hides mistakes): those the caller casts.
+    `string` (hides mistakes): those the caller casts. `struct<metadata, value>` of binaries
+    is how data without Spark holds a `variant`.
     """
     match source, target:
         case PrimitiveType("void"), _:
             return True
+        case StructType(), PrimitiveType("variant"):
+            return is_variant_like(source)
         case PrimitiveType(a), PrimitiveType(b):
             grows = a in _ORDER and b in _ORDER and _ORDER[a] < _ORDER[b]
             return grows or (a, b) in _INTO_FLOATS

@@ -28,6 +28,7 @@ from lakelog.core.replaced_files import check_partition_values
 from lakelog.core.schema import StructType
 from lakelog.core.table_files import DataStores
 from lakelog.spark._marked import marked
+from lakelog.spark._variants import for_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +120,7 @@ class ScanJob:
                 raise self._missing(chosen["path"][row].as_py()) from exc
 
         for table in in_order(rows, range(len(pieces)), _THREADS):
-            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+            yield from for_spark(table).to_batches(max_chunksize=_BATCH_ROWS)
 
     def _deleted(self, file: Mapping[str, Any]) -> Callable[[int], pa.BooleanArray] | None:
         if file["deletion_vector"] is None:

@@ -24,6 +24,7 @@ from lakelog.core.actions import AddCDCFile
 from lakelog.core.change_files import change_layout
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.executor_writer import write_batches
+from lakelog.core.variants import has_variants
 from lakelog.spark._arrow_write import write_on_executors
 from lakelog.spark._errors import lacks_pyarrow
 from lakelog.spark._files_read import lacks_filesystem
@@ -107,6 +108,9 @@ class TableFiles:
                 features=features,
                 access="write",
             )
+        if way != "native" and has_variants(plan.schema):
+            # PySpark can't hand a null variant to Arrow.
+            way = self._native_alone(plan)
         if way == "auto":
             fetched = fetched_if_small(frame, source, few)
             if fetched is not None:
@@ -118,6 +122,19 @@ class TableFiles:
             case "arrow":
                 return self._write_on_executors(frame, plan)
         return self._write_natively(frame, plan)
+
+    def _native_alone(self, plan: WritePlan) -> str:
+        features = _arrow_only(plan)
+        if features or plan.filesystem is None or plan.filesystem.type_name.endswith("memory"):
+            raise UnsupportedFeatureError(
+                f"{self.log.table} has variants, which Spark writes by its own Parquet writer "
+                f"alone, and {', '.join(features) or 'its storage'}, which that does not know. "
+                "Write the rows with lakelog.core.write_arrow, as struct<metadata, value>.",
+                table=self.log.table,
+                features=["variantType", *features],
+                access="write",
+            )
+        return "native"
 
     def _make_root(self, plan: WritePlan) -> None:
         """Make the table's folder, so that a folder that can't be made fails here and clearly.

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from lakelog.core.partition_text import partition_folder, partition_texts, random_folder
 from lakelog.core.paths import data_path, encode_path
+from lakelog.core.variants import has_variants
 from lakelog.spark._confs import temporary_confs
 from lakelog.spark._paths import hadoop_path, quoted, scheme_of
 from lakelog.spark._session import spark_version
@@ -38,6 +39,10 @@ _PARQUET = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
+}
+_VARIANTS = {
+    # Only tables with the feature variantShredding may have shredded files, and none needs them.
+    "spark.sql.variant.writeShredding.enabled": "false",
 }
 _OPTIONS_READ_SINCE = (4, 3)
 """Older versions take the settings above from the session's conf only."""
@@ -96,6 +101,8 @@ def _run(frame: DataFrame, plan: WritePlan, target: str) -> None:
         writer = writer.partitionBy(*_folder_names(plan))
     spark = frame.sparkSession
     confs = {} if spark_version(spark) >= _OPTIONS_READ_SINCE else _PARQUET
+    if has_variants(plan.schema):
+        confs = {**confs, **_VARIANTS}
     with temporary_confs(spark, confs):
         writer.parquet(target)
 

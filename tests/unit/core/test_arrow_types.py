@@ -67,10 +67,13 @@ def test_timestamps_carry_the_zone_that_was_asked_for() -> None:
     assert arrow.field("timestamp_ntz").type == pa.timestamp("us")
 
 
-def test_variant_is_refused_by_its_nested_column() -> None:
+def test_variants_are_structs_of_two_binaries_at_any_depth() -> None:
     wanted = column({"type": "array", "elementType": "variant", "containsNull": True})
-    with pytest.raises(DeltaAnalysisError, match=r"Column c\.element has type variant"):
-        to_arrow_schema(wanted)
+    element = to_arrow_schema(wanted).field("c").type.value_type
+    assert {each.name: (each.type, each.nullable) for each in element} == {
+        "metadata": (pa.binary(), False),
+        "value": (pa.binary(), False),
+    }
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_a_property_that_the_table_can_t_have_is_refused(
 
 
 def test_a_feature_that_we_could_not_write_is_refused(log: DeltaLog) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="variantType"):
-        set_properties(log.table, {"delta.feature.variantType": "supported"})
+    with pytest.raises(UnsupportedFeatureError, match="geospatial"):
+        set_properties(log.table, {"delta.feature.geospatial": "supported"})
 
 
 @pytest.mark.parametrize("name", ["delta.feature.domainMetadata", "delta.minReaderVersion"])

@@ -81,8 +81,8 @@ def test_a_version_or_feature_that_does_not_exist_is_refused(log, asked):
 
 
 def test_a_feature_that_we_could_not_write_is_refused(log):
-    with pytest.raises(UnsupportedFeatureError, match="variantType"):
-        log.upgrade_protocol(features=["variantType"])
+    with pytest.raises(UnsupportedFeatureError, match="geospatial"):
+        log.upgrade_protocol(features=["geospatial"])
     assert shown(log) == (1, 2, None, None)
 
 
@@ -105,8 +105,8 @@ def test_reading_and_writing_are_checked_by_name(tmp_path):
     log.protocol_read()
     log.protocol_write()
     lists: dict[str, Any] = {"min_reader_version": 3, "min_writer_version": 7}
-    unread = Protocol(**lists, reader_features=["variantType"], writer_features=["variantType"])
-    with pytest.raises(UnsupportedFeatureError, match=r"FEATURES_FOR_READ.*variantType"):
+    unread = Protocol(**lists, reader_features=["geospatial"], writer_features=["geospatial"])
+    with pytest.raises(UnsupportedFeatureError, match=r"FEATURES_FOR_READ.*geospatial"):
         log.protocol_read(unread)
     unwritten = Protocol(**lists, reader_features=[], writer_features=["collations-preview"])
     log.protocol_read(unwritten)
