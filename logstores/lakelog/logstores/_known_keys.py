@@ -94,7 +94,7 @@ def _nearest(key: str) -> str | None:
         if difflib.SequenceMatcher(None, begin.lower(), family.lower()).ratio() >= alike:
             found = ".".join((prefix + family, *rest))
             return _nearest(found) or found
-    if key[:7].lower() == "spark.l":
+    if key.lower().startswith(_OURS[:7]):
         # A dot may be what is missing.
         near = difflib.get_close_matches(key.lower(), _WHOLE, n=1, cutoff=0.92)
         return _WHOLE[near[0]] if near else None
