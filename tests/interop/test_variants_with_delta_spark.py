@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -67,7 +67,7 @@ def test_variants_of_delta_spark_are_read_and_written_on(
     again = DeltaLog.for_table(path).snapshot.to_arrow()
     delete_rows(path, "id >= 2")
     assert rows_of(path) == {1: expected()[1]}
-    write_arrow(path, again.filter(pa.compute.field("id") >= 2))
+    write_arrow(path, again.filter(pc.field("id") >= 2))
     theirs = delta_spark.sql(f"SELECT id, to_json(v) AS j FROM delta.`{path}`")
     assert {row["id"]: row["j"] and json.loads(row["j"]) for row in theirs} == {
         i: text and json.loads(text) for i, text in TEXTS.items()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast, get_args
 
 from lakelog.core.column_paths import dotted
 from lakelog.core.errors import InvalidPredicateError
@@ -170,10 +170,15 @@ class Computed:
 Expression: TypeAlias = (
     Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
 )
-Filter: TypeAlias = (
-    "Expression | ArrowExpression | str | bool | tuple[str, str, Any]"
-    " | Sequence[tuple[str, str, Any]] | Sequence[Sequence[tuple[str, str, Any]]]"
-)
+Filter: TypeAlias = Union[
+    Expression,
+    "ArrowExpression",
+    str,
+    bool,
+    tuple[str, str, Any],
+    Sequence[tuple[str, str, Any]],
+    Sequence[Sequence[tuple[str, str, Any]]],
+]
 """What users may give: a tree, SQL text, an expression of `pyarrow.compute`, a bool for all rows
 or none, or pyarrow's tuples, `("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such
 lists for OR of ANDs."""
@@ -369,8 +374,9 @@ def normalize_filter(
             f"{given!r} is no filter. Give SQL text such as \"day = '2024-01-01' AND n > 1\", "
             "tuples such as [('n', '>', 1)], True, or an expression of lakelog.core.expressions"
         )
-    check_levels(_levels(given))
-    return bind(given, schema, session_tz=session_tz)
+    tree = cast("Expression", given)
+    check_levels(_levels(tree))
+    return bind(tree, schema, session_tz=session_tz)
 
 
 def _levels(expr: Expression) -> int:

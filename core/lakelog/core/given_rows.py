@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 import pyarrow as pa
 
@@ -22,10 +22,14 @@ class SupportsArrow(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-GivenRows: TypeAlias = (
-    "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, Any] "
-    "| Sequence[Mapping[str, Any]] | SupportsArrow"
-)
+GivenRows: TypeAlias = Union[
+    "pa.Table",
+    "pa.RecordBatch",
+    "pa.RecordBatchReader",
+    "Mapping[str, Any]",
+    "Sequence[Mapping[str, Any]]",
+    SupportsArrow,
+]
 """Arrow data, `{"id": [1, 2]}`, `[{"id": 1}]`, or what gives itself to Arrow."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -50,12 +54,13 @@ _OPTIONS = {
 """What Spark and deltalake call it, in lower case without underscores -> what it is here."""
 
 
-def arrow_table(data: GivenRows) -> pa.Table:
+def arrow_table(given: GivenRows) -> pa.Table:
     """The rows as a table.
 
     Raises:
         DeltaAnalysisError: what has no rows, or rows that Arrow can't take.
     """
+    data: Any = given  # callers are told of what is none of these
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):

@@ -80,8 +80,8 @@ def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructTy
     if isinstance(given, str):
         return _columns(given, what)
     if isinstance(given, Mapping):
-        fields = [StructField(_name(n, what), type_from(t, (n,))) for n, t in given.items()]
-        return StructType(tuple(fields))
+        named = [(_name(name, what), kind) for name, kind in given.items()]
+        return StructType(tuple(StructField(n, type_from(t, (n,))) for n, t in named))
     if isinstance(given, Iterable):
         return StructType(tuple(_field(each, what) for each in given))
     raise _no_schema(given, what)

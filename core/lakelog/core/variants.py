@@ -140,7 +140,7 @@ def _dictionary(metadata: bytes) -> tuple[list[str], dict[str, int]]:
 
 def _values(names: Any, value: Any, typed: Any) -> list[bytes | None]:
     """One value a row; `None` where there is neither a value nor a typed one."""
-    rest = [None] * len(names) if value is None else value.to_pylist()
+    rest: list[bytes | None] = [None] * len(names) if value is None else value.to_pylist()
     if typed is None:
         return rest
     kind = typed.type

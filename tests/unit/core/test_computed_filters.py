@@ -192,7 +192,7 @@ ARROW: dict[str, Any] = {
     "compared": pc.field("n") > 1,
     "listed": pc.field("p").isin(["1", "2"]),
     "joined": (pc.field("p") == "1") & ~(pc.field("n") == 0) | pc.field("p").is_null(),
-    "called": pc.utf8_length(pc.field("p")) == 1,
+    "called": pc.utf8_length(pc.field("p")) == 1,  # pyright: ignore[reportAttributeAccessIssue]
     "struct": pc.field("st", "a") == 1,
     "constant": pc.scalar(True),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
 import lakelog.core as core
@@ -68,7 +68,7 @@ BAD: dict[str, list[Any]] = {
 def _folder(uri: str) -> str:
     folder = Path(f"{uri}-parquet")
     folder.mkdir()
-    pa.parquet.write_table(ROWS, folder / "a.parquet")
+    pq.write_table(ROWS, folder / "a.parquet")
     return str(folder)
 
 

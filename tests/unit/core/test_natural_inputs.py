@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import (
@@ -63,7 +65,7 @@ def test_a_schema_is_taken_in_every_form_at_every_door(given: Any, tmp_path: Pat
     assert DeltaLog.for_table(grown).snapshot.schema.fields[1:] == SCHEMA.fields
     folder = tmp_path / "id=1" / "s=x"
     folder.mkdir(parents=True)
-    pa.parquet.write_table(pa.table({"v": [1]}), folder / "a.parquet")
+    pq.write_table(pa.table({"v": [1]}), folder / "a.parquet")
     for each in (made, grown):
         (tmp_path / each.rpartition("/")[2]).rename(tmp_path / ("_" + each.rpartition("/")[2]))
     convert_to_delta(str(tmp_path), given)
@@ -135,7 +137,7 @@ ODD: list[Any] = [
         "id nothing",
         ("a",),
     ),
-    *(["id", 3], {"id": None}, [object()], pa.compute.field("id") == 1, float("nan"), [[3]], True),
+    *(["id", 3], {"id": None}, [object()], pc.field("id") == 1, float("nan"), [[3]], True),
 ]
 
 
