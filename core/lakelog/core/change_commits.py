@@ -14,6 +14,7 @@ from lakelog.core.actions import (
     action_from_json,
 )
 from lakelog.core.errors import CorruptCommitError
+from lakelog.core.log_budget import AS_OBJECTS, LogBudget, read_log_file
 
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore
@@ -59,9 +60,13 @@ def read_change_commit(store: LogStore, path: str, version: int, timestamp: int)
     Raises:
         FileNotFoundError: there is no such file.
         CorruptCommitError: a line is no action.
+        LogTooLargeError: it would take more memory than there is.
     """
     commit, info = ChangeCommit(version, timestamp), CommitInfo()
-    for number, line in enumerate(store.read_bytes(path).splitlines(), 1):
+    budget = LogBudget.of(store)
+    data = read_log_file(store, path, budget)
+    budget.take(AS_OBJECTS * len(data), path)
+    for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
         try:

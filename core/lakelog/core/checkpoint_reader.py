@@ -17,10 +17,11 @@ from lakelog.core.checkpoint_parts import Part, PartReader, corrupt_checkpoint
 from lakelog.core.checkpoint_top import ACTIONS, SmallActions, TopLevel
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.log_budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.paths import sidecar_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lakelog.core.errors import CorruptCheckpointError
     from lakelog.core.log_segment import CheckpointFiles, LogSegment
@@ -117,11 +118,13 @@ class CheckpointReader:
         if not self.checkpoint.is_json:
             return TopLevel.of_rows(self._small_rows())
         path = self.checkpoint.files[0].path
+        budget = LogBudget.of(self._store)
+        budget.check_files(self.checkpoint.files)
         try:
-            data = self._store.read_bytes(path)
+            data = read_log_file(self._store, path, budget)
         except OSError as exc:
             raise self.corrupt(f"reading it failed ({exc})") from exc
-        return TopLevel.of_json(data, self.checkpoint.version, path)
+        return TopLevel.of_json(data, self.checkpoint.version, path, budget)
 
     def _check(self, top: TopLevel) -> None:
         for kind, action in (("protocol", top.small.protocol), ("metaData", top.small.metadata)):
@@ -135,12 +138,15 @@ class CheckpointReader:
             raise self.corrupt(f"it says that it is of version {about.version}")
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        budget = LogBudget.of(self._store)
         for part in self.checkpoint.files:
             for batch in self.part_reader().columns(self._part(part.path), list(ACTIONS)):
                 for kind in batch.schema.names:
                     column = batch.column(kind)
                     if column.null_count < len(column):
-                        for value in column.drop_null().to_pylist():
+                        held = column.drop_null()
+                        budget.take(AS_OBJECTS * held.nbytes, part.path)
+                        for value in held.to_pylist():
                             yield kind, plain(value, column.type)
 
     def _rows(self, kind: str, schema: pa.Schema) -> pa.Table:
@@ -152,9 +158,16 @@ class CheckpointReader:
             except CorruptCommitError as exc:
                 raise self.corrupt(str(exc)) from exc
         reader, parts = self.part_reader(), self.parts()
+        budget = LogBudget.of(self._store)
+
+        def counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                budget.take(batch.nbytes, path)
+                yield batch
 
         def rows(part: Part) -> pa.Table:
-            return pa.Table.from_batches(reader.rows(part, kind, schema), schema=schema)
+            batches = counted(reader.rows(part, kind, schema), part.path)
+            return pa.Table.from_batches(batches, schema=schema)
 
         if len(parts) < 2:
             tables += map(rows, parts)

@@ -20,6 +20,8 @@ from lakelog.core.commit_file import Commit, parse_commit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lakelog.core.log_budget import LogBudget
+
 __all__ = ["ACTIONS", "SmallActions", "TopLevel"]
 
 ACTIONS: Final[
@@ -81,14 +83,17 @@ class TopLevel:
         return top
 
     @classmethod
-    def of_json(cls, data: bytes, version: int, path: str) -> TopLevel:
+    def of_json(
+        cls, data: bytes, version: int, path: str, budget: LogBudget | None = None
+    ) -> TopLevel:
         """Read a top level that is lines of JSON.
 
         Raises:
             CorruptCommitError: a line is no action.
             ValueError: an action lacks a field.
+            LogTooLargeError: it would take more memory than there is.
         """
-        commit = parse_commit(data, version, path)
+        commit = parse_commit(data, version, path, budget)
         small = SmallActions(commit.protocol, commit.metadata, commit.transactions, commit.domains)
         top = cls(small, inline=commit)
         for line in data.splitlines():

@@ -18,6 +18,7 @@ from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol,
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.file_table import files_from_json, tombstones_from_json
 from lakelog.core.json_columns import read_file_actions
+from lakelog.core.log_budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.paths import commit_path
 
 if TYPE_CHECKING:
@@ -97,7 +98,13 @@ def file_rows(kind: str, rows: Rows, path: str, version: int) -> pa.Table:
         raise _corrupt(path, version, f"a file action is malformed ({exc})") from exc
 
 
-def read_commit(store: LogStore, table: str, version: int, path: str | None = None) -> Commit:
+def read_commit(
+    store: LogStore,
+    table: str,
+    version: int,
+    path: str | None = None,
+    budget: LogBudget | None = None,
+) -> Commit:
     """Read and parse one version.
 
     Args:
@@ -105,34 +112,53 @@ def read_commit(store: LogStore, table: str, version: int, path: str | None = No
         table: the table's URI.
         version: which version.
         path: where the listing found it; by default where it should be.
+        budget: what it shares with other commits; one for it alone if `None`.
 
     Raises:
         FileNotFoundError: there is no such version.
         CorruptCommitError: the file is torn, empty, or no JSON.
+        LogTooLargeError: it would take more memory than there is.
     """
     path = path or commit_path(table, version)
-    return parse_commit(store.read_bytes(path), version, path)
+    budget = budget or LogBudget.of(store)
+    return parse_commit(read_log_file(store, path, budget), version, path, budget)
 
 
-def parse_commit(data: bytes, version: int, path: str) -> Commit:
+def parse_commit(data: bytes, version: int, path: str, budget: LogBudget | None = None) -> Commit:
     """Parse the bytes of a commit file.
+
+    Args:
+        data: all of them.
+        version: of the commit.
+        path: of the file, for errors.
+        budget: counts what is made of them; nobody if `None`.
 
     Raises:
         CorruptCommitError: a line is no action, or there is none at all.
+        LogTooLargeError: what the lines say would take more memory than there is.
     """
+    count = data.count(b"\n")
+    is_large = count >= _MANY_LINES
+    if budget is not None:
+        if is_large:
+            budget.take(len(data), path, passing=2 * len(data))
+        else:
+            budget.take(AS_OBJECTS * len(data), path)
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:
         raise _corrupt(path, version, f"it is not UTF-8 ({exc.reason})") from exc
     commit = Commit(version, path)
     rest: Iterable[tuple[int, str]]
-    count = data.count(b"\n")
-    head = _take_adds_at_the_end(commit, data, count) if count >= _MANY_LINES else None
+    head = _take_adds_at_the_end(commit, data, count) if is_large else None
     if head is not None:
         rest = enumerate(text[:head].split("\n"), 1)
     else:
         lines = text.split("\n")
-        rest = _take_many(commit, lines) if count >= _MANY_LINES else enumerate(lines, 1)
+        rest = _take_many(commit, lines) if is_large else enumerate(lines, 1)
+    if budget is not None and is_large:
+        left = head if head is not None else sum(len(line) for _, line in rest)
+        budget.take(AS_OBJECTS * left, path)
     empty = isinstance(commit.adds, list) and isinstance(commit.removes, list)
     for number, line in rest:
         if line and not line.isspace():

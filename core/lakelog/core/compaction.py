@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit_file import Commit, read_commit
-from lakelog.core.errors import CorruptCommitError
+from lakelog.core.errors import CorruptCommitError, LogTooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -62,7 +62,7 @@ def read_compacted(
         for each in covering(segment.compacted, min(paths), segment.version):
             try:
                 commit = read_commit(store, segment.table, each.last, each.file.path)
-            except (OSError, CorruptCommitError) as exc:
+            except (OSError, CorruptCommitError, LogTooLargeError) as exc:
                 _log.warning("reading the commits instead of a compaction file: %s", exc)
                 continue
             compacted.append(commit)

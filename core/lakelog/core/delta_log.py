@@ -10,6 +10,7 @@ from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.commit_file import read_commit
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
+from lakelog.core.log_budget import LogBudget
 from lakelog.core.log_identity import still_there
 from lakelog.core.log_segment import list_log
 from lakelog.core.paths import normalize_table_uri
@@ -18,6 +19,7 @@ from lakelog.core.protocol_access import ProtocolAccess
 from lakelog.core.replay import State, advance, load_state, read_commits
 from lakelog.core.snapshot import Snapshot
 from lakelog.logstores import Scope
+from lakelog.logstores._log_limit import log_limit
 
 if TYPE_CHECKING:
     import os
@@ -97,6 +99,7 @@ class DeltaLog(ProtocolAccess):
 
         table = normalize_table_uri(uri)
         settings = DeltaConf.of(conf)
+        log_limit(settings)
         store = log_store_for(table, settings)
         return cls(table, store, settings, clock or SystemClock(), replayer)
 
@@ -204,6 +207,7 @@ class DeltaLog(ProtocolAccess):
         whole = all(version in listing.commits for version in newer)
         if not whole or (len(newer) > _FAR_BEHIND and listing.checkpoints):
             return self._load()
+        LogBudget.of(self._store).check_files(listing.commits[version] for version in newer)
         paths = {version: listing.commits[version].path for version in newer}
         commits = read_commits(self._store, self._table, paths)
         return advance(state, commits, listing.commits[latest].modification_time)

@@ -27,6 +27,7 @@
     |   +-- CorruptCommitError
     |   +-- CorruptCheckpointError
     |   +-- LogGapError
+    +-- LogTooLargeError                       raise the limit, or look who wrote the log
     +-- DataFileMissingError                   restore the file           (FileNotFoundError)
     +-- DataFileError                          restore the file, or have it written anew
 
@@ -62,6 +63,7 @@ __all__ = [
     "InvalidCommittedVersionError",
     "InvalidPredicateError",
     "LogGapError",
+    "LogTooLargeError",
     "MaxCommitAttemptsExceededError",
     "MetadataChangedException",
     "PostCommitError",
@@ -262,6 +264,14 @@ class CorruptCheckpointError(CorruptLogError):
 
 class LogGapError(CorruptLogError):
     """Commit files are missing between those that exist."""
+
+
+class LogTooLargeError(DeltaError):
+    """Reading the log would take more memory than `spark.lakelog.log.maxBytes` allows.
+
+    Nothing was changed. Fields: `path` (the file that is too much), `size` (bytes that would be
+    needed, or more), `limit` (bytes that are allowed), `key` (the conf that says so).
+    """
 
 
 class DataFileMissingError(DeltaError, FileNotFoundError):

@@ -23,10 +23,12 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
 )
 from lakelog.core.in_commit_time import in_commit_since, required_time
+from lakelog.core.log_budget import LogBudget
 from lakelog.core.log_segment import list_log
+from lakelog.logstores.errors import FileTooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lakelog.core.log_segment import Listing
     from lakelog.core.snapshot import Snapshot
@@ -114,8 +116,9 @@ def read_commit_info(store: LogStore, path: str) -> dict[str, Any]:
 
     Raises:
         CorruptCommitError: the line that should hold it is no JSON.
+        LogTooLargeError: the file has more bytes than there is memory.
     """
-    for line in store.read(path):
+    for line in _lines(store, path):
         # It is the first line of nearly every writer; adds can be large, and are not parsed.
         if '"commitInfo"' not in line[:64]:
             continue
@@ -128,6 +131,13 @@ def read_commit_info(store: LogStore, path: str) -> dict[str, Any]:
         if isinstance(info, dict):
             return info
     return {}
+
+
+def _lines(store: LogStore, path: str) -> Iterator[str]:
+    try:
+        yield from store.read(path)
+    except FileTooLargeError as exc:
+        raise LogBudget.of(store).refusal(path, exc.size) from exc
 
 
 def version_at(snapshot: Snapshot, timestamp: int | str | datetime) -> int:

@@ -26,6 +26,7 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.file_state import FileState
+from lakelog.core.log_budget import LogBudget, read_log_file
 from lakelog.core.log_segment import CheckpointFiles, LogSegment, find_segment
 from lakelog.core.replayer import ReplayJob, deferred_files
 
@@ -89,6 +90,7 @@ def load_state(
         VersionNotFoundError: no such version, or it can't be rebuilt any more.
         CorruptLogError: a commit is damaged or missing, or a checkpoint is and nothing stands
             in for it.
+        LogTooLargeError: it would take more memory than there is.
     """
     rejects = list(rejected)
     first: CorruptCheckpointError | None = None
@@ -117,6 +119,8 @@ def _load(
     use_compacted: bool,
     replayer: Replayer | None,
 ) -> State:
+    # An object store is asked for whole files, and the listing has told how long they are.
+    LogBudget.of(store).check_files(segment.commits)
     small, reader = SmallActions(), None
     if segment.checkpoint is not None:
         reader = CheckpointReader(store, segment)
@@ -220,13 +224,16 @@ def read_commits(
     Raises:
         CorruptCommitError: one is torn, empty or no JSON.
         LogGapError: one is gone since it was listed.
+        LogTooLargeError: together they would take more memory than there is.
     """
+    budget = LogBudget.of(store)
 
     def read(version: int) -> Commit:
+        path = paths[version]
         try:
             if skim:
-                return skim_commit(store.read_bytes(paths[version]), version, paths[version])
-            return read_commit(store, table, version, paths[version])
+                return skim_commit(read_log_file(store, path, budget), version, path, budget)
+            return read_commit(store, table, version, path, budget)
         except FileNotFoundError as exc:
             raise LogGapError(
                 f"the commit {paths[version]} was there a moment ago and is gone: log cleanup, "

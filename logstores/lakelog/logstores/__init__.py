@@ -12,6 +12,7 @@ from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scop
 from lakelog.logstores._resolution import Resolution, log_store_for, resolve
 from lakelog.logstores.errors import (
     CommitOutcomeUnknownError,
+    FileTooLargeError,
     InconsistentLogStoreConfError,
     InvalidLogStoreConfError,
     LogStoreClassError,
@@ -38,6 +39,7 @@ __all__ = [
     "Capabilities",
     "CommitOutcomeUnknownError",
     "FileStatus",
+    "FileTooLargeError",
     "GCSLogStore",
     "HDFSLogStore",
     "InconsistentLogStoreConfError",

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from lakelog.logstores._log_limit import check_length, log_limit
 from lakelog.logstores._settings import storage_settings
 
 if TYPE_CHECKING:
@@ -133,8 +134,15 @@ class LogStore(ABC):
 
         Raises:
             FileNotFoundError: no such file.
+            FileTooLargeError: it has more bytes than `spark.lakelog.log.maxBytes`. Found before
+                it is read where the storage tells a length then.
         """
-        return "".join(f"{line}\n" for line in self.read(path)).encode()
+        lines, length, limit = [], 0, log_limit(self.conf)
+        for line in self.read(path):
+            lines.append(f"{line}\n")
+            length += len(line) + 1
+            check_length(path, length, limit)
+        return "".join(lines).encode()
 
     @abstractmethod
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:

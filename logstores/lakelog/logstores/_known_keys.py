@@ -32,6 +32,7 @@ LAKELOG_KEYS: Final = (
     "fsspec.wholeFiles",
     "gcs.minWriteInterval",
     "identity.maxTasks",
+    "log.maxBytes",
     "read.path",
     "replay",
     "replay.minBytes",

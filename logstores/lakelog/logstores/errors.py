@@ -11,16 +11,18 @@
     +-- MissingExtraError            install the extra                        (ImportError)
 
 Beside these a store raises the built-in `FileExistsError` (lost the race: rebase, next
-version), `FileNotFoundError` and `OSError`, of which one has a name of its own:
+version), `FileNotFoundError` and `OSError`, of which two have names of their own:
 
     OSError
     +-- StorageUnavailableError      nothing was done; run it again when the storage is back
+    +-- FileTooLargeError            nothing was read; raise the limit, or look who wrote it
 """
 
 from __future__ import annotations
 
 __all__ = [
     "CommitOutcomeUnknownError",
+    "FileTooLargeError",
     "InconsistentLogStoreConfError",
     "InvalidLogStoreConfError",
     "LogStoreClassError",
@@ -73,6 +75,24 @@ class StorageUnavailableError(OSError):
 
     What was asked for was not done. Whoever asks for something else meets the same silence.
     """
+
+
+class FileTooLargeError(OSError):
+    """A file of a log is larger than `spark.lakelog.log.maxBytes`; nothing of it was kept."""
+
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        """Name the file, the bytes that it has at least, and those that it may have."""
+        super().__init__(
+            f"{path} has {size} bytes or more, and no more than {limit} are taken of a log. If it "
+            "is what a writer of yours made, raise spark.lakelog.log.maxBytes"
+        )
+        self.path = path
+        self.size = size
+        self.limit = limit
+
+    def __reduce__(self) -> tuple[type[FileTooLargeError], tuple[str, int, int]]:
+        """Rebuild from the three values, so that it survives a process boundary."""
+        return type(self), (self.path, self.size, self.limit)
 
 
 class UnsafeLogStoreError(LogStoreError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores._local_files import Draft, Folder, make_folders
+from lakelog.logstores._log_limit import check_length, log_limit
 from lakelog.logstores.lines import decode_lines, encode_lines
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _CAPABILITIES = Capabilities(
     durable=True,
 )
 
+_MOST_COMMITS = 1 << 16
+"""Bytes."""
+
 
 class LocalLogStore(LogStore):
     """A log on a local file system. The default for plain paths and `file:` URIs.
@@ -44,11 +48,17 @@ class LocalLogStore(LogStore):
     """
 
     def read(self, path: str) -> Iterator[str]:  # noqa: D102  # the contract says it
-        return _read(local_path(path))
+        return _read(local_path(path), log_limit(self.conf))
 
     def read_bytes(self, path: str) -> bytes:  # noqa: D102
         with open(local_path(path), "rb", buffering=0) as file:
-            return file.readall()
+            begin: bytes = file.read(_MOST_COMMITS)
+            # To ask for the length of each commit would be a tenth of the time for a small one.
+            rest = file.read(1)
+            if not rest:
+                return begin
+            check_length(path, os.fstat(file.fileno()).st_size, log_limit(self.conf))
+            return b"".join((begin, rest, file.readall()))
 
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:  # noqa: D102
         target = local_path(path)
@@ -123,8 +133,9 @@ def local_path(uri: str) -> str:
     )
 
 
-def _read(path: str) -> Iterator[str]:
+def _read(path: str, limit: int) -> Iterator[str]:
     with open(path, "rb", buffering=1 << 18) as file:
+        check_length(path, os.fstat(file.fileno()).st_size, limit)
         yield from decode_lines(file)
 
 

@@ -11,6 +11,7 @@ from lakelog.core.commit_file import parse_commit
 from lakelog.core.errors import CorruptCommitError, LogGapError
 from lakelog.core.file_keys import file_keys
 from lakelog.core.file_rows import in_order
+from lakelog.core.log_budget import LogBudget
 from lakelog.spark._marked import marked
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class CommitRows:
     """Version, path, and the path as the file system spells it."""
     starts: tuple[int, ...]
     """Task -> its first commit; one entry more at the end."""
+    limit: int
+    """Bytes of memory that a commit may take."""
 
     @classmethod
     def of(
@@ -141,7 +144,9 @@ class CommitRows:
                 taken = 0
             taken += each.length
         ends = (*starts, len(files))
-        return cls(store.filesystem, job.segment.table, kind, schema, selection, commits, ends)
+        limit = LogBudget.of(store).limit
+        table = job.segment.table
+        return cls(store.filesystem, table, kind, schema, selection, commits, ends, limit)
 
     @property
     def count(self) -> int:
@@ -161,7 +166,10 @@ class CommitRows:
         version, path, place = commit
         try:
             with self.filesystem.open_input_file(place) as file:
-                return parse_commit(file.read(), version, path)
+                budget = LogBudget(self.limit)
+                if file.size() > budget.limit:
+                    raise budget.refusal(path, file.size())
+                return parse_commit(file.read(), version, path, budget)
         except FileNotFoundError as exc:
             raise LogGapError(
                 f"the commit {path} was there a moment ago and is gone: log cleanup, or somebody "

@@ -101,6 +101,7 @@ CONCERNED: dict[str, dict[str, Any]] = {
     "spark.delta.logStore.class": {**READERS, **COMMITS},
     f"{DELTA}maxCommitAttempts": COMMITS,
     "spark.lakelog.commit.timeBudget": COMMITS,
+    "spark.lakelog.log.maxBytes": {**READERS, **COMMITS},
     f"{DELTA}commitLock.enabled": COMMITS,
     f"{DELTA}schema.autoMerge.enabled": {**of(COMMITS, "append", "overwrite"), **SPARK},
     "spark.sql.sources.partitionOverwriteMode": {**of(COMMITS, "overwrite"), **SPARK},
