@@ -7,9 +7,14 @@ the largest first, so the processes end together.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from support.needs import wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 __all__ = ["group_of"]
 
@@ -30,10 +35,11 @@ def group_of(item: pytest.Item) -> str | None:
     return next((name for name in _ORDER if name in tools), None)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before the plugin that deals the groups out looks at them."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Before the plugin that deals the groups out looks at them: it comes first where it can."""
     for item in items:
         group = group_of(item)
         if group:
             item.add_marker(pytest.mark.xdist_group(group))
+    yield

@@ -103,6 +103,22 @@ echo "came so far"
     assert left.stdout == b""
 
 
+def test_a_group_of_tests_stays_in_one_process(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(
+        "import os, pytest\n"
+        "@pytest.mark.xdist_group('shared')\n"
+        "@pytest.mark.parametrize('n', range(12))\n"
+        "def test_it(n):\n"
+        f"    open({str(tmp_path)!r} + '/' + os.environ['PYTEST_XDIST_WORKER'], 'w').close()\n"
+    )
+    options = ["-c", os.devnull, "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", *options, tmp_path],
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert len(list(tmp_path.glob("gw*"))) == 1
+
+
 def test_a_worker_that_hangs_ends_the_run_and_names_its_test(tmp_path: Path) -> None:
     # `PyDLL` keeps the lock of the interpreter: no signal handler and no thread gets a turn.
     (tmp_path / "test_one.py").write_text(
