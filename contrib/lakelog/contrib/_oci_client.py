@@ -7,6 +7,7 @@ is taken: https://docs.oracle.com/en-us/iaas/api/#/en/objectstorage/latest/Objec
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lakelog.logstores._objects import (
@@ -126,7 +127,7 @@ class OCIClient(ObjectClient):
         import requests
         from oci import exceptions
 
-        what = self._uri(key)
+        what, outer = self._uri(key), sys.exception()
         try:
             yield
         except exceptions.ServiceError as error:
@@ -138,7 +139,7 @@ class OCIClient(ObjectClient):
             exceptions.BaseRequestException,
             requests.exceptions.RequestException,
         ) as error:
-            unreached = never_reached(error)
+            unreached = never_reached(error, outer)
             raise TryAgainError(
                 f"{what}: the connection failed ({type(error).__name__})",
                 may_have_landed=changes and not unreached,

@@ -8,6 +8,7 @@ https://www.alibabacloud.com/help/en/oss/developer-reference/putobject
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lakelog.logstores import LogStoreConfError, UnsafeLogStoreError
@@ -163,6 +164,7 @@ class OSSClient(ObjectClient):
     def _translated(self, key: str, *, changes: bool = False) -> Iterator[None]:
         from alibabacloud_oss_v2 import exceptions
 
+        outer = sys.exception()
         try:
             yield
         except exceptions.BaseError as error:
@@ -188,7 +190,7 @@ class OSSClient(ObjectClient):
                 raise OSError(f"{what}: {inner}") from None
             # The SDK speaks of a request that was not sent, but a reset says nothing of the kind.
             sent = not isinstance(inner, exceptions.RequestError)
-            unreached = never_reached(inner if sent else inner.unwrap() or inner)
+            unreached = never_reached(inner if sent else inner.unwrap() or inner, outer)
             raise TryAgainError(
                 f"{what}: the connection failed ({type(inner).__name__})",
                 may_have_landed=changes and not unreached,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -273,6 +274,7 @@ class AzureClient(ObjectClient):
             codes: `None` for any. A reply that was cut off has none, and counts.
         """
         blob_service(self._settings)  # a missing extra is no error of the service
+        outer = sys.exception()
         try:
             return request()
         except TryAgainError:
@@ -284,6 +286,6 @@ class AzureClient(ObjectClient):
             if signal is not None and refused:
                 trouble: Exception = signal(f"{self._where(key)}: {status} {code}".rstrip())
             else:
-                trouble = explained(error, self._where(key), self._settings.credential)
+                trouble = explained(error, self._where(key), self._settings.credential, outer)
         # Raised here, not there: an exception's context is printed, and the SDK's may quote URLs.
         raise trouble

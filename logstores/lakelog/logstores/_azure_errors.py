@@ -88,13 +88,19 @@ def code_of(error: BaseException) -> str:
     return str(getattr(code, "value", code))
 
 
-def explained(error: BaseException, where: str, credential: Credential | None = None) -> Exception:
+def explained(
+    error: BaseException,
+    where: str,
+    credential: Credential | None = None,
+    outer: BaseException | None = None,
+) -> Exception:
     """The exception that stands for an error of the SDK.
 
     Args:
         error: what the SDK raised.
         where: the object, as people know it; without secrets.
         credential: what the request was made with; a SAS tells when it ends.
+        outer: the exception that was being handled when the request began.
     """
     from azure.core.exceptions import ClientAuthenticationError
 
@@ -104,7 +110,7 @@ def explained(error: BaseException, where: str, credential: Credential | None = 
         return _refusal(error, response, status, where, credential)
     if isinstance(error, ClientAuthenticationError):
         return _no_token(error, where)
-    return _no_reply(error, where)
+    return _no_reply(error, where, outer)
 
 
 def _refusal(
@@ -215,11 +221,11 @@ def _no_token(error: BaseException, where: str) -> Exception:
     )
 
 
-def _no_reply(error: BaseException, where: str) -> Exception:
+def _no_reply(error: BaseException, where: str, outer: BaseException | None) -> Exception:
     from azure.core.exceptions import AzureError
     from requests.exceptions import RequestException
 
-    chain = list(causes(error))
+    chain = list(causes(error, outer))
     names = [type(each).__name__ for each in chain]
     text = " ".join(str(each) for each in chain)
     if any(isinstance(each, socket.gaierror) and _is_unknown(each) for each in chain) or (

@@ -14,17 +14,28 @@ _NOBODY: Final = frozenset({"NameResolutionError", "NewConnectionError"})
 """urllib3's; its time-out of a connection, which may yet be made, is another."""
 
 
-def never_reached(error: BaseException) -> bool:
-    """Whether the host's name does not resolve, or its port refuses: nothing was sent."""
+def never_reached(error: BaseException, outer: BaseException | None) -> bool:
+    """Whether the host's name does not resolve, or its port refuses: nothing was sent.
+
+    Args:
+        error: what the library raised.
+        outer: as of `causes`.
+    """
     return any(
         isinstance(each, socket.gaierror | ConnectionRefusedError) or type(each).__name__ in _NOBODY
-        for each in causes(error)
+        for each in causes(error, outer)
     )
 
 
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and all that it was made from, wherever a library keeps it."""
-    seen: set[int] = set()
+def causes(error: BaseException, outer: BaseException | None) -> Iterator[BaseException]:
+    """The error, and all that it was made from, wherever a library keeps it.
+
+    Args:
+        error: what the library raised.
+        outer: `sys.exception()` where the request began. Whoever retries within `except` is still
+            handling an older error, which Python makes the context of each new one.
+    """
+    seen = {id(outer)}
     todo: list[object] = [error]
     while todo:
         each = todo.pop(0)

@@ -5,26 +5,33 @@ The budgets are told apart by the error, which names the one that was spent.
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
+import urllib3
 
+from lakelog.contrib._oss_client import OSSClient
 from lakelog.contrib.alibaba_oss import OSSLogStore
 from lakelog.contrib.ibm_cos import IBMCOSLogStore
 from lakelog.contrib.oracle_oci import OracleCloudLogStore
 from lakelog.logstores import (
     AzureConditionalLogStore,
     AzureLeaseLogStore,
+    CommitOutcomeUnknownError,
     GCSLogStore,
     HDFSLogStore,
     S3ConditionalLogStore,
     S3DynamoDBLogStore,
 )
+from lakelog.logstores._time_left import limited
 from support.rsa_key import new_pem
 from support.servers._service import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from lakelog.logstores import LogStore
@@ -117,18 +124,20 @@ STORES = {
 }
 
 
+def _made(name: str, url: str, tmp_path: Path) -> tuple[LogStore, str]:
+    if name != "oci":
+        return STORES[name](url)
+    key = tmp_path / "key.pem"
+    key.write_text(new_pem())
+    return _oci(url, str(key))
+
+
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("name", [*STORES, "oci"])
 def test_a_store_whose_storage_is_not_there_says_so_at_once(
     name: str, host: str, tmp_path: Path
 ) -> None:
-    url = f"http://{HOSTS[host]}:{free_port()}"
-    if name == "oci":
-        key = tmp_path / "key.pem"
-        key.write_text(new_pem())
-        store, root = _oci(url, str(key))
-    else:
-        store, root = STORES[name](url)
+    store, root = _made(name, f"http://{HOSTS[host]}:{free_port()}", tmp_path)
     path = f"{root}/_delta_log/00000000000000000000.json"
     for work in (
         lambda: store.read_bytes(path),
@@ -138,3 +147,44 @@ def test_a_store_whose_storage_is_not_there_says_so_at_once(
         with pytest.raises(OSError, match=r"given up after 0\.2 s|no host of") as caught:
             work()
         assert not isinstance(caught.value, FileNotFoundError)
+
+
+@contextlib.contextmanager
+def _listening_and_silent() -> Iterator[str]:
+    """A service that takes each request, and closes without a reply."""
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken, _ = server.accept()
+                    with taken, contextlib.suppress(OSError):
+                        taken.recv(65536)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+@pytest.mark.parametrize("name", ["s3", "cos", "gcs", "azure", "azure-lease", "oss", "oci"])
+def test_what_the_caller_is_still_handling_does_not_make_a_request_unsent(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python makes the older error the context of each new one."""
+    monkeypatch.setattr(OSSClient, "_refuse_versions", lambda _: None)
+    with _listening_and_silent() as url:
+        store, root = _made(name, url, tmp_path)
+
+        def write() -> None:
+            with limited(lambda: 0.0):
+                store.write(f"{root}/_delta_log/00000000000000000000.json", ["x"])
+
+        with pytest.raises(CommitOutcomeUnknownError):
+            write()
+        try:
+            urllib3.PoolManager(retries=False).request("GET", f"http://127.0.0.1:{free_port()}")
+        except urllib3.exceptions.NewConnectionError:  # the service was down a moment ago
+            with pytest.raises(CommitOutcomeUnknownError):
+                write()
