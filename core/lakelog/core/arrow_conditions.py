@@ -36,11 +36,13 @@ def arrow_condition(given: Any, schema: StructType) -> Computed | Literal:
     """The condition as part of a filter.
 
     Raises:
-        InvalidPredicateError: it names a column that there is not, compares what can't be
-            compared, or gives something else than true and false.
+        InvalidPredicateError: it names a column that there is not, or one by its position,
+            compares what can't be compared, or gives something else than true and false.
     """
     rows = to_arrow_schema(schema).empty_table()
     try:
+        # Fails for a column by its position: without one column, that is the next one.
+        pickled = pickle.dumps(given)
         found = _value(given, rows)
     except (pa.ArrowException, TypeError, ValueError) as exc:
         raise InvalidPredicateError(
@@ -53,7 +55,7 @@ def arrow_condition(given: Any, schema: StructType) -> Computed | Literal:
     if not names:
         return Literal(_value(given, pa.table({"": pa.nulls(1)}))[0].as_py(), _BOOLEAN)
     columns = frozenset((name,) for name in names)
-    return Computed(str(given), columns, arrow=pickle.dumps(given))
+    return Computed(str(given), columns, arrow=pickled)
 
 
 def arrow_mask(condition: Computed, batch: pa.RecordBatch) -> Any:

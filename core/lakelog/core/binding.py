@@ -184,6 +184,8 @@ def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | N
     if isinstance(value, str):
         return _time_from_text(value.strip(), target, session_tz)
     if isinstance(value, datetime):
+        if getattr(value, "nanosecond", 0) > 0:
+            raise ValueError(f"{value!r} has nanoseconds, which it does not hold")
         if name == "timestamp":
             zoned = value if value.tzinfo else value.replace(tzinfo=zone_of(session_tz))
             return Literal(zoned.astimezone(UTC), target)

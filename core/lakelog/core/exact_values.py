@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrow_casts import cast_table
-from lakelog.core.arrow_mapping import to_arrow_type
+from lakelog.core.arrow_mapping import is_list, to_arrow_type
 from lakelog.core.column_paths import dotted
 from lakelog.core.compute import pc
 from lakelog.core.partitions import zone_of
@@ -61,7 +61,8 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
     """Arrow data as a column of this type: `exact_scalar` for each of its values.
 
     Args:
-        data: an array or a chunked one. Where it is nested its parts may get wider, no more.
+        data: an array or a chunked one. Where it is nested its parts may get wider, no more, and
+            a struct has every field.
         target: the column's type.
         session_tz: see `exact_scalar`.
 
@@ -76,6 +77,7 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
     if pa.types.is_dictionary(data.type):
         return exact_array(data.cast(data.type.value_type), target, session_tz=session_tz)
     if pa.types.is_nested(data.type) or pa.types.is_nested(arrow):
+        _check_fields(data.type, target, ())
         schema = StructType((StructField("value", target),))
         return cast_table(pa.table({"value": data}), schema).column("value")
     try:
@@ -87,6 +89,27 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
     if found is None:
         raise ValueError(f"{data.type} is no {target}")
     return found.cast(arrow)
+
+
+def _check_fields(arrow: Any, target: DataType, path: tuple[str, ...]) -> None:
+    """Refuse a struct that lacks fields, at any depth: they would become null."""
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        _check_fields(arrow.value_type, target, path)
+        return
+    match target:
+        case StructType() if pa.types.is_struct(arrow):
+            given = {each.name.lower(): each.type for each in arrow}
+            missing = [name for name in target.names if name.lower() not in given]
+            if missing:
+                raise _misfit(path, f"no value for {', '.join(missing)}; null is one")
+            for field in target:
+                inner = (*path, field.name)
+                _check_fields(given[field.name.lower()], field.data_type, inner)
+        case ArrayType(element) if is_list(arrow):
+            _check_fields(arrow.value_type, element, (*path, "element"))
+        case MapType() if pa.types.is_map(arrow):
+            _check_fields(arrow.key_type, target.key_type, (*path, "key"))
+            _check_fields(arrow.item_type, target.value_type, (*path, "value"))
 
 
 def _leaf(data: Any, target: DataType, zone: str) -> Any:
@@ -226,6 +249,8 @@ def _one(value: Any, target: DataType, zone: str, path: tuple[str, ...]) -> Any:
 
 def _named(value: Any, target: DataType, zone: str) -> Any:
     """The value, where its type says less than is known: an instant with the session's zone."""
+    if getattr(value, "nanosecond", 0):
+        raise ValueError(f"{value!r} has nanoseconds, which would be lost")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         # Arrow takes an int for one of 64 bits, which a decimal's need not be.
         return Decimal(value)

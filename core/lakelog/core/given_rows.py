@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
@@ -69,9 +70,10 @@ def arrow_table(given: GivenRows) -> pa.Table:
         return data.read_all()
     try:
         if isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
-            return _without_index(pa.table(data))
+            return _columns(data)
         if _is_rows(data):
-            return pa.Table.from_pylist(list(data))
+            names = dict.fromkeys(name for row in data for name in row)
+            return _columns({name: [row.get(name) for row in data] for name in names})
     except (pa.ArrowException, TypeError, ValueError) as exc:
         raise DeltaAnalysisError(f"the data can't become an Arrow table: {exc}") from exc
     raise DeltaAnalysisError(
@@ -106,6 +108,41 @@ def _is_rows(data: Any) -> bool:
         and bool(data)
         and all(isinstance(each, Mapping) for each in data)
     )
+
+
+def _columns(data: Any) -> pa.Table:
+    pandas = sys.modules.get("pandas")
+    frame = pandas is not None and isinstance(data, pandas.DataFrame)
+    table = _of_frame(data) if frame else _without_index(pa.table(data))
+    if frame or isinstance(data, Mapping):
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            # Arrow's own data has a unit; of Python's objects it takes microseconds.
+            if "timestamp[us" in str(column.type) and name in data:
+                _refuse_nanoseconds(data[name], name)
+    return table
+
+
+def _of_frame(frame: Any) -> pa.Table:
+    """A DataFrame of pandas, with the index where somebody gave it a name."""
+    named = [name for name in frame.index.names if name is not None]
+    for name in named:
+        if name in frame.columns:
+            raise ValueError(
+                f"{name!r} is the name of a column and of the index; rename one of them, or leave "
+                "the index out with reset_index(drop=True)"
+            )
+    return _without_index(pa.Table.from_pandas(frame, preserve_index=bool(named)))
+
+
+def _refuse_nanoseconds(given: Any, name: str) -> None:
+    """Refuse a `pandas.Timestamp` that Arrow would cut to microseconds, at any depth."""
+    if isinstance(given, pa.Array | pa.ChunkedArray) or getattr(given, "dtype", "O") != "O":
+        return
+    for each in given.values() if isinstance(given, Mapping) else given:
+        if getattr(each, "nanosecond", 0) > 0:
+            raise ValueError(f"column {name}: {each!r} has nanoseconds, which would be lost")
+        if isinstance(each, Mapping | list | tuple) or getattr(each, "ndim", 0) > 0:
+            _refuse_nanoseconds(each, name)
 
 
 def _without_index(table: pa.Table) -> pa.Table:

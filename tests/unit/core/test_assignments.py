@@ -92,6 +92,7 @@ def test_what_a_column_does_not_hold_exactly_is_refused(
         ("day", pc.field("ntz")),
         ("ntz", pc.field("ts")),
         ("st", pc.make_struct(1, field_names=["typo"])),  # pyright: ignore[reportAttributeAccessIssue]
+        ("st", pc.make_struct(pc.field("n"), field_names=["a"])),  # pyright: ignore[reportAttributeAccessIssue]
         ("name", pc.field("n")),
     ],
     ids=str,

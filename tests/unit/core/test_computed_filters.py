@@ -238,6 +238,28 @@ def test_an_expression_that_fits_no_rows_is_refused(given: Any, message: str) ->
         normalize_filter(given, SCHEMA)
 
 
+AT: list[Any] = [pc.field(0), pc.field(1), pc.field(2)]
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "null": lambda at: at.is_null(),
+    "not null": lambda at: ~at.is_null(),
+    "itself": lambda at: at == at,  # of any type, and true for all but nulls
+    "beside a name": lambda at: (pc.field("n") == 0) | at.is_valid(),
+    "in a call": lambda at: pc.if_else(at.is_null(), True, False),  # pyright: ignore[reportAttributeAccessIssue]
+}
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+@pytest.mark.parametrize("at", AT, ids=str)
+def test_a_column_by_its_position_is_refused(tmp_path: Path, at: Any, around: Any) -> None:
+    path = table(tmp_path / "t", ["1", "2", "3"])
+    before = DeltaLog.for_table(path).snapshot.to_arrow()
+    with pytest.raises(InvalidPredicateError, match="name"):
+        delete_rows(path, around(at))
+    with pytest.raises(InvalidPredicateError, match="name"):
+        DeltaLog.for_table(path).snapshot.to_arrow(filter=around(at))
+    assert DeltaLog.for_table(path).snapshot.to_arrow() == before
+
+
 def test_two_expressions_of_pyarrow_are_two_reads(tmp_path: Path) -> None:
     path = table(tmp_path / "t", ["1", "2", "3"])
     txn = DeltaLog.for_table(path).start_transaction()

@@ -6,7 +6,7 @@ import math
 import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -25,6 +25,9 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ZONE = ZoneInfo("Asia/Kolkata")
 ATOMS: list[DataType] = [
@@ -190,3 +193,36 @@ def test_nanoseconds_are_not_cut_off() -> None:
     even = pa.scalar(1000, pa.timestamp("ns", "UTC"))
     found = exact_scalar(even, PrimitiveType("timestamp")).as_py()
     assert found == datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)
+
+
+WRAPS: list[tuple[Callable[[Any], Any], Callable[[DataType], DataType]]] = [
+    (lambda data: data, lambda kind: kind),
+    (
+        lambda data: pa.StructArray.from_arrays([data], ["S"]),
+        lambda kind: StructType((StructField("s", kind),)),
+    ),
+    (lambda data: pa.ListArray.from_arrays([0, 1], data), ArrayType),
+    (lambda data: pa.LargeListArray.from_arrays([0, 1], data), ArrayType),
+    (lambda data: pa.FixedSizeListArray.from_arrays(data, 1), ArrayType),
+    (
+        lambda data: pa.MapArray.from_arrays([0, 1], pa.array(["k"]), data),
+        lambda kind: MapType(PrimitiveType("string"), kind),
+    ),
+]
+
+
+@pytest.mark.parametrize("inner", WRAPS)
+@pytest.mark.parametrize("outer", WRAPS)
+def test_no_field_of_a_struct_becomes_null_at_any_depth(outer: Any, inner: Any) -> None:
+    kind = StructType((StructField("a", INT), StructField("b", PrimitiveType("long"))))
+    target = outer[1](inner[1](kind))
+    whole, fewer = (
+        pa.StructArray.from_arrays([pa.array([5], pa.int32())] * len(names), list(names))
+        for names in ("BA", "a")
+    )
+    assert "'b': 5" in str(exact_array(outer[0](inner[0](whole)), target).to_pylist())
+    with pytest.raises(ValueError, match="no value for b"):
+        exact_array(outer[0](inner[0](fewer)), target)
+    other = StructType((*kind.fields, StructField("c", INT)))
+    with pytest.raises(ValueError, match="no value for c"):
+        exact_array(outer[0](inner[0](whole)), outer[1](inner[1](other)))

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
@@ -23,9 +25,11 @@ from lakelog.core import (
     create_table,
     delete_rows,
     set_properties,
+    update_rows,
     write_arrow,
 )
 from lakelog.core.errors import DeltaError
+from lakelog.core.given_rows import arrow_table
 from lakelog.core.given_types import schema_from, type_from
 
 if TYPE_CHECKING:
@@ -108,6 +112,63 @@ def test_rows_are_taken_in_every_form(rows: Any, table: str) -> None:
     write_arrow(table, rows)
     found = DeltaLog.for_table(table).snapshot.to_arrow(filter=("id", "=", 3))
     assert found.to_pylist() == [{"id": 3, "s": "z"}]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)), min_size=1))
+def test_a_list_of_dicts_has_the_keys_of_all(rows: list[dict[str, int]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    found = arrow_table(rows)
+    assert found.column_names == names
+    assert not names or found.to_pylist() == [{n: row.get(n) for n in names} for row in rows]
+
+
+EVEN, NANOS = (pd.Timestamp(f"2020-01-01 00:00:00.123456{each}") for each in ("", "789"))
+IN_ROWS: dict[str, Callable[[Any], Any]] = {
+    "columns": lambda value: {"t": [value]},
+    "rows": lambda value: [{"id": 1}, {"t": value}],
+    "deep": lambda value: [{"t": [{"a": (value,)}]}],
+    "series": lambda value: {"t": pd.Series([value], dtype=object)},
+    "frame": lambda value: pd.DataFrame({"t": pd.Series([value], dtype=object)}),
+}
+
+
+@pytest.mark.parametrize("form", IN_ROWS.values(), ids=IN_ROWS)
+def test_nanoseconds_of_rows_are_refused(form: Callable[[Any], Any]) -> None:
+    assert "123456" in str(arrow_table(form(EVEN)).to_pylist())
+    with pytest.raises(DeltaError, match=r"column t: .*has nanoseconds"):
+        arrow_table(form(NANOS))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date"])
+def test_so_are_those_of_filters_and_new_values(
+    kind: str, zone: str | None, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    create_table(path, {"t": kind})
+    nanos = NANOS.tz_localize(zone)
+    for op, value in [("=", nanos), ("<", nanos), ("in", [nanos])]:
+        with pytest.raises(DeltaError, match="column t"):
+            DeltaLog.for_table(path).snapshot.to_arrow(filter=[("t", op, value)])
+    with pytest.raises(DeltaError, match="nanoseconds"):
+        update_rows(path, {"t": nanos})
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(2, name="k"),
+        pd.Index([0, 1], name="k"),
+        pd.MultiIndex.from_arrays([[0, 1], [5, 6]], names=["k", None]),
+    ],
+    ids=["range", "values", "levels"],
+)
+def test_an_index_with_a_name_is_a_column(index: Any) -> None:
+    frame = pd.DataFrame({"v": [1, 2]}, index=index)
+    assert arrow_table(frame).to_pylist() == [{"v": 1, "k": 0}, {"v": 2, "k": 1}]
+    with pytest.raises(DeltaError, match="name of a column and of the index"):
+        arrow_table(frame.rename(columns={"v": "k"}))
 
 
 def test_a_bool_is_a_filter_a_property_and_a_conf(table: str) -> None:
