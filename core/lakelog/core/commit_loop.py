@@ -294,8 +294,9 @@ class CommitLoop:
 
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
         # The version that was in doubt is another's: ours can't land there any more.
-        self._writer.in_doubt = None
         self._landing.refused(winner.version)
+        if not self._landing.is_possible:
+            self._writer.in_doubt = None
         attempt.winners += 1
         attempt.first = attempt.first or winner
         self._last_winner = winner

@@ -80,9 +80,10 @@ class CommitWriter:
         self._backoff = backoff
         self._landing = landing
         self._unknown = 0
-        self._sent = False
+        # An earlier commit of the same transaction may have left a write on its way.
+        self._sent = landing.is_possible
         """Whether a store got the last line; without it no version can be whole."""
-        self.in_doubt: CommitOutcomeUnknownError | None = None
+        self.in_doubt = _left_in_doubt(table, landing)
         """Set while a write of ours may still land."""
         self.unread: OSError | None = None
         """How a write failed whose version could not be read back."""
@@ -244,6 +245,14 @@ class CommitWriter:
                         )
                     raise
             self._backoff.wait(0.005, at_most=self._limits.max_wait)
+
+
+def _left_in_doubt(table: str, landing: Landing) -> CommitOutcomeUnknownError | None:
+    if landing.tried is None:
+        return None
+    return CommitOutcomeUnknownError(
+        commit_path(table, landing.tried), "an earlier commit of this transaction may land yet"
+    )
 
 
 def _is_unanswered(failure: OSError) -> bool:

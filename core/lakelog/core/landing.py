@@ -39,7 +39,8 @@ class Landing:
 
     def trying(self, version: int) -> None:
         """The next statement sends the commit to the storage, as this version."""
-        self._tried = version
+        # Greater than this is what an earlier commit of the transaction sent: it may land yet.
+        self._tried = version if self._tried is None else max(self._tried, version)
 
     def landed(self, version: int) -> None:
         """It is proven that this version holds the commit."""

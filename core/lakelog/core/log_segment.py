@@ -180,8 +180,8 @@ def log_files(statuses: Iterable[FileStatus]) -> Iterator[tuple[FileStatus, LogF
 @lru_cache(maxsize=1000)
 def _tell_stray(path: str) -> None:
     _log.warning(
-        "%s is no file of the log, whose versions have 20 digits: it is passed over. Move it out "
-        "of the folder.",
+        "%s is no file of the log, whose versions have 20 digits and are less than 2^63: it is "
+        "passed over. Move it out of the folder.",
         path,
     )
 

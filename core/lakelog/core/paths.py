@@ -180,6 +180,7 @@ class LogFileName:
 # `isdigit` and `\d` accept digits of every script; a version is ASCII, and of 20 digits: a file
 # `20240131120000.json` is somebody's export.
 _DIGITS = 20
+_LAST = (1 << 63) - 1  # a version is a long
 _LOG_NAME = re.compile(
     r"(?P<version>[0-9]{20})(?:"
     r"(?P<commit>\.json)"
@@ -198,6 +199,8 @@ def parse_log_name(name: str) -> LogFileName | None:
     if match is None:
         return None
     version = int(match["version"])
+    if version > _LAST or int(match["end"] or 0) > _LAST:
+        return None
     if match["commit"]:
         return LogFileName(LogFileKind.COMMIT, version)
     if match["checkpoint"]:
@@ -216,9 +219,11 @@ def parse_log_name(name: str) -> LogFileName | None:
 
 
 def is_nearly_log_name(name: str) -> bool:
-    """Whether a name is one of the protocol but for the number of its version's digits."""
+    """Whether a name is one of the protocol but for its version: its digits, or its size."""
     digits = len(name) - len(name.lstrip("0123456789"))
-    return 0 < digits != _DIGITS and parse_log_name("0" * _DIGITS + name[digits:]) is not None
+    if not digits or parse_log_name(name) is not None:
+        return False
+    return parse_log_name("0" * _DIGITS + name[digits:]) is not None
 
 
 def data_path(table: str, add_path: str) -> str:

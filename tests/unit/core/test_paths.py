@@ -94,6 +94,7 @@ def test_log_files_have_twenty_digits():
             LogFileName(LogFileKind.COMPACTED, 6, first=4),
         ),
         ("00000000000000000007.crc", LogFileName(LogFileKind.CRC, 7)),
+        ("09223372036854775807.json", LogFileName(LogFileKind.COMMIT, 2**63 - 1)),
     ],
 )
 def test_names_of_the_protocol_are_read(name, parsed):
@@ -119,6 +120,10 @@ def test_names_of_the_protocol_are_read(name, parsed):
         "20240131120000.json",
         "000000000000000000007.json",
         "00000000000000000004.6.compacted.json",
+        "09223372036854775808.json",
+        "09223372036854775808.crc",
+        "20240131120000000000.checkpoint.parquet",
+        "00000000000000000004.99999999999999999999.compacted.json",
     ],
 )
 def test_other_names_are_nothing(name):
@@ -131,6 +136,9 @@ def test_other_names_are_nothing(name):
         ("20240131120000.json", True),
         ("7.checkpoint.parquet", True),
         ("000000000000000000007.crc", True),
+        ("09223372036854775808.json", True),
+        ("20240131120000000000.checkpoint.parquet", True),
+        ("09223372036854775807.json", False),
         ("00000000000000000007.json", False),
         ("00000000000000000007.tmp", False),
         ("7.tmp", False),
