@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.checkpoint_batches import rows_at_once
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -36,14 +38,21 @@ _OF_FILES = frozenset({"add", "remove"})
 
 
 def read_columns(
-    file: Any, columns: list[str], share: tuple[int, int] = (0, 1)
+    file: Any,
+    source: Any,
+    columns: list[str],
+    share: tuple[int, int] = (0, 1),
+    *,
+    room: int,
 ) -> Iterator[pa.RecordBatch]:
     """Stream these columns of a `ParquetFile`, as far as they are there.
 
     Args:
         file: open.
+        source: the open file that it reads.
         columns: `kind` for a whole action, `kind.field` for one of its fields.
         share: which of how many equal shares of the row groups.
+        room: bytes of memory for a batch, more or less.
 
     Raises:
         pyarrow.ArrowException: the file is damaged. Damage may also show as `OSError`, or as
@@ -64,9 +73,10 @@ def read_columns(
     number, shares = share
     count = file.metadata.num_row_groups
     groups = list(range(number * count // shares, (number + 1) * count // shares))
-    groups = _holding(file, groups, {path.partition(".")[0] for path in there})
+    at_once = rows_at_once(file, source, there, groups, room)
+    groups = _holding(file, groups, {path.partition(".")[0] for path in there}, at_once)
     rows = 0
-    for batch in file.iter_batches(batch_size=1 << 17, row_groups=groups, columns=there):
+    for batch in file.iter_batches(batch_size=at_once, row_groups=groups, columns=there):
         rows += batch.num_rows
         yield batch
     expected = sum(file.metadata.row_group(index).num_rows for index in groups)
@@ -92,7 +102,7 @@ def _names(fields: Iterable[pa.Field], prefix: str) -> Iterator[str]:
             yield from _names(each.type, f"{name}\0")
 
 
-def _holding(file: Any, groups: list[int], kinds: set[str]) -> list[int]:
+def _holding(file: Any, groups: list[int], kinds: set[str], at_once: int) -> list[int]:
     """The row groups that have actions of these kinds, by the first field of each.
 
     The field itself is read, and not its statistics in the footer: no checksum covers those, and
@@ -105,10 +115,14 @@ def _holding(file: Any, groups: list[int], kinds: set[str]) -> list[int]:
         return groups
     found = []
     for group in groups:
-        rows = file.read_row_group(group, columns=marks)
-        if any(column.null_count < rows.num_rows for column in rows.columns):
+        batches = file.iter_batches(batch_size=at_once, row_groups=[group], columns=marks)
+        if any(map(_has_any, batches)):
             found.append(group)
     return found
+
+
+def _has_any(batch: pa.RecordBatch) -> bool:
+    return any(column.null_count < batch.num_rows for column in batch.columns)
 
 
 def _has(schema: pa.Schema, path: str) -> bool:

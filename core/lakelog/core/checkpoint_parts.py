@@ -14,14 +14,20 @@ import pyarrow as pa
 from lakelog.core.checkpoint_columns import cast, read_columns
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.file_table import JSON_NAMES
+from lakelog.core.log_budget import LogBudget
 from lakelog.core.struct_stats import stats_from_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow.parquet as pq
     from pyarrow.fs import FileSystem
 
 __all__ = ["Part", "PartReader", "corrupt_checkpoint"]
+
+
+# Of the limit, for one of the batches that several threads read at once.
+_SHARE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class PartReader:
     version: int
     top: str
     """The checkpoint's first file, which errors name."""
+    limit: int
+    """Bytes of memory that a checkpoint may take."""
 
     def rows(
         self, part: Part, kind: str, schema: pa.Schema, share: tuple[int, int] = (0, 1)
@@ -92,10 +100,19 @@ class PartReader:
                     raise self.corrupt(
                         f"its sidecar {path} has {source.size()} bytes instead of {part.size}"
                     )
-                yield from read_columns(file, columns, share)
+                self._check_groups(file, path)
+                yield from read_columns(file, source, columns, share, room=self.limit // _SHARE)
         # A truncated page shows as ArrowInvalid, as OSError, or as a text that is no UTF-8.
         except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
             raise self.corrupt(f"reading {path} failed ({exc})") from exc
+
+    def _check_groups(self, file: pq.ParquetFile, path: str) -> None:
+        """Refuse a row group that can't be decoded: parts of it are, as a whole."""
+        about = file.metadata
+        for number in range(about.num_row_groups):
+            size = about.row_group(number).total_byte_size
+            if size > self.limit:
+                raise LogBudget(self.limit).refusal(path, size)
 
     def corrupt(self, why: str) -> CorruptCheckpointError:
         """The error that says what is wrong with the checkpoint."""

@@ -195,7 +195,8 @@ class CheckpointReader:
     def part_reader(self) -> PartReader:
         """What reads `parts`, here or elsewhere."""
         first = self.checkpoint.files[0].path
-        return PartReader(self._store.filesystem, self._table, self.checkpoint.version, first)
+        version, limit = self.checkpoint.version, LogBudget.of(self._store).limit
+        return PartReader(self._store.filesystem, self._table, version, first, limit)
 
     def _part(self, path: str, size: int | None = None) -> Part:
         return Part(path, self._store.filesystem_path(path), size)
