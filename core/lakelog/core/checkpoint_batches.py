@@ -21,6 +21,8 @@ __all__ = ["MOST_ROWS", "rows_at_once"]
 
 MOST_ROWS: Final = 1 << 14
 """Columns of so many are decoded faster than those of a million, and conformed as fast."""
+_FAIR: Final = 16
+"""Bytes of a file for each of its rows: a random name compresses to no less."""
 _BUFFER: Final = 1 << 21
 """Dictionaries are mostly of 1 MB at most."""
 
@@ -48,6 +50,9 @@ def rows_at_once(
         if each.physical_type == "BYTE_ARRAY" and f"{each.path}.".startswith(wanted)
     ]
     rows = MOST_ROWS
+    # To look into each column of a file as large as its paths would be takes as long as half of it.
+    if source.size() >= _FAIR * file.metadata.num_rows:
+        return rows
     for group in groups:
         # Of its columns nothing is asked: for damaged ones pyarrow ends the process.
         about = file.metadata.row_group(group)
@@ -70,12 +75,8 @@ def _longest(file: Any, source: Any, leaves: list[str], group: int) -> int:
         buffer_size=_BUFFER,
         page_checksum_verification=True,
     )
-    found = 0
-    for leaf in leaves:
-        batches = texts.iter_batches(batch_size=1, row_groups=[group], columns=[leaf])
-        for batch in islice(batches, 1):
-            found += sum(map(_longest_of, batch.columns))
-    return found
+    first = texts.iter_batches(batch_size=1, row_groups=[group], columns=leaves)
+    return sum(_longest_of(column) for batch in islice(first, 1) for column in batch.columns)
 
 
 def _longest_of(array: pa.Array) -> int:
