@@ -91,7 +91,14 @@ def _resolved(value: Any, field: StructField, snapshot: Snapshot, now_ms: int) -
     try:
         return exact_scalar(given, field.data_type, session_tz=zone)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
-        raise _misfit(field, repr(given), exc) from exc
+        raise _misfit(field, _shown(given), exc) from exc
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except (OverflowError, ValueError):  # a scalar of Arrow with a time that Python does not have
+        return f"a value of type {value.type}"
 
 
 def _check_sql(sql: str, field: StructField, snapshot: Snapshot, now_ms: int) -> None:

@@ -34,6 +34,7 @@ from lakelog.core.expressions import (
 )
 from lakelog.core.partitions import parse_value, zone_of
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
+from lakelog.core.variants import VARIANT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +55,7 @@ __all__ = [
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DOUBLE = PrimitiveType("double")
 _LONG = PrimitiveType("long")
+_UNORDERED = (PrimitiveType("void"), VARIANT)
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?(?:[ T].*)?", re.DOTALL)
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The operator that says the same with its sides exchanged, where it is another one."""
@@ -188,7 +190,7 @@ def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | N
             raise ValueError(f"{value!r} has nanoseconds, which it does not hold")
         if name == "timestamp":
             zoned = value if value.tzinfo else value.replace(tzinfo=zone_of(session_tz))
-            return Literal(zoned.astimezone(UTC), target)
+            return Literal(_in_utc(zoned), target)
         return Literal(value, target) if name == "timestamp_ntz" and not value.tzinfo else None
     if not isinstance(value, date):
         return None
@@ -197,7 +199,14 @@ def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | N
     midnight = datetime(value.year, value.month, value.day)  # noqa: DTZ001 # its zone comes next
     if name == "timestamp_ntz":
         return Literal(midnight, target)
-    return Literal(midnight.replace(tzinfo=zone_of(session_tz)).astimezone(UTC), target)
+    return Literal(_in_utc(midnight.replace(tzinfo=zone_of(session_tz))), target)
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value} is outside the years 1 to 9999 in UTC") from None
 
 
 def _time_from_text(text: str, target: PrimitiveType, session_tz: str) -> Literal | None:
@@ -230,9 +239,10 @@ def unify(values: Sequence[Literal]) -> tuple[Literal, ...] | None:
 
 
 def comparable(left: Column, right: Column) -> bool:
-    """Whether two columns can be compared as they stand: of one atomic type."""
+    """Whether two columns can be compared as they stand: of one atomic type that has an order."""
     nested = ArrayType | MapType | StructType
-    return left.data_type == right.data_type and not isinstance(left.data_type, nested)
+    kind = left.data_type
+    return kind == right.data_type and not isinstance(kind, nested) and kind not in _UNORDERED
 
 
 def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Expression:

@@ -53,6 +53,13 @@ def exact_scalar(value: Any, target: DataType, *, session_tz: str = "UTC") -> pa
     Raises:
         ValueError: it is no value of that type, or not exactly; the message says where.
     """
+    if (
+        isinstance(value, pa.Scalar)
+        and value.is_valid
+        and not pa.types.is_nested(value.type)
+        and not isinstance(target, StructType | ArrayType | MapType)
+    ):
+        return _one(value, target, session_tz, ())  # Python may have no such time.
     plain = _plain(value, target, session_tz, ())
     return pa.scalar(plain, to_arrow_type(target))
 
@@ -231,20 +238,27 @@ def _plain(value: Any, target: DataType, zone: str, path: tuple[str, ...]) -> An
         case MapType():
             return _map(value, target, zone, path)
         case _:
-            return _one(value, target, zone, path)
+            return _as_python(_one(value, target, zone, path), path)
 
 
-def _one(value: Any, target: DataType, zone: str, path: tuple[str, ...]) -> Any:
+def _as_python(found: pa.Scalar[Any], path: tuple[str, ...]) -> Any:
+    try:
+        return found.as_py()
+    except (OverflowError, ValueError) as exc:
+        raise _misfit(path, str(exc)) from exc
+
+
+def _one(value: Any, target: DataType, zone: str, path: tuple[str, ...]) -> pa.Scalar[Any]:
     try:
         data = (
             pa.repeat(value, 1)
             if isinstance(value, pa.Scalar)
             else pa.array([_named(value, target, zone)])
         )
-        found = exact_array(data, target, session_tz=zone)[0]
+        found: pa.Scalar[Any] = exact_array(data, target, session_tz=zone)[0]
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
         raise _misfit(path, str(exc)) from exc
-    return found.as_py()
+    return found
 
 
 def _named(value: Any, target: DataType, zone: str) -> Any:

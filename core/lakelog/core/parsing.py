@@ -75,6 +75,7 @@ _CASTS = {
 }
 _BOOLEAN = PrimitiveType("boolean")
 _STRING = PrimitiveType("string")
+_TIMES = tuple(map(PrimitiveType, ("date", "timestamp", "timestamp_ntz")))
 # Escapes that sqlglot and every Spark read alike.
 _PLAIN_ESCAPES = frozenset("\\'\"ntr")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -238,7 +239,10 @@ class _Parser:
         found = constant_of(node, session_tz=self._tz, now_ms=self._now_ms)
         if found is None:
             return None
-        value = found.data.as_py()
+        try:
+            value = found.data.as_py()
+        except (OverflowError, ValueError):
+            return None  # A time that Python does not have; Arrow compares with it.
         kind = found.data_type
         if kind == PrimitiveType("void") or value is None:
             return Literal(None)
@@ -320,12 +324,16 @@ class _Parser:
         if isinstance(literal, self._exp.Neg | self._exp.Paren):
             inner = self._literal(literal)
             text = "" if inner is None or inner.value is None else str(inner.value)
+            number = inner is not None and isinstance(inner.value, int | float | Decimal)
         elif isinstance(literal, self._exp.Literal) and not self._odd_escapes:
             text = str(literal.this).strip()
+            number = not literal.is_string
         else:
             return None
         kind = self._cast_type(node.to)
-        return None if not text or kind is None else self._time(text, kind)
+        if not text or kind is None or (number and kind in _TIMES):
+            return None  # A number is no text of a time: 2024 is no year.
+        return self._time(text, kind)
 
     def _time(self, text: str, kind: DataType) -> Literal | None:
         try:

@@ -7,6 +7,7 @@ name, so that a row never gets a value that Spark would not have given it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -117,7 +118,8 @@ def evaluate_value(
         found = _evaluated(walker, root, target, sql, session_tz)
         if isinstance(found, pa.Scalar):
             found = pa.repeat(found, batch.num_rows)
-        chunks.append(found.cast(arrow))
+        # Arrow's cast refuses a null beside a part that has none, as a variant's, even to its type.
+        chunks.append(found if found.type.equals(arrow) else found.cast(arrow))
     return pa.chunked_array(chunks, type=arrow)
 
 
@@ -510,9 +512,10 @@ class _Walker:
         found = [self.value(each) for each in (node.this, *node.expressions)]
         (wanted, *items), nans = self._comparable(found)
         if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
-            members = pa.array([each.as_py() for each in items], items[0].type)
-            inside = pc.is_in(wanted, value_set=members)
-            return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
+            with contextlib.suppress(OverflowError):  # a time that Python does not have
+                members = pa.array([each.as_py() for each in items], items[0].type)
+                inside = pc.is_in(wanted, value_set=members)
+                return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
         each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
         return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
 

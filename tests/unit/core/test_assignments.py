@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lakelog.core import DeltaLog, lit, update_rows, write_arrow
+from lakelog.core import DeltaLog, create_table, lit, update_rows, write_arrow
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 
 if TYPE_CHECKING:
@@ -127,6 +127,27 @@ def test_so_is_what_an_expression_gives(uri: str, column: str, value: Any) -> No
 def test_text_is_sql(uri: str, column: str, sql: str, expected: Any) -> None:
     update_rows(uri, {column: sql})
     assert row(uri) == {**ROW, column.lower(): expected}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "variant",
+        "struct<x: bigint NOT NULL>",
+        "struct<v: variant>",
+        "struct<s: struct<x: int NOT NULL, y: string> >",
+        "array<bigint>",
+        "map<string, bigint>",
+    ],
+)
+def test_null_is_a_value_of_every_type(tmp_path: Path, kind: str) -> None:
+    path = str(tmp_path / "n")
+    create_table(path, f"id bigint, c {kind}")
+    write_arrow(path, pa.table({"id": [1, 2]}))
+    update_rows(path, {"c": "NULL", "id": "id + 1"})
+    found = DeltaLog.for_table(path).snapshot.to_arrow()
+    assert sorted(found["id"].to_pylist()) == [2, 3]
+    assert found["c"].null_count == 2
 
 
 def test_several_of_one_update_see_the_old_row_and_one_time(uri: str) -> None:

@@ -198,6 +198,17 @@ def test_what_is_no_plain_comparison_stays_opaque(sql: str, paths: set[Any]) -> 
     assert found.columns == paths
 
 
+@pytest.mark.parametrize("number", ["2024", "-2024", "(2024)", "(-(2024))", "2024L", "2024.0"])
+@pytest.mark.parametrize("cast", ["CAST", "TRY_CAST"])
+@pytest.mark.parametrize(
+    ("column", "kind"), [("d", "DATE"), ("t", "TIMESTAMP"), ("u", "TIMESTAMP_NTZ")]
+)
+def test_a_number_is_no_text_of_a_time(column: str, kind: str, cast: str, number: str) -> None:
+    assert isinstance(parsed(f"{column} >= {cast}({number} AS {kind})"), Opaque)
+    text = "'2024-01-01 00:00:00'"
+    assert isinstance(parsed(f"{column} >= {cast}({text} AS {kind})"), Comparison)
+
+
 @pytest.mark.parametrize(
     ("sql", "wanted"),
     [

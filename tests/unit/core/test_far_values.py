@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import mmap
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lakelog.core import DeltaLog, convert_to_delta, delete_rows, repeated, update_rows
+from lakelog.core import (
+    DeltaLog,
+    convert_to_delta,
+    delete_rows,
+    repeated,
+    update_rows,
+    write_arrow,
+)
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.evaluate import evaluate_mask
 from lakelog.core.expressions import normalize_filter
 from lakelog.core.schema import StructType
@@ -108,3 +117,57 @@ def test_a_partition_of_a_long_text_is_read_in_chunks(
     found = DeltaLog.for_table(tmp_path / "t").update().to_arrow(filter="p = 'abc' AND i > 1")
     assert found["p"].to_pylist() == ["abc"] * 8
     assert max(map(len, found["p"].chunks)) <= 3
+
+
+FIRST, LAST_TIME = datetime.min, datetime.max  # noqa: DTZ901 # the zone is the session's
+BEYOND: list[tuple[str, Any]] = [
+    ("America/New_York", [("t", "<", LAST_TIME)]),
+    ("Asia/Tokyo", [("t", ">", FIRST)]),
+    ("Asia/Tokyo", [("t", ">", FIRST.date())]),
+    ("Asia/Tokyo", [("t", "in", [FIRST.date()])]),
+    ("Asia/Tokyo", "t > DATE '0001-01-01'"),
+]
+
+
+@pytest.mark.parametrize(("zone", "given"), BEYOND, ids=str)
+def test_an_instant_beyond_pythons_years_is_refused_in_words(
+    tmp_path: Path, zone: str, given: Any
+) -> None:
+    write_arrow(tmp_path, pa.table({"t": pa.array([0], pa.timestamp("us", "UTC"))}))
+    snapshot = DeltaLog.for_table(tmp_path, {"spark.sql.session.timeZone": zone}).snapshot
+    with pytest.raises(InvalidPredicateError, match="outside the years 1 to 9999"):
+        snapshot.to_arrow(filter=given)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("d < {}", [0]),
+        ("{} > d", [0]),
+        ("d >= {}", [1, 2]),
+        ("d = {}", [1]),
+        ("d IN ({}, DATE '1970-01-01')", [0, 1]),
+        ("d BETWEEN DATE '1970-01-01' AND {}", [0, 1]),
+    ],
+)
+def test_a_day_beyond_pythons_years_that_sql_gives_is_compared(
+    tmp_path: Path, sql: str, kept: list[int]
+) -> None:
+    days = pa.array([0, 2_932_897, 2_932_898], pa.int32()).cast(pa.date32())
+    write_arrow(tmp_path, pa.table({"i": [0, 1, 2], "d": days}))
+    where = sql.format("date_add(DATE '9999-12-31', 1)")
+    found = DeltaLog.for_table(tmp_path).snapshot.to_arrow(columns=["i"], filter=where)
+    assert found["i"].to_pylist() == kept
+
+
+@pytest.mark.parametrize("kind", ["t", "u", "d"])
+@pytest.mark.parametrize("at", [0, -1])
+def test_a_far_scalar_of_arrow_is_set_or_refused_in_words(
+    tmp_path: Path, kind: str, at: int
+) -> None:
+    write_arrow(tmp_path, pa.table({"i": [0], "n": [7], kind: FAR[kind][3:4]}))
+    far = FAR[kind][at]
+    update_rows(tmp_path, {kind: far})
+    assert DeltaLog.for_table(tmp_path).update().to_arrow()[kind][0].equals(far)
+    with pytest.raises(DeltaAnalysisError, match=r"column n of type .* can't be set to"):
+        update_rows(tmp_path, {"n": far})

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, add_columns, delete_rows, update_rows, write_arrow
 from lakelog.core.arrow_mapping import from_arrow_schema
 from lakelog.core.column_paths import walk
-from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, SchemaMismatchError
+from lakelog.core.expressions import Column, Comparison
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,6 +124,22 @@ def test_an_untyped_column_of_a_new_table_is_void_until_it_gets_a_type(tmp_path:
         (11, None),
     ]
     assert {"k": 1, "v": 1.5} in [row["s"] for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["void", "variant"])
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">=", "<=>"])
+def test_columns_without_an_order_are_not_compared(tmp_path: Path, kind: str, op: str) -> None:
+    path = str(tmp_path)
+    write_arrow(
+        path, pa.table({"id": [1], "n": pa.nulls(1)}) if kind == "void" else pa.table({"id": [1]})
+    )
+    if kind == "variant":
+        add_columns(path, {"n": "variant"})
+    snapshot = DeltaLog.for_table(path).snapshot
+    for each in (f"n {op} n", Comparison(op, Column(("n",)), Column(("n",)))):
+        with pytest.raises(InvalidPredicateError):
+            snapshot.to_arrow(filter=each)
+    assert snapshot.to_arrow(filter="n IS NULL").num_rows == 1
 
 
 def test_an_untyped_column_that_the_table_lacks_is_told_like_any_other(tmp_path: Path) -> None:
