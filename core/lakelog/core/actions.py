@@ -10,6 +10,8 @@ JSON values are what `orjson` gives: `str`, `int`, `float`, `bool`, `None`, `lis
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -18,7 +20,7 @@ import orjson
 from lakelog.core.json_fields import JsonFields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
 __all__ = [
     "Action",
@@ -55,6 +57,21 @@ class _Action(JsonFields):
 
 def _empty() -> Mapping[str, Any]:
     return {}
+
+
+def _texts(value: Any) -> Any:
+    """A mapping of texts, of one that another client wrote with nulls, numbers or flags."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: each if isinstance(each, str) else orjson.dumps(each).decode()
+        for key, each in value.items()
+        if each is not None
+    }
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +190,8 @@ class AddCDCFile(_Action):
 class Format(JsonFields):
     """The encoding of the data files; only `parquet` exists."""
 
+    _as_read: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"options": _texts}
+
     provider: str = "parquet"
     options: Mapping[str, str] = field(default_factory=_empty)
     extra: Mapping[str, Any] = field(default_factory=_empty)
@@ -184,6 +203,10 @@ class Metadata(_Action):
 
     kind: ClassVar[str] = "metaData"
     _nested: ClassVar[Mapping[str, type[JsonFields]]] = {"format": Format}
+    _as_read: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "configuration": _texts,
+        "created_time": _whole,
+    }
 
     id: str
     name: str | None = None

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["JsonFields"]
 
@@ -29,6 +29,8 @@ class JsonFields:
     """Fields that are written even when empty."""
     _nested: ClassVar[Mapping[str, type[JsonFields]]] = {}
     """Fields that are objects of their own."""
+    _as_read: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    """Fields that other clients write in other types -> what gives their own."""
     extra: Mapping[str, Any]
 
     @classmethod
@@ -61,6 +63,8 @@ class JsonFields:
             elif item is not None:
                 nested = cls._nested.get(name)
                 known[name] = nested.from_json_value(item) if nested else item
+        for name in cls._as_read.keys() & known.keys():
+            known[name] = cls._as_read[name](known[name])
         return cls(**{**known, "extra": extra})
 
     def to_json_value(self) -> JsonObject:

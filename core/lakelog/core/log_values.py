@@ -8,6 +8,8 @@ and once more, whatever way it took, in the commit that would write it.
 from __future__ import annotations
 
 import functools
+import math
+import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -107,7 +109,7 @@ def check_operation(operation: Operation) -> None:
     _require(operation.name, _is_text, "Operation.name", "text")
     check_text(operation.user_metadata, "user_metadata")
     _require(operation.parameters, _is_json_object, "Operation.parameters", _JSON_OBJECT)
-    _require(operation.metrics, _is_metrics, "Operation.metrics", "names -> whole numbers")
+    _require(operation.metrics, _is_metrics, "Operation.metrics", "names -> numbers")
     check_texts(operation.tags, "Operation.tags")
 
 
@@ -237,8 +239,15 @@ def _is_json_object(value: Any) -> bool:
 
 def _is_metrics(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        _is_text(key) and (_is_text(each) or _is_long(each)) for key, each in value.items()
+        _is_text(key) and (_is_text(each) or _is_number(each)) for key, each in value.items()
     )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value, which becomes text, is a number: NumPy's whole ones, too."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 _TYPES: dict[str, tuple[_Check, str]] = {

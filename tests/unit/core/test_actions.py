@@ -16,6 +16,7 @@ from lakelog.core.actions import (
     UnknownAction,
     action_from_json,
 )
+from lakelog.core.log_values import check_actions
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.integers(-(2**63), 2**63 - 1)
@@ -125,6 +126,26 @@ def test_the_tombstone_of_a_file_says_of_it_what_the_file_said(values):
     assert tombstone.deletion_vector == vector
     assert (tombstone.base_row_id, tombstone.data_change) == (5, False)
     assert tombstone.extended_file_metadata is True
+
+
+@given(
+    st.dictionaries(texts, st.none() | values | st.floats(allow_nan=False, allow_infinity=False)),
+    st.floats(0, 1e15),
+)
+def test_what_other_clients_write_into_metadata_is_read_in_the_types_of_the_protocol(given, time):
+    read = Metadata.from_json_value(
+        {"id": "x", "configuration": given, "format": {"options": given}, "createdTime": time}
+    )
+    check_actions([read])
+    assert read.configuration == read.format.options
+    assert read.created_time == int(time)
+    for key, value in given.items():
+        if isinstance(value, str):
+            assert read.configuration[key] == value
+        elif value is None:
+            assert key not in read.configuration
+        else:
+            assert json.loads(read.configuration[key]) == value
 
 
 @pytest.mark.parametrize("line", ["", "[1]", "{", '{"add":{}}', '{"add":5}', '{"txn":[1]}'])

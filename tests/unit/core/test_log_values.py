@@ -60,7 +60,7 @@ BAD: dict[str, list[Any]] = {
         [("a", "b")],
         "a=b",
     ],
-    "metrics": [{"a": 1.5}, {"a": None}, {5: 1}, [1]],
+    "metrics": [{"a": float("nan")}, {"a": None}, {5: 1}, [1]],
     "parameters": [{"a": object()}, {5: 1}, {"a": b"x"}, {"a": [{"b": HALF}]}, [1]],
 }
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+from lakelog.core.log_values import check_operation
 from lakelog.core.operation_kinds import KINDS
 from lakelog.core.operations import Operation
 
@@ -18,6 +22,13 @@ def test_a_write_records_its_columns_as_json_text_and_only_the_options_that_are_
 def test_metrics_become_text() -> None:
     operation = Operation.write("Append", metrics={"numFiles": 1, "numOutputRows": "20"})
     assert operation.json_metrics() == {"numFiles": "1", "numOutputRows": "20"}
+
+
+@pytest.mark.parametrize("number", [3, -1, 2**64, 1.5, np.int64(3), np.uint8(3), np.float64(2.5)])
+def test_a_metric_may_be_any_number(number: Any) -> None:
+    operation = Operation(name="MINE", metrics={"rows": number})
+    check_operation(operation)
+    assert operation.json_metrics() == {"rows": str(number)}
 
 
 def test_creating_a_table_is_described_as_delta_does() -> None:
