@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
     from lakelog.core.sql_lists import CutText, PlainValue
+    from lakelog.core.value_casts import Value
 
 __all__ = ["parse_filter"]
 
@@ -202,7 +203,7 @@ class _Parser:
         if columns is None:
             return None
         if not columns:
-            constant = constant_of(node, session_tz=self._tz, now_ms=self._now_ms)
+            constant = self._constant(node)
             if constant is None or constant.data_type not in (_BOOLEAN, PrimitiveType("void")):
                 return None
             return Literal(constant.data.as_py(), _BOOLEAN)
@@ -210,6 +211,11 @@ class _Parser:
         kind = value_type(whole, self._schema, session_tz=self._tz, now_ms=self._now_ms)
         now = self._now_ms if _asks_now(node) else None
         return Computed(whole, columns, self._tz, now) if kind == _BOOLEAN else None
+
+    def _constant(self, node: Any) -> Value | None:
+        """The value of a node without columns, with its long lists back in place."""
+        whole = parse_sql(self._cut.whole(spelled(node))) if self._cut.lists else node
+        return constant_of(whole, session_tz=self._tz, now_ms=self._now_ms)
 
     def _columns(self, node: Any) -> frozenset[tuple[str, ...]] | None:
         """The columns below a node; `None` where something else may be among them."""
@@ -236,7 +242,7 @@ class _Parser:
         """The value of an expression without columns."""
         if not self._computes or self._odd_escapes or self._columns(node) != frozenset():
             return None
-        found = constant_of(node, session_tz=self._tz, now_ms=self._now_ms)
+        found = self._constant(node)
         if found is None:
             return None
         try:

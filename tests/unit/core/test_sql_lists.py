@@ -145,6 +145,23 @@ def test_a_list_that_is_cut_out_means_what_it_meant(sql: str) -> None:
         assert spelled(cut) == spelled(whole)
 
 
+@pytest.mark.parametrize("count", [3, 300])
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("'a' IN ({})", "TRUE"),
+        ("'b' IN ({})", "FALSE"),
+        ("'b' NOT IN ({})", "NOT FALSE"),
+        ("n = 1 AND 'a' NOT IN ({})", "n = 1 AND (NOT TRUE)"),
+        ("s = IF('a' IN ({}), 'x', 'y')", "s = 'x'"),
+    ],
+)
+def test_a_list_without_a_column_is_worked_out_whole(sql: str, wanted: str, count: int) -> None:
+    found = normalize_filter(sql.format(", ".join(["'a'"] * count)), SCHEMA)
+    assert found is not None
+    assert to_sql(found) == wanted
+
+
 def spelled(expr: Any) -> str:
     return parse_one(to_sql(expr), dialect="spark").sql(dialect="spark")
 
