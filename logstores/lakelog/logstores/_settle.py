@@ -41,6 +41,9 @@ __all__ = ["Patience", "RetryPolicy", "create_once", "repeat"]
 _LONGEST_PACE: Final = 30.0
 """Seconds; a service that asks for more is asked again after these."""
 
+_FEWEST_TRIES: Final = 3
+"""Within the budget, before `reach` ends anything."""
+
 _T = TypeVar("_T")
 
 
@@ -51,7 +54,7 @@ class RetryPolicy:
     budget: float = 60.0
     """Seconds from the first request to the last one's start."""
     reach: float = 5.0
-    """The same where nobody was ever reached: no such host, a refused port."""
+    """The same where nobody was ever reached, three times: no such host, a refused port."""
     first_wait: float = 0.05
     longest_wait: float = 5.0
     grace: float = 5.0
@@ -73,6 +76,7 @@ class Patience:
         self._began = policy.clock()
         self._seconds = seconds
         self._reached = False
+        self._failed = 0
         self._wait = policy.first_wait
 
     def spent(self, what: str) -> StorageUnavailableError:
@@ -82,6 +86,7 @@ class Patience:
     def pause_after(self, error: TryAgainError) -> bool:
         """Wait as this failure wants it before the next try; say whether there is one."""
         self._reached = self._reached or not error.unreached
+        self._failed += 1
         return self._pause(error.retry_after)
 
     def pause(self) -> bool:
@@ -101,7 +106,10 @@ class Patience:
         return True
 
     def _limit(self) -> float:
-        return self._seconds if self._reached else min(self._seconds, self._policy.reach)
+        # One look-up at a slow resolver may take longer than `reach`.
+        if self._reached or self._failed < _FEWEST_TRIES:
+            return self._seconds
+        return min(self._seconds, self._policy.reach)
 
 
 class _OwnerHiddenError(Exception):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.logstores import CommitOutcomeUnknownError
-from lakelog.logstores._objects import RetryPolicy, create_once
+from lakelog.logstores._objects import RetryPolicy, TryAgainError, create_once
 from lakelog.logstores._settle import repeat
 from lakelog.logstores._time_left import limited
 from support.scripted_objects import Bucket, FakeTime, Fate, ScriptedClient
@@ -170,6 +170,31 @@ def test_where_nobody_is_there_it_is_told_in_seconds(budget: float, bucket: Buck
     with pytest.raises(OSError, match=f"UNREACHED; given up after {wanted:g} s"):
         repeat(lambda: reader.get(KEY), PATH, policy)
     assert time.now == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("slowness", [4.0, 6.0, 15.0])
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_slow_resolver_is_asked_thrice_before_nobody_is_there(
+    slowness: float, failures: int
+) -> None:
+    time, asked = FakeTime(), 0
+    policy = RetryPolicy(clock=time.clock, sleep=time.sleep)
+
+    def look_up() -> str:
+        nonlocal asked
+        asked += 1
+        if asked <= failures:
+            time.sleep(slowness)
+            raise TryAgainError("no such host for now", may_have_landed=False, unreached=True)
+        return "there"
+
+    assert repeat(look_up, PATH, policy) == "there"
+    time, asked, failures = FakeTime(), 0, 100
+    policy = RetryPolicy(clock=time.clock, sleep=time.sleep)
+    with pytest.raises(OSError, match="given up after 5 s"):
+        repeat(look_up, PATH, policy)
+    assert asked == 3
+    assert time.now < 60
 
 
 def test_a_service_that_was_there_gets_the_whole_budget_to_come_back(bucket: Bucket) -> None:
