@@ -85,7 +85,16 @@ class _Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # The controller of xdist sees each report too, and must not count it again.
         if getattr(report, "node", None) is None:
-            self._note("phase", id=report.nodeid, when=report.when, wall=report.duration)
+            self._note(
+                "phase", id=report.nodeid, when=report.when, wall=report.duration,
+                outcome=report.outcome,
+            )  # fmt: skip
+            if report.failed:
+                self._note(
+                    "failure",
+                    id=report.nodeid,
+                    text=report.longreprtext[:3000] + report.longreprtext[-3000:],
+                )
 
     def pytest_sessionstart(self) -> None:
         self._note("machine", when="start", at=time.time(), **_processors())

@@ -46,6 +46,11 @@ def slowest(folder: Path, count: int) -> list[tuple[float, str]]:
     return sorted(((seconds, name) for name, seconds in took.items()), reverse=True)[:count]
 
 
+def failed(folder: Path) -> list[str]:
+    """The tests that failed so far; the folder has their last words."""
+    return [line["id"] for line in _lines(folder) if line["kind"] == "failure"]
+
+
 def unfinished(folder: Path) -> list[str]:
     """The tests that began and never ended: where a run was when it was ended."""
     begun: dict[str, None] = {}
@@ -64,6 +69,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.slowest is None:
         return _report(options.folder)
+    for name in failed(options.folder):
+        print(f"  failed     {name}")
     for name in unfinished(options.folder):
         print(f"  not ended  {name}")
     for seconds, name in slowest(options.folder, options.slowest):
