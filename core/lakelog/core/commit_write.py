@@ -7,6 +7,7 @@ The steps of `commit_loop` that settle an outcome: 1 (create), 3 (the storage di
 from __future__ import annotations
 
 import enum
+import ssl
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit_attempt import Attempt
@@ -28,6 +29,7 @@ __all__ = ["CommitWriter", "Written"]
 
 _HALF_VISIBLE_TRIES = 10
 _READ_TRIES = 3
+_ON_THE_WAY = ("Timeout", "Connection", "SSL", "Chunked")
 
 
 class Written(enum.Enum):
@@ -257,6 +259,10 @@ def _left_in_doubt(table: str, landing: Landing) -> CommitOutcomeUnknownError | 
 
 def _is_unanswered(failure: OSError) -> bool:
     """Whether a request may have arrived for all that the error says, or may arrive yet."""
-    if isinstance(failure, ConnectionRefusedError):
+    if isinstance(failure, ConnectionRefusedError | ssl.SSLCertVerificationError):
         return False
-    return isinstance(failure, TimeoutError | ConnectionError | InterruptedError)
+    if isinstance(failure, TimeoutError | ConnectionError | InterruptedError):
+        return True
+    # Those of HTTP libraries, and of TLS, are other kinds of OSError. Not so what our stores raise
+    # from them: they know whether anything was sent.
+    return any(word in each.__name__ for each in type(failure).__mro__ for word in _ON_THE_WAY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,12 +28,25 @@ CHANGES: dict[str, Callable[[str], object]] = {
     "delete": lambda uri: delete_rows(uri, "id = 1"),
     "update": lambda uri: update_rows(uri, {"v": pa.scalar("n")}, "id = 1"),
 }
+
+
+class ReadTimeout(OSError):  # noqa: N818  # the name that `requests` gives it
+    pass
+
+
+class ChunkedEncodingError(OSError):
+    """`requests` has one of this name, too, which is no `ConnectionError`."""
+
+
 ERRORS: list[type[BaseException]] = [
     RuntimeError,
     MemoryError,
     OSError,
     TimeoutError,
     ConnectionResetError,
+    ReadTimeout,
+    ChunkedEncodingError,
+    ssl.SSLEOFError,
     LookupError,
     KeyboardInterrupt,
 ]
