@@ -19,6 +19,7 @@ def _files(part: int) -> list[str]:
     return [str(each) for each in marked[part::PARTS]]
 
 
+@pytest.mark.timeout(560)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_differs_over_connect_holds_there(part: int) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "SPARK_"))}
@@ -30,7 +31,7 @@ def test_what_differs_over_connect_holds_there(part: int) -> None:
             cwd=Path(__file__).parents[2],
             capture_output=True,
             text=True,
-            timeout=220,
+            timeout=500,
             check=False,
         )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
