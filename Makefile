@@ -29,10 +29,10 @@ java:
 demo: java $(VENV)/.demo ## Run the main job on real data: five writers, one table
 	$(BIN)/python examples/flights/main.py $(DEMO_ARGS)
 
-test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need: half an hour
+test: java $(VENV)/.test ## Run every test, with the real peers and servers that they need
 	$(PYTEST) $(PYTEST_ARGS)
 
-unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM: three minutes
+unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM
 	$(PYTEST) --no-programs $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/unit)
 
 soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a failure tells its seed and story
