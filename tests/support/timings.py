@@ -90,11 +90,9 @@ class _Recorder:
                 outcome=report.outcome,
             )  # fmt: skip
             if report.failed:
-                self._note(
-                    "failure",
-                    id=report.nodeid,
-                    text=report.longreprtext[:3000] + report.longreprtext[-3000:],
-                )
+                text = report.longreprtext
+                text = text if len(text) <= 6000 else f"{text[:3000]} … {text[-3000:]}"
+                self._note("failure", id=report.nodeid, text=text)
 
     def pytest_sessionstart(self) -> None:
         self._note("machine", when="start", at=time.time(), **_processors())

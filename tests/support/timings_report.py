@@ -21,7 +21,10 @@ _ROWS = 25
 def _lines(folder: Path) -> Iterable[dict[str, Any]]:
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines():
-            yield json.loads(line)
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue  # torn: its process was killed while it wrote
 
 
 def _program(argv: list[str]) -> str:

@@ -90,6 +90,7 @@ echo '{"kind": "begin", "id": "tests/test_a.py::test_endless"}' > "$folder/gw0.j
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "{\"kind\": \"test\", \"id\": \"tests/test_b.py::test_$i\", \"wall\": $i, \"cpu\": 1}"
 done >> "$folder/gw1.jsonl"
+printf '{"kind": "te' >> "$folder/gw1.jsonl"
 sleep 49.0625
 echo "came so far"
 """
