@@ -96,6 +96,10 @@ class _Stream:
         return self.counts.values()
 
     def __iter__(self) -> Iterator[str]:
+        if self.bytes:
+            raise RuntimeError(
+                "the lines of a large commit are made once, and the store asked for them again"
+            )
         yield self._line(self.commit_info)
         self.num_actions = 1
         yield self._line(self.metadata)

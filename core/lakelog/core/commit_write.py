@@ -11,7 +11,9 @@ import ssl
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit_attempt import Attempt
-from lakelog.core.errors import CommitOutcomeUnknownError, CorruptCommitError
+from lakelog.core.errors import CommitOutcomeUnknownError, CorruptCommitError, TornCommitError
+from lakelog.core.line_digest import LineDigest, digest_of_file
+from lakelog.core.log_budget import LogBudget, read_log_file
 from lakelog.core.paths import commit_path
 from lakelog.core.winners import read_winner
 
@@ -85,6 +87,8 @@ class CommitWriter:
         # An earlier commit of the same transaction may have left a write on its way.
         self._sent = landing.is_possible
         """Whether a store got the last line; without it no version can be whole."""
+        self._took_all = False
+        """The same of the write under way, or of the last one."""
         self.in_doubt = _left_in_doubt(table, landing)
         """Set while a write of ours may still land."""
         self.unread: OSError | None = None
@@ -103,6 +107,7 @@ class CommitWriter:
         attempt.requests += 1
         # A write in doubt is repeated as it was: its last line may have been sent before.
         self._sent = self._sent and self._landing.is_possible
+        self._took_all = False
         self._landing.trying(attempt.version)
         try:
             self._store.write(path, _Lines(self._given), overwrite=False)
@@ -117,6 +122,10 @@ class CommitWriter:
             return self._settle_failure(attempt, path, exc)
         finally:
             attempt.write_seconds = self._clock.monotonic() - began
+        if not self._took_all:
+            told = "the store says that it is written, and did not take all of its lines"
+            attempt.error = told
+            return self._settle(attempt, CommitOutcomeUnknownError(path, told))
         self._landing.landed(attempt.version)
         return Written.OURS
 
@@ -124,6 +133,8 @@ class CommitWriter:
         owner, seen = self._owner(attempt)
         if owner is Written.OURS:
             return owner
+        if isinstance(seen, TornCommitError):
+            raise seen from failure
         if seen is not None:
             # Neither written nor readable: nobody can say what is there.
             self.in_doubt = self.in_doubt or CommitOutcomeUnknownError(
@@ -144,7 +155,9 @@ class CommitWriter:
         return owner if owner is Written.TAKEN else self._in_doubt(self.in_doubt)
 
     def _settle(self, attempt: Attempt, unknown: CommitOutcomeUnknownError) -> Written:
-        owner, _ = self._owner(attempt)
+        owner, seen = self._owner(attempt)
+        if isinstance(seen, TornCommitError):
+            raise seen from unknown
         return self._in_doubt(unknown) if owner is Written.UNKNOWN else owner
 
     def _in_doubt(self, unknown: CommitOutcomeUnknownError) -> Written:
@@ -158,7 +171,7 @@ class CommitWriter:
         """Whose the version is, by reading it back; and why it can't be read."""
         attempt.requests += 1
         try:
-            found = read_winner(self._store, self._table, attempt.version)
+            found = self._read_whole(attempt, attempt.version)
         except Exception as exc:  # a store of the user's may raise anything
             return Written.UNKNOWN, exc
         if found is None:
@@ -193,6 +206,8 @@ class CommitWriter:
         owner, seen = self._owner(attempt)
         if owner is Written.OURS:
             return None
+        if isinstance(seen, TornCommitError):
+            return seen
         if owner is Written.TAKEN or (seen is None and not self._sent):
             self.in_doubt = None
             self._landing.refused(tried)
@@ -206,13 +221,57 @@ class CommitWriter:
     def _given(self) -> Iterator[str]:
         """The lines, for the store; one is held back, to know when the last is given away."""
         held = None
+        digest = LineDigest()
         for line in self._lines:
+            digest.add(line)
             if held is not None:
                 yield held
             held = line
-        self._sent = True
+        self._landing.given(digest.value)
+        self._sent = self._took_all = True
         if held is not None:
             yield held
+
+    def _read_whole(self, attempt: Attempt, version: int) -> WinningCommit | None:
+        """Read a commit that may be ours; of ours nothing may be missing.
+
+        Raises:
+            TornCommitError: it is ours, and not all that was sent.
+            CorruptCommitError: the file is no commit, and does not say that it is ours.
+            OSError: the storage can't be read.
+        """
+        try:
+            found = read_winner(self._store, self._table, version)
+        except CorruptCommitError as exc:
+            self._check_whole(attempt, version, exc)
+            raise
+        if found is not None and self.is_ours(found):
+            self._check_whole(attempt, version, None)
+        return found
+
+    def _check_whole(
+        self, attempt: Attempt, version: int, broken: CorruptCommitError | None
+    ) -> None:
+        attempt.requests += 1
+        path = commit_path(self._table, version)
+        data = read_log_file(self._store, path, LogBudget.of(self._store))
+        if self._landing.was_given(digest_of_file(data)):
+            return  # it has become whole since it was read
+        if broken is not None and not self._begins_as_ours(data):
+            return
+        lines = data.count(b"\n")
+        raise TornCommitError(
+            path,
+            f"version {version} is torn, it holds {len(data)} bytes in {lines} whole lines, which "
+            f"are a part of this writer's commit (txnId {self._lines.commit_info.txn_id})",
+        ) from broken
+
+    def _begins_as_ours(self, data: bytes) -> bool:
+        first = self._lines.commit_info.to_json().encode()
+        begin = data.split(b"\n", 1)[0].rstrip(b"\r")
+        # Without a whole first line nobody can say whose it is, but then its time tells.
+        txn_id = f'"{self._lines.commit_info.txn_id}"'.encode()
+        return txn_id in begin or (len(begin) > len(b'{"commitInfo":') and first.startswith(begin))
 
     def is_ours(self, commit: WinningCommit) -> bool:
         """Whether an earlier write of this commit made it, by its txnId."""
@@ -225,6 +284,7 @@ class CommitWriter:
             None if the table has no such version.
 
         Raises:
+            TornCommitError: it is a part of this writer's commit.
             CorruptCommitError: the file is no commit.
             OSError: the storage can't be read.
         """
@@ -234,8 +294,8 @@ class CommitWriter:
             attempt.requests += 1
             tries += 1
             try:
-                return read_winner(self._store, self._table, version)
-            except CorruptCommitError:
+                return self._read_whole(attempt, version)
+            except (CorruptCommitError, TornCommitError):
                 if tries > _HALF_VISIBLE_TRIES or not self._store.is_partial_write_visible(path):
                     raise
             except OSError as exc:

@@ -31,7 +31,8 @@
     +-- DataFileMissingError                   restore the file           (FileNotFoundError)
     +-- DataFileError                          restore the file, or have it written anew
 
-`CommitOutcomeUnknownError` is the store's own: `lakelog.logstores.errors`. Names that end in
+`CommitOutcomeUnknownError` is the store's own: `lakelog.logstores.errors`. Where a part of the
+commit is in the log, it is a `TornCommitError`. Names that end in
 `Exception` are Delta's (package `io.delta.exceptions`); the others are ours.
 
 Every message says what was wrong, where (path and version), and what to do.
@@ -73,6 +74,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "TimestampOutOfRangeError",
+    "TornCommitError",
     "UnsupportedFeatureError",
     "VersionNotFoundError",
 ]
@@ -230,6 +232,24 @@ class TableExistsError(DeltaAnalysisError, FileExistsError):
 
 class AppendOnlyError(DeltaAnalysisError):
     """`delta.appendOnly` is set and the commit removes data."""
+
+
+class TornCommitError(CommitOutcomeUnknownError):
+    """A version holds a part of this writer's commit: a store let half of a file be seen.
+
+    Nothing that the commit refers to may be deleted.
+    """
+
+    def __init__(self, path: str, evidence: str) -> None:
+        """Name the file and what is in it."""
+        super().__init__(path, evidence)
+        self.args = (
+            f"the outcome of writing {path} is unknown: {evidence}. Until that is mended readers "
+            "see a part of the commit, or fail. Stop the table's writers and look at the file "
+            "again. If it stays as it is and is the newest version, move it away and run the job "
+            "again; if there are newer ones, restore the table to the version before it. Delete "
+            "no data file that it may refer to until then.",
+        )
 
 
 class TableNotFoundError(DeltaError, FileNotFoundError):

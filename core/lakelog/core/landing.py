@@ -15,10 +15,11 @@ __all__ = ["Landing"]
 class Landing:
     """What is known of one transaction's commit; `CommitWriter` keeps it."""
 
-    __slots__ = ("_tried", "_version")
+    __slots__ = ("_given", "_tried", "_version")
 
     def __init__(self) -> None:
         """Nothing was sent."""
+        self._given: set[bytes] = set()
         self._tried: int | None = None
         self._version: int | None = None
 
@@ -41,6 +42,14 @@ class Landing:
         """The next statement sends the commit to the storage, as this version."""
         # Greater than this is what an earlier commit of the transaction sent: it may land yet.
         self._tried = version if self._tried is None else max(self._tried, version)
+
+    def given(self, digest: bytes) -> None:
+        """A store gets the last of these lines with the next statement; see `LineDigest`."""
+        self._given.add(digest)
+
+    def was_given(self, digest: bytes) -> bool:
+        """Whether a store has got all of these lines. A file of ours with others is torn."""
+        return digest in self._given
 
     def landed(self, version: int) -> None:
         """It is proven that this version holds the commit."""
