@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakelog.core.actions import AddCDCFile
 from lakelog.core.executor_writer import PartitionedWriter
+from lakelog.core.partition_errors import partition_errors
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
@@ -63,17 +64,20 @@ class ChangeFileWriter:
             table: its URI.
             layout: of its files of data.
         """
+        self._table = table
         self._writer = PartitionedWriter(change_layout(layout).plan(store, table))
 
     def write(self, rows: pa.Table, change: str) -> None:
         """Take rows with the table's columns, to all of which the same happened."""
         kinds = pa.repeat(pa.scalar(change), rows.num_rows)
-        for batch in rows.append_column(CHANGE_TYPE, kinds).to_batches():
-            self._writer.write(batch)
+        with partition_errors(self._table):
+            for batch in rows.append_column(CHANGE_TYPE, kinds).to_batches():
+                self._writer.write(batch)
 
     def close(self) -> list[AddCDCFile]:
         """End the files."""
-        return change_actions(self._writer.close())
+        with partition_errors(self._table):
+            return change_actions(self._writer.close())
 
     def abort(self) -> None:
         """Delete what was written. Never call it after a commit that may have landed."""

@@ -22,6 +22,7 @@ from lakelog.core.column_mapping import physical_name, physical_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.executor_writer import PartitionedWriter, WritePlan
 from lakelog.core.footer_gaps import FooterGaps, read_gaps
+from lakelog.core.partition_errors import partition_errors
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import PrimitiveType, StructType
 from lakelog.core.schema_rules import partition_schema
@@ -245,15 +246,19 @@ class DataFileWriter:
         Raises:
             KeyError: a column is missing.
             pyarrow.ArrowInvalid: a value does not fit its type, or a null is in a required column.
+            DeltaAnalysisError: the log can't hold a partition value; from `close`, too.
         """
-        for batch in data.to_batches() if isinstance(data, pa.Table) else (data,):
-            self._writer.write(batch)
+        with partition_errors(self._plan.root):
+            for batch in data.to_batches() if isinstance(data, pa.Table) else (data,):
+                self._writer.write(batch)
 
     def close(self) -> list[AddFile]:
         """End the files; closing again gives the same actions."""
         if self._actions is None:
+            with partition_errors(self._plan.root):
+                results = self._writer.close()
             self._actions = add_files(
-                self._writer.close(),
+                results,
                 self._schema,
                 self._plan.partition_columns,
                 stats=self._stats,

@@ -188,6 +188,7 @@ class PartitionedWriter:
         Raises:
             KeyError: a column is missing.
             pyarrow.ArrowInvalid: a value does not fit its type, or a null is in a required column.
+            PartitionValueError: the log has no text for a partition value; from `close`, too.
         """
         if batch.num_rows == 0:
             return
@@ -249,7 +250,10 @@ class PartitionedWriter:
             batch.column(name).dictionary_encode(null_encoding="encode")
             for name in self._partitions
         ]
-        texts = [partition_texts(column.dictionary) for column in columns]
+        texts = [
+            partition_texts(column.dictionary, name)
+            for column, name in zip(columns, self._plan.partition_columns, strict=True)
+        ]
         codes = _combined([column.indices for column in columns])
         data = batch.select(self._file_schema.names)
         order = pc.sort_indices(codes)

@@ -6,6 +6,7 @@ have no lakelog.
 
 from __future__ import annotations
 
+import json
 import secrets
 import string
 from datetime import date, timedelta
@@ -15,12 +16,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from typing import Any
 
-__all__ = ["partition_folder", "partition_texts", "random_folder"]
+__all__ = ["PartitionValueError", "partition_folder", "partition_texts", "random_folder"]
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _ALPHANUMERIC = string.ascii_letters + string.digits
+_BYTES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 
 
@@ -44,19 +52,65 @@ def _escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
 
 
-def partition_texts(values: pa.Array) -> list[str | None]:
+class PartitionValueError(ValueError):
+    """A value that the log has no text for, so that no row of a partition can have it.
+
+    Where it ends a task of Spark's only its text comes back: one line, from which
+    `partition_errors` makes an error of ours.
+    """
+
+    def __init__(self, column: str, value: str, why: str) -> None:
+        """Keep the column, the value as it is shown, and what is wrong with it."""
+        super().__init__(column, value, why)
+        self.column, self.value, self.why = column, value, why
+
+    def __str__(self) -> str:
+        """One line that `json.loads` reads."""
+        return json.dumps([self.column, self.value, self.why])
+
+
+def partition_texts(values: pa.Array, column: str = "") -> list[str | None]:
     """Serialise partition values (PROTOCOL.md, "Partition Value Serialization").
+
+    Args:
+        values: of one column.
+        column: its name, for errors.
 
     Raises:
         TypeError: a type that a table can't be partitioned by.
-        ValueError: bytes that are no UTF-8, or a date beyond the year 9999.
+        PartitionValueError: bytes that are no UTF-8, or a date outside the years 1 to 9999.
     """
     kind = values.type
-    texts = _texts(values, kind)
-    return [text or None for text in texts]
+    try:
+        return [text or None for text in _texts(values, kind)]
+    except (ValueError, OverflowError):
+        first = next(each for each in values if not _has_text(each))
+    binary = any(check(kind) for check in _BYTES)
+    why = "is no UTF-8" if binary else "is outside the years 1 to 9999"
+    raise PartitionValueError(column, _shown(first), why)
 
 
-def _texts(values: pa.Array, kind: pa.DataType) -> Iterable[str | None]:
+def _has_text(value: Any) -> bool:
+    try:
+        _texts(pa.array([value], value.type), value.type)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value.as_py())
+    except UnicodeDecodeError:
+        return repr(value.as_buffer().to_pybytes())  # a text whose bytes are no UTF-8
+    except (ValueError, OverflowError):
+        # A time that Python does not have: Arrow spells days and microseconds since 1970.
+        count = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
+        unit = "days" if pa.types.is_date32(value.type) else "microseconds"
+        return f"{count} {unit} from 1970"
+
+
+def _texts(values: pa.Array, kind: pa.DataType) -> list[str | None]:
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind):
         return list(values.to_pylist())
@@ -76,7 +130,7 @@ def _texts(values: pa.Array, kind: pa.DataType) -> Iterable[str | None]:
         micros = values.cast(pa.int64()).to_pylist()
         return [None if v is None else _timestamp_text(v, zoned) for v in micros]
     if types.is_binary(kind) or types.is_large_binary(kind):
-        return [None if v is None else _binary_text(v) for v in values.to_pylist()]
+        return [None if v is None else v.decode("utf-8") for v in values.to_pylist()]
     raise TypeError(f"a table can't be partitioned by a column of type {kind}")
 
 
@@ -97,10 +151,7 @@ def _java_float(text: str) -> str:
 
 
 def _date_text(days: int) -> str:
-    try:
-        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
-    except OverflowError:
-        raise ValueError(f"partition date outside the years 1 to 9999 (day {days})") from None
+    return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
 
 
 def _timestamp_text(micros: int, zoned: bool) -> str:
@@ -111,12 +162,3 @@ def _timestamp_text(micros: int, zoned: bool) -> str:
         return f"{_date_text(days)}T{clock}.{fraction:06d}Z"
     tail = f".{fraction:06d}".rstrip("0") if fraction else ""
     return f"{_date_text(days)} {clock}{tail}"
-
-
-def _binary_text(value: bytes) -> str:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"the partition value {value!r} is no UTF-8; the log stores partition values as text"
-        ) from None

@@ -24,6 +24,7 @@ from lakelog.core.actions import AddCDCFile
 from lakelog.core.change_files import change_layout
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.executor_writer import write_batches
+from lakelog.core.partition_errors import partition_errors
 from lakelog.core.variants import has_variants
 from lakelog.spark._arrow_write import write_on_executors
 from lakelog.spark._errors import lacks_pyarrow
@@ -85,7 +86,8 @@ class TableFiles:
             few: the same rows as one task makes them, for rows that are written here; default:
                 `frame`.
         """
-        adds = self._written(frame, source, few)
+        with partition_errors(self.log.table):
+            adds = self._written(frame, source, few)
         self.attempt.add(adds)
         return adds
 

@@ -15,7 +15,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lakelog.core.partition_text import partition_folder, partition_texts, random_folder
+from lakelog.core.partition_text import (
+    PartitionValueError,
+    partition_folder,
+    partition_texts,
+    random_folder,
+)
 from lakelog.core.paths import data_path, encode_path
 from lakelog.core.variants import has_variants
 from lakelog.spark._confs import temporary_confs
@@ -178,8 +183,12 @@ def _partition_values(plan: WritePlan, path: str) -> dict[str, str | None]:
     for name, folder in zip(plan.partition_columns, folders, strict=True):
         text = unquote(folder.partition("=")[2])
         kind = plan.schema.field(name).type
-        value = None if text == _NULL else _value(text, kind)
-        values[name] = partition_texts(pa.array([value], kind))[0]
+        try:
+            value = None if text == _NULL else _value(text, kind)
+            array = pa.array([value], kind)
+        except (ValueError, OverflowError):
+            raise PartitionValueError(name, text, "is none that Python has") from None
+        values[name] = partition_texts(array, name)[0]
     return values
 
 

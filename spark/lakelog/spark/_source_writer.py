@@ -18,6 +18,7 @@ from lakelog.core.executor_writer import write_batches
 from lakelog.core.file_layout import FileLayout
 from lakelog.core.identity_columns import missing_identities
 from lakelog.core.operations import Operation, write_metrics
+from lakelog.core.partition_errors import partition_errors
 from lakelog.core.protocol import check_writable
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import check_holds_rows
@@ -122,7 +123,7 @@ class SourceWriter(DataSourceArrowWriter):
 
         context = TaskContext.get()
         part = 0 if context is None else context.partitionId()
-        with marked():
+        with marked(), partition_errors(self._table):
             # Void columns and all: the plan leaves out what no file can hold.
             schema = StructType.from_json(self._schema_string)
             rows = (cast_batch(batch, schema) for batch in iterator)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.core.partition_text import partition_folder, partition_texts
+from lakelog.core.partition_text import PartitionValueError, partition_folder, partition_texts
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_timestamp_reads_back_from_its_text(value: Any) -> None:
 
 
 def test_what_the_log_cannot_hold_is_refused() -> None:
-    with pytest.raises(ValueError, match="UTF-8"):
+    with pytest.raises(PartitionValueError, match="UTF-8"):
         partition_texts(pa.array([b"\xff"], pa.binary()))
-    with pytest.raises(ValueError, match="9999"):
+    with pytest.raises(PartitionValueError, match="9999"):
         partition_texts(pa.array([4_000_000], pa.int32()).cast(pa.date32()))
     with pytest.raises(TypeError, match="list"):
         partition_texts(pa.array([[1]]))
