@@ -19,7 +19,7 @@ from lakelog.logstores._objects import (
     Owner,
     TryAgainError,
 )
-from lakelog.logstores._reach import never_reached
+from lakelog.logstores._reach import is_for_now, never_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,11 +139,11 @@ class OCIClient(ObjectClient):
             exceptions.BaseRequestException,
             requests.exceptions.RequestException,
         ) as error:
-            unreached = never_reached(error, outer)
+            unsent = never_reached(error, outer)
             raise TryAgainError(
                 f"{what}: the connection failed ({type(error).__name__})",
-                may_have_landed=changes and not unreached,
-                unreached=unreached,
+                may_have_landed=changes and not unsent,
+                unreached=unsent and not is_for_now(error, outer),
             ) from None
         except (ValueError, AttributeError, TypeError) as error:
             # The SDK has no error of its own for a reply that is no JSON.

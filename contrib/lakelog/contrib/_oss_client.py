@@ -21,7 +21,7 @@ from lakelog.logstores._objects import (
     Owner,
     TryAgainError,
 )
-from lakelog.logstores._reach import never_reached
+from lakelog.logstores._reach import is_for_now, never_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,11 +190,12 @@ class OSSClient(ObjectClient):
                 raise OSError(f"{what}: {inner}") from None
             # The SDK speaks of a request that was not sent, but a reset says nothing of the kind.
             sent = not isinstance(inner, exceptions.RequestError)
-            unreached = never_reached(inner if sent else inner.unwrap() or inner, outer)
+            cause = inner if sent else inner.unwrap() or inner
+            unsent = never_reached(cause, outer)
             raise TryAgainError(
                 f"{what}: the connection failed ({type(inner).__name__})",
-                may_have_landed=changes and not unreached,
-                unreached=unreached,
+                may_have_landed=changes and not unsent,
+                unreached=unsent and not is_for_now(cause, outer),
             ) from None
         except (FileNotFoundError, PermissionError):
             raise

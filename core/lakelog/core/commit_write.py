@@ -7,7 +7,7 @@ The steps of `commit_loop` that settle an outcome: 1 (create), 3 (the storage di
 from __future__ import annotations
 
 import enum
-import ssl
+import sys
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit_attempt import Attempt
@@ -15,6 +15,7 @@ from lakelog.core.errors import CommitOutcomeUnknownError, CorruptCommitError, T
 from lakelog.core.line_digest import LineDigest, digest_of_file
 from lakelog.core.log_budget import LogBudget, read_log_file
 from lakelog.core.paths import commit_path
+from lakelog.core.unanswered import is_unanswered
 from lakelog.core.winners import read_winner
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ __all__ = ["CommitWriter", "Written"]
 
 _HALF_VISIBLE_TRIES = 10
 _READ_TRIES = 3
-_ON_THE_WAY = ("Timeout", "Connection", "SSL", "Chunked")
 
 
 class Written(enum.Enum):
@@ -103,6 +103,7 @@ class CommitWriter:
             Exception: what no store may raise; `settle` then tells whether the commit landed.
         """
         path = commit_path(self._table, attempt.version)
+        outer = sys.exception()
         began = self._clock.monotonic()
         attempt.requests += 1
         # A write in doubt is repeated as it was: its last line may have been sent before.
@@ -119,7 +120,7 @@ class CommitWriter:
         except OSError as exc:
             # By contract nothing was made. A store of the user's may be less exact than that.
             attempt.error = f"{type(exc).__name__}: {exc}"
-            return self._settle_failure(attempt, path, exc)
+            return self._settle_failure(attempt, path, exc, outer)
         finally:
             attempt.write_seconds = self._clock.monotonic() - began
         if not self._took_all:
@@ -129,7 +130,9 @@ class CommitWriter:
         self._landing.landed(attempt.version)
         return Written.OURS
 
-    def _settle_failure(self, attempt: Attempt, path: str, failure: OSError) -> Written:
+    def _settle_failure(
+        self, attempt: Attempt, path: str, failure: OSError, outer: BaseException | None
+    ) -> Written:
         owner, seen = self._owner(attempt)
         if owner is Written.OURS:
             return owner
@@ -142,7 +145,7 @@ class CommitWriter:
             )
             self.unread = failure
             raise failure from None
-        if owner is Written.UNKNOWN and self._sent and _is_unanswered(failure):
+        if owner is Written.UNKNOWN and self._sent and is_unanswered(failure, outer):
             # No refusal, though a store may take it for one: the request can be on its way.
             unknown = CommitOutcomeUnknownError(
                 path, f"writing it failed ({type(failure).__name__}: {failure}), and it is absent"
@@ -315,14 +318,3 @@ def _left_in_doubt(table: str, landing: Landing) -> CommitOutcomeUnknownError | 
     return CommitOutcomeUnknownError(
         commit_path(table, landing.tried), "an earlier commit of this transaction may land yet"
     )
-
-
-def _is_unanswered(failure: OSError) -> bool:
-    """Whether a request may have arrived for all that the error says, or may arrive yet."""
-    if isinstance(failure, ConnectionRefusedError | ssl.SSLCertVerificationError):
-        return False
-    if isinstance(failure, TimeoutError | ConnectionError | InterruptedError):
-        return True
-    # Those of HTTP libraries, and of TLS, are other kinds of OSError. Not so what our stores raise
-    # from them: they know whether anything was sent.
-    return any(word in each.__name__ for each in type(failure).__mro__ for word in _ON_THE_WAY)

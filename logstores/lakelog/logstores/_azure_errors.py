@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from lakelog.logstores._azure_credentials import SasToken
 from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
-from lakelog.logstores._reach import causes
+from lakelog.logstores._reach import causes, is_for_now
 
 if TYPE_CHECKING:
     from lakelog.logstores._azure_credentials import Credential
@@ -239,7 +239,9 @@ def _no_reply(error: BaseException, where: str, outer: BaseException | None) -> 
     if any(name in _UNSENT for name in names):
         silent = any("Timeout" in name for name in names)
         return TryAgainError(
-            f"{where}: could not connect", may_have_landed=False, unreached=not silent
+            f"{where}: could not connect",
+            may_have_landed=False,
+            unreached=not (silent or is_for_now(error, outer)),
         )
     reason = "the connection broke before the whole reply came"
     if any("Timeout" in name for name in names):

@@ -15,6 +15,7 @@ from lakelog.logstores._dynamodb_errors import LockTableError
 from lakelog.logstores._dynamodb_rows import CommitRow
 from lakelog.logstores._dynamodb_table import RowTakenError
 from lakelog.logstores._object_client import NotTheServiceError, TryAgainError
+from lakelog.logstores._reach import is_for_now
 from lakelog.logstores.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _of_transport(error: Exception, place: TablePlace) -> Exception:
             f"{place}: no connection ({kind}); is {REGION_NAME} a region, {ENDPOINT_KEY} right, "
             "and the service up?",
             may_have_landed=False,
-            unreached=not isinstance(error, sdk.ConnectTimeoutError),
+            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error)),
         )
     if isinstance(error, sdk.InvalidRegionError):
         return LockTableError(f"{place}: {REGION_NAME} is no name of a region.")

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
+from lakelog.logstores._reach import is_for_now
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def translated(
         raise TryAgainError(
             f"{what}: {_connection(error)}",
             may_have_landed=changes and not unsent,
-            unreached=unsent and not isinstance(error, requests.exceptions.ConnectTimeout),
+            unreached=unsent
+            and not (isinstance(error, requests.exceptions.ConnectTimeout) or is_for_now(error)),
         ) from None
 
 

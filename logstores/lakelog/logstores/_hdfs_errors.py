@@ -8,15 +8,24 @@ import re
 from typing import Final, NoReturn
 
 from lakelog.logstores._objects import TryAgainError
-from lakelog.logstores.errors import LogStoreConfError
+from lakelog.logstores.errors import LogStoreConfError, StorageUnavailableError
 
-__all__ = ["raise_translated"]
+__all__ = ["REFUSED", "raise_translated"]
+
+REFUSED: Final = getattr(errno, "EREMOTEIO", errno.EINVAL)
+"""What HDFS said no to. `EIO` would leave open whether it did it."""
 
 _WRAPPED: Final = re.compile(r'^(\w+)(?:\((?:"((?:[^"\\]|\\.)*)")?(?:, "(.*)"\)?)?|$)', re.DOTALL)
 """`Kind("java.class.Name", "message\\n\\tat stack…")`, the text of a Rust error."""
 _NOT_SENT: Final = ("Connection refused", "unreachable", "os error 111", "os error 113")
 _NO_HOST: Final = ("failed to lookup address", "Name or service not known")
-_FOR_NOW: Final = ("Temporary failure in name resolution",)
+_FOR_NOW: Final = (
+    "Temporary failure in name resolution",
+    "Too many open files",
+    "Cannot assign requested address",
+    "os error 24",
+    "os error 99",
+)
 _SIGN_IN: Final = ("SASL", "GSS", "InvalidToken", "NoSASLMechanism", "Authentication")
 
 
@@ -58,16 +67,19 @@ def _parts(error: Exception) -> tuple[str, str, str]:
 
 def _raise_io(error: OSError, text: str, where: str) -> NoReturn:
     if any(part in text for part in _NO_HOST) and not any(part in text for part in _FOR_NOW):
-        raise OSError(
+        raise StorageUnavailableError(
             errno.EHOSTUNREACH,
             f"there is no host of the name in {where}. If it is a name service, set "
             "HADOOP_CONF_DIR, or spark.hadoop.dfs.ha.namenodes.* and "
             "spark.hadoop.dfs.namenode.rpc-address.*",
         ) from error
-    sent = not any(part in text for part in (*_NOT_SENT, *_FOR_NOW))
+    for_now = any(part in text for part in _FOR_NOW)
+    sent = not for_now and not any(part in text for part in _NOT_SENT)
     # Of several NameNodes one may be down while another takes over, which takes its time.
     raise TryAgainError(
-        f"NameNode {where}: {text}", may_have_landed=sent, unreached=not sent and "," not in where
+        f"NameNode {where}: {text}",
+        may_have_landed=sent,
+        unreached=not (sent or for_now or "," in where),
     ) from error
 
 
@@ -103,4 +115,4 @@ def _raise_java(
         raise OSError(errno.ENAMETOOLONG, text, path) from error
     if java == "InvalidPathException":
         raise OSError(errno.EINVAL, f"HDFS takes no such name: {text}", path) from error
-    raise OSError(errno.EIO, f"{where}: {kind} {java} {text}".replace("  ", " "), path) from error
+    raise OSError(REFUSED, f"{where}: {kind} {java} {text}".replace("  ", " "), path) from error

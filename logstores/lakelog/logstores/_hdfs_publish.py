@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.logstores._hdfs_client import CHUNK
+from lakelog.logstores._hdfs_errors import REFUSED
 from lakelog.logstores._hdfs_webhdfs import WebHdfsError
 from lakelog.logstores._objects import TryAgainError
 from lakelog.logstores.errors import CommitOutcomeUnknownError
@@ -165,7 +166,7 @@ def _give_up(
             ) from error
         was_there = True  # no rename was ever delivered
     if was_there:
-        raise OSError(errno.EIO, f"was not written: {seen}", target)
+        raise OSError(REFUSED, f"was not written: {seen}", target)
     _judge(client, target, body, lost, overwrite=overwrite)
 
 
@@ -195,4 +196,4 @@ def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target)
     if found is not None and not overwrite:
         raise FileExistsError(errno.EEXIST, "another writer made it", target)
-    raise OSError(errno.EIO, "was not written: somebody removed its draft", target)
+    raise OSError(REFUSED, "was not written: somebody removed its draft", target)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
+from lakelog.logstores._reach import is_for_now
 from lakelog.logstores.errors import MissingExtraError, UnsafeLogStoreError
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def _of_transport(error: Exception, place: Place) -> Exception:
             f"{place}: no connection to {_whom(error, place)} ({kind}); "
             "is the address right, and is it up?",
             may_have_landed=False,
-            unreached=not isinstance(error, sdk.ConnectTimeoutError),
+            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error)),
         )
     if isinstance(error, (sdk.ParamValidationError, sdk.InvalidRegionError)):
         return ValueError(f"{place}: {error}")

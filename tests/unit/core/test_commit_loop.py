@@ -320,7 +320,7 @@ def test_a_storage_error_passes_through_and_nothing_is_committed(table: str) -> 
 
 @pytest.mark.parametrize(
     ("code", "advice"),
-    [(errno.ENOSPC, "Free space"), (errno.EROFS, "writable"), (errno.EIO, "storage answers")],
+    [(errno.ENOSPC, "Free space"), (errno.EROFS, "writable"), (errno.ENXIO, "storage answers")],
 )
 def test_a_refusal_of_the_storage_says_what_it_means_for_the_table_and_what_to_do(
     table: str, code: int, advice: str

@@ -38,7 +38,7 @@ def translated(error: Exception) -> Exception:
         (rpc("java.io.IOException", "x must both be directories"), errno.EISDIR, "folder"),
         (rpc("a.PathComponentTooLongException", "limit 255"), errno.ENAMETOOLONG, "255"),
         (rpc("a.InvalidPathException", "Invalid path name a:b"), errno.EINVAL, "takes no such"),
-        (rpc("java.io.IOException", "disk on fire"), errno.EIO, "disk on fire"),
+        (rpc("java.io.IOException", "disk on fire"), errno.EREMOTEIO, "disk on fire"),
         (RuntimeError('SASLError("no ticket")'), errno.EACCES, "kinit"),
         (RuntimeError("NoSASLMechanism"), errno.EACCES, "kinit"),
         (RuntimeError('GSSAPIError(GSS_S_FAILURE, 1, "no cache")'), errno.EACCES, "kinit"),

@@ -6,6 +6,9 @@ The budgets are told apart by the error, which names the one that was spent.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
+import re
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -26,6 +29,9 @@ from lakelog.logstores import (
     S3ConditionalLogStore,
     S3DynamoDBLogStore,
 )
+from lakelog.logstores._hdfs_errors import raise_translated
+from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores._reach import is_for_now
 from lakelog.logstores._time_left import limited
 from support.rsa_key import new_pem
 from support.servers._service import free_port
@@ -147,6 +153,107 @@ def test_a_store_whose_storage_is_not_there_says_so_at_once(
         with pytest.raises(OSError, match=r"given up after 0\.2 s|no host of") as caught:
             work()
         assert not isinstance(caught.value, FileNotFoundError)
+
+
+def _no_resolver(*_: object, **__: object) -> object:
+    raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+def _without(code: int) -> Callable[..., None]:
+    def connect(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return connect
+
+
+FOR_NOW: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a resolver that asks to come back": lambda patch: patch.setattr(
+        socket, "getaddrinfo", _no_resolver
+    ),
+    **{
+        errno.errorcode[code]: lambda patch, code=code: patch.setattr(  # type: ignore[misc]  # bound
+            socket.socket, "connect", _without(code)
+        )
+        for code in (errno.EMFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS)
+    },
+}
+
+
+@pytest.mark.parametrize("trouble", FOR_NOW)
+@pytest.mark.parametrize("name", [*[each for each in STORES if each != "hdfs"], "oci"])
+def test_what_passes_is_borne_for_the_whole_budget(
+    name: str, trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BUDGETS, "spark.lakelog.store.connect.timeBudget", "0.01")
+    monkeypatch.setitem(BUDGETS, "spark.lakelog.store.retry.timeBudget", "0.21")
+    monkeypatch.setitem(BUDGETS, "spark.lakelog.azure.lease.wait", "0.01")
+    store, root = _made(name, f"http://127.0.0.1:{free_port()}", tmp_path)
+    FOR_NOW[trouble](monkeypatch)
+    path = f"{root}/_delta_log/00000000000000000000.json"
+    for work in (lambda: store.read_bytes(path), lambda: store.write(path, ["x"])):
+        with pytest.raises(OSError, match=r"given up after 0\.21 s"):
+            work()
+
+
+@pytest.mark.parametrize(
+    ("text", "unreached"),
+    [
+        ("Temporary failure in name resolution", False),
+        ("Too many open files (os error 24)", False),
+        ("Cannot assign requested address (os error 99)", False),
+        ("Connection refused (os error 111)", True),
+    ],
+)
+def test_so_it_is_on_hdfs(text: str, unreached: bool) -> None:
+    with pytest.raises(TryAgainError, match=re.escape(text.rstrip(")"))) as caught:
+        raise_translated(OSError(text), "/t", "nn:8020")
+    assert (caught.value.unreached, caught.value.may_have_landed) == (unreached, False)
+
+
+@contextlib.contextmanager
+def _proxy_that_answers(status: str) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken, _ = server.accept()
+                    with taken, contextlib.suppress(OSError):
+                        taken.recv(65536)
+                        taken.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("status", "passes"),
+    [
+        ("503 Busy", True),
+        ("429 Too Many", True),
+        ("407 Who are you", False),
+        ("403 No", False),
+        (None, False),
+    ],
+)
+def test_a_busy_proxy_passes_and_one_that_refuses_or_is_not_there_does_not(
+    status: str | None, passes: bool
+) -> None:
+    def asked(proxy: str) -> Exception:
+        try:
+            urllib3.ProxyManager(proxy, retries=False).request("GET", "https://storage.example")
+        except urllib3.exceptions.HTTPError as error:
+            return error
+        raise AssertionError("the proxy let it through")
+
+    if status is None:
+        assert not is_for_now(asked(f"http://127.0.0.1:{free_port()}"))
+        return
+    with _proxy_that_answers(status) as proxy:
+        assert is_for_now(asked(proxy)) is passes
 
 
 @contextlib.contextmanager
