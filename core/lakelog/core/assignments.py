@@ -20,6 +20,7 @@ from lakelog.core.expressions import Literal
 from lakelog.core.repeated import repeated
 from lakelog.core.row_checks import check_table_rules
 from lakelog.core.row_filling import regenerated
+from lakelog.core.shown_values import python_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,10 +96,7 @@ def _resolved(value: Any, field: StructField, snapshot: Snapshot, now_ms: int) -
 
 
 def _shown(value: Any) -> str:
-    try:
-        return repr(value)
-    except (OverflowError, ValueError):  # a scalar of Arrow with a time that Python does not have
-        return f"a value of type {value.type}"
+    return repr(python_value(value) if isinstance(value, pa.Scalar) else value)
 
 
 def _check_sql(sql: str, field: StructField, snapshot: Snapshot, now_ms: int) -> None:

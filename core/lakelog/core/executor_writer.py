@@ -59,6 +59,7 @@ PICKLED_BY_VALUE = (
     "lakelog.core.arrow_leaves",
     "lakelog.core.executor_writer",
     "lakelog.core.partition_text",
+    "lakelog.core.shown_values",
 )
 """The modules that make up this code."""
 

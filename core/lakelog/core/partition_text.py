@@ -1,7 +1,7 @@
 """Partition values as the text of the log, and as Hive folders.
 
-Imports the standard library and pyarrow only: `executor_writer` takes it along to executors that
-have no lakelog.
+Imports the standard library, pyarrow and `shown_values` only: `executor_writer` takes both along to
+executors that have no lakelog.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from lakelog.core.shown_values import python_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +89,7 @@ def partition_texts(values: pa.Array, column: str = "") -> list[str | None]:
         first = next(each for each in values if not _has_text(each))
     binary = any(check(kind) for check in _BYTES)
     why = "is no UTF-8" if binary else "is outside the years 1 to 9999"
-    raise PartitionValueError(column, _shown(first), why)
+    raise PartitionValueError(column, repr(python_value(first)), why)
 
 
 def _has_text(value: Any) -> bool:
@@ -96,18 +98,6 @@ def _has_text(value: Any) -> bool:
     except (ValueError, OverflowError):
         return False
     return True
-
-
-def _shown(value: Any) -> str:
-    try:
-        return repr(value.as_py())
-    except UnicodeDecodeError:
-        return repr(value.as_buffer().to_pybytes())  # a text whose bytes are no UTF-8
-    except (ValueError, OverflowError):
-        # A time that Python does not have: Arrow spells days and microseconds since 1970.
-        count = value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
-        unit = "days" if pa.types.is_date32(value.type) else "microseconds"
-        return f"{count} {unit} from 1970"
 
 
 def _texts(values: pa.Array, kind: pa.DataType) -> list[str | None]:

@@ -11,6 +11,7 @@ from lakelog.core.dependent_columns import referenced_columns
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions import columns, is_opaque, normalize_filter
 from lakelog.core.schema import PrimitiveType
+from lakelog.core.shown_values import python_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,7 @@ def _check_length(rows: pa.Table, rule: Constraint, table: str) -> None:
     too_long = column.filter(pc.greater(pc.utf8_length(column), rule.limit))
     if not len(too_long):
         return
-    first = too_long[0].as_py()
+    first = python_value(too_long[0])
     raise ConstraintViolationError(
         f'[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] {table}: value "{first}" exceeds char/varchar type '
         f"length limitation. Failed check: {rule.sql}. {len(too_long)} of {rows.num_rows} rows "
@@ -116,7 +117,7 @@ def _broken(
     rows: pa.Table, broken: int, first: int, used: set[str], what: str
 ) -> ConstraintViolationError:
     names = sorted(used)
-    values = rows.select(names).slice(first, 1).to_pylist()[0] if names else {}
+    values = {name: python_value(rows.column(name)[first]) for name in names}
     shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
     return ConstraintViolationError(
         f"{what}: {broken} of {rows.num_rows}, the first with {shown}. Nothing was written.",

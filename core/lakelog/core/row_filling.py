@@ -27,6 +27,7 @@ from lakelog.core.identity_columns import check_capacity, missing_identities
 from lakelog.core.protocol import supported_features
 from lakelog.core.repeated import repeated
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.shown_values import python_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -275,8 +276,8 @@ def _check_generated(
         return
     broken = rows.num_rows - pc.sum(same).as_py()
     first = pc.index(same, False).as_py()
-    shown = {name: rows.column(name)[first].as_py() for name in rows.schema.names}
-    wanted = expected[first].as_py()
+    shown = {name: python_value(rows.column(name)[first]) for name in rows.schema.names}
+    wanted = python_value(expected[first])
     raise ConstraintViolationError(
         f"{_violation_text(field.name, sql)} {broken} of {rows.num_rows} rows of the write to "
         f"{table}, the first with {_listed(shown.items())}: the expression gives {wanted!r}. "
@@ -299,7 +300,7 @@ def _same(given: pa.ChunkedArray, expected: pa.ChunkedArray) -> pa.ChunkedArray:
     """`<=>`, row by row: null is null, and NaN is NaN."""
     kind = given.type
     if pa.types.is_nested(kind):
-        pairs = zip(given.to_pylist(), expected.to_pylist(), strict=True)
+        pairs = zip(given, expected, strict=True)  # Arrow's own: Python may have no such value
         return pa.chunked_array([pa.array([a == b for a, b in pairs], pa.bool_())])
     same = pc.fill_null(pc.equal(given, expected), False)
     same = pc.or_(same, pc.and_(pc.is_null(given), pc.is_null(expected)))

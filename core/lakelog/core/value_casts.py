@@ -18,7 +18,7 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["INTEGERS", "NotInCoreError", "Value", "cast_value", "instants", "localized"]
+__all__ = ["INTEGERS", "NotInCoreError", "Value", "cast_value", "in_reach", "instants", "localized"]
 
 INTEGERS = ("byte", "short", "integer", "long")
 """By rank: where two meet, the result is the later one."""
@@ -26,6 +26,9 @@ _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^NaN$|^-?Infinity$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
 _LAST_YEAR = 2037
+_REACH = (-11_000_000, 11_000_000)
+"""Days from 1970, thirty thousand years to both sides."""
+_DAY_MICROS = 86_400_000_000
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
 
 
@@ -64,6 +67,27 @@ def cast_value(value: Value, target: DataType, zone: str) -> Value:
     return Value(_as(cast(value.data, zone), arrow), target)
 
 
+def in_reach(data: Any) -> Any:
+    """The dates or times, none of which is so far away that Arrow counts its years wrongly.
+
+    Arrow keeps a year in 16 bits and shifts times without looking at what they overflow to.
+
+    Raises:
+        NotInCoreError: one of them is.
+    """
+    micros = 1 if pa.types.is_date32(data.type) else _DAY_MICROS
+    least, most = (pa.scalar(each * micros, _counts(data.type)) for each in _REACH)
+    counts = pc.cast(data, least.type)
+    beyond = pc.or_(pc.less(counts, least), pc.greater(counts, most))
+    if pc.any(beyond, min_count=0).as_py():
+        raise NotInCoreError("a time that is tens of thousands of years away")
+    return data
+
+
+def _counts(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if pa.types.is_date32(kind) else pa.int64()
+
+
 def localized(data: Any, zone: str) -> Any:
     """The wall clock of instants, as timestamps without zone."""
     name = _arrow_zone(zone)
@@ -80,6 +104,7 @@ def instants(clock: Any, zone: str, *, nonexistent: str = "raise") -> Any:
 
 def _known_rules(data: Any, zone: str) -> None:
     """Arrow knows the transitions of a zone that its file lists, and no rule for those after."""
+    in_reach(data)
     if zone[0] in "+-":
         return
     years = pc.year(data)
@@ -195,7 +220,7 @@ def _all_match(text: Any, pattern: str) -> bool:
 
 
 def _day_of(data: Any, _: str = "") -> Any:
-    return pc.cast(pc.floor_temporal(data, unit="day"), pa.date32())
+    return pc.cast(pc.floor_temporal(in_reach(data), unit="day"), pa.date32())
 
 
 def _start_of_day(data: Any, zone: str) -> Any:
@@ -216,14 +241,14 @@ def _moment_text(data: Any, _: str = "") -> Any:
 
 
 def _four_digit_years(data: Any) -> None:
-    years = pc.year(data)
+    years = pc.year(in_reach(data))
     inside = pc.and_(pc.greater_equal(years, 1), pc.less_equal(years, 9999))
     if pc.all(inside, min_count=0).as_py() is False:
         raise NotInCoreError("the text of a date beyond the years 1 to 9999")
 
 
 def _seconds(data: Any, _: str) -> Any:
-    whole = pc.cast(pc.floor_temporal(data, unit="second"), pa.int64())
+    whole = pc.cast(pc.floor_temporal(in_reach(data), unit="second"), pa.int64())
     return pc.divide(whole, 1_000_000)
 
 

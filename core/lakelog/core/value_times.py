@@ -9,7 +9,14 @@ import pyarrow as pa
 
 from lakelog.core.compute import pc
 from lakelog.core.schema import PrimitiveType
-from lakelog.core.value_casts import NotInCoreError, Value, cast_value, instants, localized
+from lakelog.core.value_casts import (
+    NotInCoreError,
+    Value,
+    cast_value,
+    in_reach,
+    instants,
+    localized,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +111,7 @@ def _field_text(letters: str, clock: Any, pattern: str) -> Any:
 
 def trunc(value: Value, unit: str, zone: str) -> Value:
     """`trunc(date, unit)`: the first day of the year, quarter, month or week; null of others."""
-    day = cast_value(value, _DATE, zone).data
+    day = in_reach(cast_value(value, _DATE, zone).data)
     known = _UNITS.get(unit.lower())
     if known is None:
         return Value(pa.scalar(None, pa.date32()), _DATE)
@@ -141,7 +148,7 @@ def _wall_clock(value: Value, zone: str) -> Any:
     if value.data_type == _TIMESTAMP:
         return localized(value.data, zone)
     if value.data_type == _DATE:
-        return pc.cast(value.data, pa.timestamp("us"))
+        return pc.cast(in_reach(value.data), pa.timestamp("us"))
     if value.data_type == PrimitiveType("timestamp_ntz"):
-        return value.data
+        return in_reach(value.data)
     raise NotInCoreError(f"a date or time out of {value.data_type}")
