@@ -33,6 +33,7 @@ from lakelog.core.expressions import (
     join_or,
 )
 from lakelog.core.partitions import parse_value, zone_of
+from lakelog.core.plain_values import plain_value
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
 from lakelog.core.variants import VARIANT
 
@@ -97,9 +98,10 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
         The typed literal, or `None` where the comparison is not one that we know.
 
     Raises:
-        ValueError: a text that is no value of the column's type, which Spark refuses too.
+        ValueError: a text that is no value of the column's type, which Spark refuses too, or a
+            scalar whose value Python does not have.
     """
-    value = literal.value
+    value = plain_value(literal.value)
     if value is None:
         return Literal(None)
     if isinstance(target, DecimalType):
@@ -341,6 +343,7 @@ def _from_tuple(given: Any, schema: StructType) -> Expression:
     if not isinstance(given, tuple) or len(given) != 3 or not isinstance(given[0], str):
         raise InvalidPredicateError(f"{given!r} is no (column, operator, value)")
     name, op, value = given
+    value = _plain(value, given)
     column = Column((name,)) if schema.get(name) else Column(_path(name))
     word = " ".join(str(op).lower().split())
     if word in ("is", "is not"):
@@ -356,6 +359,13 @@ def _from_tuple(given: Any, schema: StructType) -> Expression:
     if value is None and word != "<=>":
         raise InvalidPredicateError(f"{given!r} is never true; say ({name!r}, 'is', None)")
     return Comparison(word, column, Literal(value))
+
+
+def _plain(value: Any, given: Any) -> Any:
+    try:
+        return plain_value(value)
+    except ValueError as exc:
+        raise InvalidPredicateError(f"in the condition on {given[0]}: {exc}") from None
 
 
 def _path(name: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from lakelog.core.arrow_mapping import is_list, to_arrow_type
 from lakelog.core.column_paths import dotted
 from lakelog.core.compute import pc
 from lakelog.core.partitions import zone_of
+from lakelog.core.plain_values import MISSING
 from lakelog.core.schema import (
     ArrayType,
     DataType,
@@ -37,8 +38,6 @@ __all__ = ["exact_array", "exact_scalar"]
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ = PrimitiveType("timestamp_ntz")
 _FLOATS = ("float", "double")
-_MISSING = ("NaTType", "NAType")
-"""The nulls of pandas; it needn't be installed."""
 
 
 def exact_scalar(value: Any, target: DataType, *, session_tz: str = "UTC") -> pa.Scalar[Any]:
@@ -223,7 +222,7 @@ def _time(data: Any, target: DataType, zone: str) -> Any:
 
 def _plain(value: Any, target: DataType, zone: str, path: tuple[str, ...]) -> Any:
     """What `pyarrow.scalar` makes exactly this value of."""
-    if type(value).__name__ in _MISSING:
+    if type(value).__name__ in MISSING:
         return None
     if isinstance(value, pa.Scalar) and (not value.is_valid or pa.types.is_nested(value.type)):
         value = value.as_py()

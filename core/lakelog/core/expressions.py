@@ -181,7 +181,7 @@ Filter: TypeAlias = Union[
 ]
 """What users may give: a tree, SQL text, an expression of `pyarrow.compute`, a bool for all rows
 or none, or pyarrow's tuples, `("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such
-lists for OR of ANDs."""
+lists for OR of ANDs. Values are those of Python, numpy, pandas, or scalars of Arrow."""
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 

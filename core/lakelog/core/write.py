@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.expressions import Expression
+    from lakelog.core.expressions import Expression, Filter
     from lakelog.core.given_rows import GivenRows
     from lakelog.core.row_filling import Filled
     from lakelog.core.transaction import OptimisticTransaction
@@ -68,7 +68,7 @@ class _Job:
     data: pa.Table
     mode: Mode
     partition_by: Sequence[str] | None
-    replace_where: str | None
+    replace_where: Filter | None
     dynamic: bool
     """Whether an overwrite replaces only the partitions that the data has."""
     schema_mode: SchemaMode | None
@@ -83,7 +83,7 @@ def write_arrow(
     *,
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
-    replace_where: str | None = None,
+    replace_where: Filter | None = None,
     partition_overwrite_mode: PartitionOverwriteMode | None = None,
     schema_mode: SchemaMode | None = None,
     conf: Mapping[str, str] | None = None,
@@ -106,8 +106,8 @@ def write_arrow(
         mode: what to do where the table exists: `append`, `overwrite` all rows, raise an `error`,
             or `ignore` the call.
         partition_by: partition columns of a new table; for an existing one they must be the same.
-        replace_where: with `overwrite`, replace only the partitions that match this SQL
-            condition, which every new row must match too.
+        replace_where: with `overwrite`, replace only the partitions that match this condition,
+            which every new row must match too: SQL text, or any other `Filter`.
         partition_overwrite_mode: with `overwrite`, `dynamic` replaces only the partitions that
             the data has rows of, `static` the whole table; `None` does what
             `spark.sql.sources.partitionOverwriteMode` says, where `replace_where` does not say
@@ -170,7 +170,7 @@ _ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
 def _is_dynamic(
     mode: Mode,
     asked: PartitionOverwriteMode | None,
-    replace_where: str | None,
+    replace_where: Filter | None,
     conf: DeltaConf,
 ) -> bool:
     if asked not in (None, "static", "dynamic"):
@@ -199,7 +199,9 @@ def _check_job(job: _Job) -> None:
         raise DeltaAnalysisError(
             f"schema_mode must be 'merge' or 'overwrite', but it is {job.schema_mode!r}"
         )
-    if job.schema_mode == "overwrite" and (job.mode != "overwrite" or job.replace_where):
+    if job.schema_mode == "overwrite" and (
+        job.mode != "overwrite" or job.replace_where is not None
+    ):
         raise DeltaAnalysisError(
             "schema_mode 'overwrite' replaces the whole table: it goes with mode 'overwrite' and "
             "without replace_where"
@@ -234,8 +236,9 @@ def _write(log: DeltaLog, job: _Job) -> int:
         job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
     )
     check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
-    removed = _replaced(txn, job, schema, filled.rows)
-    return _commit(txn, job, filled, removed)
+    predicate = _predicate(txn, job, schema)
+    removed = _replaced(txn, job, predicate, schema, filled.rows)
+    return _commit(txn, job, filled, removed, predicate)
 
 
 def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
@@ -313,23 +316,26 @@ def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
 
 
 def _replaced(
-    txn: OptimisticTransaction, job: _Job, schema: StructType, rows: pa.Table
+    txn: OptimisticTransaction,
+    job: _Job,
+    predicate: Expression | None,
+    schema: StructType,
+    rows: pa.Table,
 ) -> list[AddFile]:
     """The files that an overwrite takes out, after a check that it may."""
-    if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
-        return []
-    if job.replace_where is None:
-        found = txn.filter_files()
-    else:
-        predicate = _partition_predicate(txn, job.replace_where, schema)
+    if predicate is not None:
         check_rows(
             rows,
             predicate,
             schema,
             f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
-            f"{job.replace_where!r} of the write to {txn.delta_log.table}",
+            f"{_predicate_text(job, predicate)!r} of the write to {txn.delta_log.table}",
         )
-        found = to_add_files(matching_files(txn, predicate))
+    if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
+        return []
+    found = (
+        txn.filter_files() if predicate is None else to_add_files(matching_files(txn, predicate))
+    )
     if found:
         txn.assert_removable()
     return found
@@ -341,22 +347,35 @@ def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
     return job.dynamic and exists and bool(txn.metadata.partition_columns)
 
 
-def _partition_predicate(txn: OptimisticTransaction, text: str, schema: StructType) -> Expression:
+def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Expression | None:
+    """What `replace_where` says, bound to the schema; `None` where there is none."""
+    if job.replace_where is None:
+        return None
     from lakelog.core.expressions import is_partition_only, normalize_filter
 
-    session_tz = txn.delta_log.conf.session_tz
-    predicate = normalize_filter(
-        text, schema, session_tz=session_tz, now_ms=txn.delta_log.clock.now_ms()
+    log = txn.delta_log
+    found = normalize_filter(
+        job.replace_where, schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
     )
+    assert found is not None
     columns = txn.metadata.partition_columns
-    if predicate is None or not is_partition_only(predicate, columns):
+    if not is_partition_only(found, columns):
         raise DeltaAnalysisError(
-            f"replace_where {text!r} must be a condition on the partition columns "
-            f"{list(columns)} of {txn.delta_log.table} alone: rows within files are replaced by "
+            f"replace_where {_predicate_text(job, found)!r} must be a condition on the partition "
+            f"columns {list(columns)} of {log.table} alone: rows within files are replaced by "
             "Spark (lakelog.spark).",
-            table=txn.delta_log.table,
+            table=log.table,
         )
-    return predicate
+    return found
+
+
+def _predicate_text(job: _Job, predicate: Expression | None) -> str | None:
+    """The text that the history shows: what was given, where that is SQL."""
+    if predicate is None or isinstance(job.replace_where, str):
+        return job.replace_where if isinstance(job.replace_where, str) else None
+    from lakelog.core.expressions import to_sql
+
+    return to_sql(predicate)
 
 
 def _commit(
@@ -364,6 +383,7 @@ def _commit(
     job: _Job,
     filled: Filled,
     removed: list[AddFile],
+    predicate: Expression | None,
 ) -> int:
     log = txn.delta_log
     log.store.create_folder(log.table)
@@ -383,14 +403,19 @@ def _commit(
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
         if job.progress is not None:
             actions.insert(0, job.progress)
-        return txn.commit(actions, _operation(job, adds, removed))
+        return txn.commit(actions, _operation(job, adds, removed, predicate))
 
 
-def _operation(job: _Job, adds: Sequence[AddFile], removed: Sequence[AddFile]) -> Operation:
+def _operation(
+    job: _Job,
+    adds: Sequence[AddFile],
+    removed: Sequence[AddFile],
+    predicate: Expression | None,
+) -> Operation:
     return Operation.write(
         _MODES[job.mode],
         job.partition_by or (),
-        predicate=job.replace_where,
+        predicate=_predicate_text(job, predicate),
         dynamic_overwrite=job.dynamic,
         overwrite_schema=job.schema_mode == "overwrite",
         merge_schema=job.schema_mode == "merge",
