@@ -17,6 +17,10 @@ MAX_UNKNOWN_KEY = "maxNonConflictCommitAttempts"
 TIME_BUDGET_KEY = "spark.lakelog.commit.timeBudget"
 MAX_BACKOFF_KEY = "spark.lakelog.commit.maxBackoff"
 
+_RESERVE_SECONDS = 90.0
+_RESERVE_SHARE = 0.15
+_BRIEF_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
@@ -30,6 +34,16 @@ class RetryLimits:
     """The time budget of one commit (`spark.lakelog.commit.timeBudget`)."""
     max_wait: float = 5.0
     """The longest single wait, in seconds (`spark.lakelog.commit.maxBackoff`)."""
+
+    @property
+    def reserve(self) -> float:
+        """Seconds for what is on its way when the store may repeat no more."""
+        return min(_RESERVE_SECONDS, self.seconds * _RESERVE_SHARE)
+
+    @property
+    def brief(self) -> float:
+        """Seconds: a request that is known to take no longer fits into any rest of the budget."""
+        return max(_BRIEF_SECONDS, self.reserve / 3)
 
     @classmethod
     def of(cls, conf: DeltaConf) -> RetryLimits:

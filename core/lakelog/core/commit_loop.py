@@ -62,10 +62,6 @@ _KEPT_ACTIONS = 100_000
 """File actions of winners that are kept, so that nobody reads them again after the commit."""
 
 
-_RESERVE_SECONDS = 90.0
-_RESERVE_SHARE = 0.15
-
-
 class CommitLoop:
     """One commit on its way into the log. Used once."""
 
@@ -158,9 +154,10 @@ class CommitLoop:
             CommitOutcomeUnknownError: the storage never said; the commit may be there.
             OSError: the storage refused. Nothing was committed.
         """
-        deadline = self._clock.monotonic() + self._limits.seconds
-        # For what is on its way when the store may repeat no more: a write, a look, a reading.
-        reserve = min(_RESERVE_SECONDS, self._limits.seconds * _RESERVE_SHARE)
+        # The wait for the lock is a part of it.
+        deadline = self._clock.monotonic() + self._limits.seconds - self.lock_wait
+        reserve = self._limits.reserve
+        self._writer.deadline, self._writer.brief = deadline, self._limits.brief
         with limited(lambda: deadline - reserve - self._clock.monotonic()):
             return self._commit_until(deadline, reserve)
 
@@ -192,6 +189,8 @@ class CommitLoop:
             left = deadline - self._clock.monotonic()
             if self._writer.in_doubt is not None:  # the storage is silent, and may stay so
                 left -= reserve
+            if not self._writer.is_time_for(attempt.write_seconds):
+                left = 0.0  # another one may take as long
             if left <= 0 or self._records.attempts > self._limits.attempts:
                 raise self._give_up(version, out_of_time=left <= 0)
             if version == attempt.version:

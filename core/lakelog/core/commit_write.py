@@ -7,6 +7,7 @@ The steps of `commit_loop` that settle an outcome: 1 (create), 3 (the storage di
 from __future__ import annotations
 
 import enum
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,12 @@ class CommitWriter:
         """Set while a write of ours may still land."""
         self.unread: OSError | None = None
         """How a write failed whose version could not be read back."""
+        self.deadline = math.inf
+        """When the commit's time is up, by the clock; nothing begins that may take longer."""
+        self.brief = math.inf
+        """Seconds: what takes no longer is done however little is left."""
+        self._took = 0.0
+        """Seconds that the last request, or the write, took."""
 
     def write(self, attempt: Attempt) -> Written:
         """Create the version, and settle what the storage left open.
@@ -115,9 +122,11 @@ class CommitWriter:
         except FileExistsError:
             return Written.TAKEN
         except CommitOutcomeUnknownError as exc:
+            self._took = self._clock.monotonic() - began
             attempt.error = str(exc)
             return self._settle(attempt, exc)
         except OSError as exc:
+            self._took = self._clock.monotonic() - began
             # By contract nothing was made. A store of the user's may be less exact than that.
             attempt.error = f"{type(exc).__name__}: {exc}"
             return self._settle_failure(attempt, path, exc, outer)
@@ -129,6 +138,10 @@ class CommitWriter:
             return self._settle(attempt, CommitOutcomeUnknownError(path, told))
         self._landing.landed(attempt.version)
         return Written.OURS
+
+    def is_time_for(self, seconds: float) -> bool:
+        """Whether something may begin that takes so long where the storage is silent."""
+        return seconds <= self.brief or self.deadline - self._clock.monotonic() >= seconds
 
     def _settle_failure(
         self, attempt: Attempt, path: str, failure: OSError, outer: BaseException | None
@@ -172,10 +185,14 @@ class CommitWriter:
 
     def _owner(self, attempt: Attempt) -> tuple[Written, Exception | None]:
         """Whose the version is, by reading it back; and why it can't be read."""
+        if not self.is_time_for(self._took):
+            return Written.UNKNOWN, TimeoutError("no time is left for it")
         attempt.requests += 1
+        began = self._clock.monotonic()
         try:
             found = self._read_whole(attempt, attempt.version)
         except Exception as exc:  # a store of the user's may raise anything
+            self._took = max(self._took, self._clock.monotonic() - began)
             return Written.UNKNOWN, exc
         if found is None:
             return Written.UNKNOWN, None
@@ -296,13 +313,17 @@ class CommitWriter:
         while True:
             attempt.requests += 1
             tries += 1
+            began = self._clock.monotonic()
             try:
                 return self._read_whole(attempt, version)
             except (CorruptCommitError, TornCommitError):
                 if tries > _HALF_VISIBLE_TRIES or not self._store.is_partial_write_visible(path):
                     raise
             except OSError as exc:
-                if tries > _READ_TRIES:
+                self._took = self._clock.monotonic() - began
+                # A last look may follow, which takes as long again.
+                late = self.deadline - self._clock.monotonic() < 2 * self._took
+                if late or tries > _READ_TRIES:
                     if version == attempt.version:
                         # It exists, but whose is it? A store may have met its own file.
                         self.in_doubt = self.in_doubt or CommitOutcomeUnknownError(

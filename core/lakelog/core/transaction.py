@@ -44,6 +44,7 @@ from lakelog.core.symlink_manifest import (
     is_kept,
 )
 from lakelog.core.tracked_changes import TrackedChanges
+from lakelog.logstores._time_left import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -341,7 +342,9 @@ class OptimisticTransaction(TrackedChanges):
             landing=self._landing,
         )
         began = log.clock.monotonic()
-        with held(self.lock_choice, log.table, timeout=RetryLimits.of(self._conf).seconds):
+        budget = RetryLimits.of(self._conf).seconds
+        deadline = began + budget
+        with held(self.lock_choice, log.table, timeout=budget):
             loop.lock_wait = log.clock.monotonic() - began
             version = loop.do_commit_retry_iteratively()
         self._committed = True
@@ -355,7 +358,8 @@ class OptimisticTransaction(TrackedChanges):
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
         )
-        self._post_commit(self._after, loop.winners)
+        with limited(lambda: deadline - log.clock.monotonic()):
+            self._post_commit(self._after, loop.winners)
         if loop.failure is not None:
             raise loop.failure
         return version

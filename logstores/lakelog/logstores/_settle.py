@@ -44,6 +44,9 @@ _LONGEST_PACE: Final = 30.0
 _FEWEST_TRIES: Final = 3
 """Within the budget, before `reach` ends anything."""
 
+_BRIEF: Final = 1.0
+"""Seconds; a request that took no longer is made again however little the caller has left."""
+
 _T = TypeVar("_T")
 
 
@@ -112,6 +115,26 @@ class Patience:
         return min(self._seconds, self._policy.reach)
 
 
+class _Stopwatch:
+    """How long the last request took, and whether there is time for another such."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._clock = policy.clock
+        self._began = policy.clock()
+        self._took = 0.0
+
+    def begin(self) -> None:
+        self._began = self._clock()
+
+    def end(self) -> None:
+        self._took = self._clock() - self._began
+
+    @property
+    def allows(self) -> bool:
+        """Not where the storage answers nothing, and the caller's time would be over first."""
+        return self._took <= _BRIEF or seconds_left() >= self._took
+
+
 class _OwnerHiddenError(Exception):
     """The service won't say whose an object is."""
 
@@ -138,7 +161,9 @@ def create_once(
     token = uuid.uuid4().hex
     patience = policy.start()
     uncertain, seen = False, ""
+    watch = _Stopwatch(policy)
     while True:
+        watch.begin()
         try:
             client.create(key, body, token)
         except KeyTakenError as error:
@@ -149,26 +174,29 @@ def create_once(
             uncertain, seen = True, f"{error}, and then it was not there"
             more = patience.pause()
         except TryAgainError as error:
+            watch.end()
             uncertain, seen = uncertain or error.may_have_landed, str(error)
-            if error.may_have_landed and _found(client, key, token, path, patience):
+            if error.may_have_landed and _found(client, key, token, path, patience, watch):
                 return
-            more = patience.pause_after(error)
+            more = watch.allows and patience.pause_after(error)
         except Exception as error:
             if not (uncertain or isinstance(error, NotTheServiceError)):
                 raise
             told = f"{seen}; then {error}" if seen else str(error)
-            _settle(client, key, token, path, policy, told)
+            _settle(client, key, token, path, policy, told, watch)
             return
         else:
             return
         if not more:
             if uncertain:
-                _settle(client, key, token, path, policy, seen)
+                _settle(client, key, token, path, policy, seen, watch)
                 return
             raise patience.spent(f"{path} was not written: {seen}")
 
 
-def _found(client: ObjectClient, key: str, token: str, path: str, patience: Patience) -> bool:
+def _found(
+    client: ObjectClient, key: str, token: str, path: str, patience: Patience, watch: _Stopwatch
+) -> bool:
     """Whether an unanswered request has made the object, asked until somebody answers.
 
     The bytes are not sent again to a service that answers nothing: it has them, or is gone.
@@ -180,9 +208,13 @@ def _found(client: ObjectClient, key: str, token: str, path: str, patience: Pati
         FileExistsError: it is another's.
     """
     while True:
+        if not watch.allows:
+            return False
+        watch.begin()
         try:
             owner = client.owner(key)
         except TryAgainError as error:
+            watch.end()
             if not patience.pause_after(error):
                 return False
         except Exception:  # noqa: BLE001, RUF100  # repeating the create tells as much
@@ -231,9 +263,17 @@ def _is_ours(client: ObjectClient, key: str, token: str, path: str, policy: Retr
 
 
 def _settle(
-    client: ObjectClient, key: str, token: str, path: str, policy: RetryPolicy, seen: str
+    client: ObjectClient,
+    key: str,
+    token: str,
+    path: str,
+    policy: RetryPolicy,
+    seen: str,
+    watch: _Stopwatch,
 ) -> None:
     """The last look, when a request may have landed: return if it did."""
+    if not watch.allows:
+        _unknown(path, f"{seen}; no time is left to look it up")
     try:
         owner = _owner(client, key, policy)
     except _OwnerHiddenError as hidden:
