@@ -43,7 +43,8 @@ class AttemptFiles:
 
     When the block fails its files are deleted, whatever the exception and wherever it came from,
     unless `OptimisticTransaction.may_be_committed`: then they stay, and `VACUUM` takes them in
-    time if no version names them.
+    time if no version names them. So they are where the block ends well and nothing was committed,
+    because there was nothing to say after all.
     """
 
     def __init__(self, txn: OptimisticTransaction) -> None:
@@ -83,20 +84,20 @@ class AttemptFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Delete the files where the block failed and no version can name them."""
-        if error is None or self._may_be_named(error):
+        """Delete the files where no version can name them."""
+        if self._may_be_named(error):
             return
         for each in self._writers:
             try:
                 each.abort()
             except Exception:
                 logger.warning(
-                    "%s: files of a write that failed could not be deleted; VACUUM takes them",
+                    "%s: files that no version names could not be deleted; VACUUM takes them",
                     self._txn.delta_log.table,
                     exc_info=True,
                 )
 
-    def _may_be_named(self, error: BaseException) -> bool:
+    def _may_be_named(self, error: BaseException | None) -> bool:
         # The errors say so of a commit that somebody else made for this transaction, too.
         says_so = isinstance(error, PostCommitError | CommitOutcomeUnknownError)
         return self._txn.may_be_committed or says_so

@@ -90,12 +90,22 @@ def write_natively(
         adds = actions_of(list(zip(paths, values, strict=True)))
         if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
             return [_moved(filesystem, plan, each) for each in adds]
-        stays = True
+        _drop_unnamed(filesystem, plan.root, paths, adds)
+        stays = bool(adds)
         return adds
     finally:
         if not stays:
             with contextlib.suppress(OSError):
                 filesystem.delete_dir(f"{plan.root}/{folder}")
+
+
+def _drop_unnamed(filesystem: FileSystem, root: str, paths: list[str], adds: list[AddFile]) -> None:
+    """Delete the files without rows, which Spark makes and no version is going to name."""
+    named = {data_path(root, each.path) for each in adds}
+    for path in paths:
+        if f"{root}/{path}" not in named:
+            with contextlib.suppress(OSError):
+                filesystem.delete_file(f"{root}/{path}")
 
 
 def _run(frame: DataFrame, plan: WritePlan, target: str) -> None:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, Operation, delete_rows, update_rows, write_arrow
+from lakelog.core.actions import AddFile
+from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.errors import ConcurrentAppendException, PostCommitError
 from lakelog.logstores import CommitOutcomeUnknownError, LocalLogStore
 
@@ -229,8 +231,6 @@ def test_no_memory_left_when_the_commit_is_taken_over_costs_nothing(
 def test_lines_that_can_not_be_made_are_a_refusal(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lakelog.core.actions import AddFile
-
     def broken(_: AddFile) -> str:
         raise RuntimeError("no such line")
 
@@ -252,7 +252,7 @@ MAY_DELETE = {
     "core/lakelog/core/vector_writer.py": "on the owner's word",
     "core/lakelog/core/log_cleanup.py": "files of the log",
     "core/lakelog/core/symlink_manifest.py": "manifests",
-    "spark/lakelog/spark/_native_write.py": "the folder of its own job, before anybody hears of it",
+    "spark/lakelog/spark/_native_write.py": "its own job's, before anybody hears of them",
 }
 
 
@@ -274,3 +274,29 @@ def test_nobody_but_the_owner_deletes_files_of_an_attempt() -> None:
             if names & deleting and "cli" not in path.parts:
                 found.add(str(path.relative_to(REPO)))
     assert found == MAY_DELETE.keys()
+
+
+@pytest.mark.parametrize("ends", ["unsaid", "empty", "commit", "commit_large"])
+def test_a_block_that_commits_nothing_leaves_no_file(tmp_path: Path, ends: str) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, ROWS)
+    txn = DeltaLog.for_table(uri).start_transaction()
+    txn.read_whole_table()
+    before = files(tmp_path)
+    (tmp_path / "t" / "new one.parquet").touch()
+    add = AddFile(
+        path="new%20one.parquet",
+        partition_values={},
+        size=1,
+        modification_time=1,
+        data_change=True,
+        stats='{"numRecords":1}',
+    )
+    with AttemptFiles(txn) as attempt:
+        attempt.add([add])
+        if ends == "empty":
+            assert txn.commit_if_needed([], Operation(name="WRITE")) is None
+        elif ends != "unsaid":
+            getattr(txn, ends)([add], Operation(name="WRITE"))
+    left = {each for each in files(tmp_path) - before if "checkpoint" not in each}
+    assert left == ({"new one.parquet"} if "commit" in ends else set())
