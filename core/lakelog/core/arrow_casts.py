@@ -30,7 +30,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.upcasts import is_upcast, is_widening
-from lakelog.core.variants import VARIANT, variant_array
+from lakelog.core.variants import VARIANT, has_variants, variant_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ def cast_table(
         ConstraintViolationError: nulls, or no values at all, in a column that is NOT NULL.
     """
     target = to_arrow_schema(schema, timestamps=timestamps)
-    unchecked = purpose == "read" or not any(map(_may_hide_nulls, schema))
+    unchecked = purpose == "read" or not (any(map(_may_hide_nulls, schema)) or has_variants(target))
     # By another match equal names may be those of other columns.
     if unchecked and match is by_name and table.schema.equals(target):
         return table.replace_schema_metadata(None)
@@ -82,10 +82,12 @@ def cast_table(
             columns.append(pa.nulls(table.num_rows, arrow_field.type))
         else:
             path = (field.name,)
-            chunks = [
-                cast.required(cast.array(chunk, field.data_type, path), field.nullable, path)
-                for chunk in table.column(index).chunks
-            ]
+            chunks = []
+            cast.first_row = 0
+            for chunk in table.column(index).chunks:
+                found = cast.array(chunk, field.data_type, path)
+                chunks.append(cast.required(found, field.nullable, path))
+                cast.first_row += len(chunk)
             columns.append(pa.chunked_array(chunks, type=arrow_field.type))
     return pa.Table.from_arrays(columns, schema=target)
 
@@ -116,6 +118,8 @@ class _Cast:
         self._timestamps = timestamps
         self._match = match
         self._writes = purpose == "write"
+        self.first_row = 0
+        """Of the chunk at hand, for messages."""
 
     def array(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
         """The array as the Arrow type of `target`, children included."""
@@ -205,7 +209,7 @@ class _Cast:
 
     def _variant(self, array: Any, path: tuple[str, ...]) -> Any:
         try:
-            return variant_array(array)
+            found = variant_array(array)
         except (ValueError, IndexError, LookupError, pa.ArrowException) as exc:
             verb = "is no" if self._writes else "can't be read as a"
             raise DeltaAnalysisError(
@@ -213,6 +217,25 @@ class _Cast:
                 "is a struct of the binaries metadata and value, in Parquet's variant encoding.",
                 column=dotted(path),
                 type=str(array.type),
+            ) from exc
+        if self._writes:
+            self._check_variants(found, path)
+        return found
+
+    def _check_variants(self, array: Any, path: tuple[str, ...]) -> None:
+        from lakelog.core.variant_checks import check_variants
+
+        try:
+            check_variants(array)
+        except ValueError as exc:
+            why, at = exc.args
+            row = self.first_row + at
+            raise DeltaAnalysisError(
+                f"Column {dotted(path)}: value {row} of the data, counted from 0, is no variant: "
+                f"{why}. No reader could make anything of it; Parquet's variant encoding says "
+                "what a variant is.",
+                column=dotted(path),
+                row=row,
             ) from exc
 
     def _list(self, array: Any, target: ArrayType, path: tuple[str, ...]) -> Any:

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["ARROW_VARIANT", "VARIANT", "has_variants", "is_variant_like", "variant_array"]
+__all__ = [
+    "ARROW_VARIANT",
+    "FIXED_SIZES",
+    "VARIANT",
+    "has_variants",
+    "is_variant_like",
+    "variant_array",
+]
 
 VARIANT = PrimitiveType("variant")
 ARROW_VARIANT = pa.struct(
@@ -35,7 +42,7 @@ ARROW_VARIANT = pa.struct(
 _NAMES = {"metadata", "value"}
 _NULL = b"\x00"
 _OBJECT, _ARRAY, _SHORT = 2, 3, 1
-_FIXED = {
+FIXED_SIZES = {
     **dict.fromkeys((0, 1, 2), 0),
     3: 1,
     4: 2,
@@ -326,9 +333,9 @@ def _size(value: bytes, start: int) -> int:
         return last + size + _number(value, last, size) - start
     if header in (15, 16):
         return 5 + _number(value, start + 1, 4)
-    if header not in _FIXED:
+    if header not in FIXED_SIZES:
         raise ValueError(f"it holds a value of the unknown type {header}")
-    return 1 + _FIXED[header]
+    return 1 + FIXED_SIZES[header]
 
 
 def _number(data: bytes, start: int, size: int) -> int:
