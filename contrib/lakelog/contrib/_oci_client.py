@@ -10,6 +10,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from lakelog.logstores._log_limit import check_told
 from lakelog.logstores._objects import (
     TOKEN_NAME,
     KeyTakenError,
@@ -62,8 +63,10 @@ class OCIClient(ObjectClient):
     def get(self, key: str) -> bytes:
         with self._translated(key):
             found = self._sdk.get_object(*self._where, key)
-            data: bytes = found.data.content
             told = found.headers.get("content-length")
+            with contextlib.closing(found.data):
+                check_told(told)
+                data: bytes = found.data.content
             if told is None or int(told) != len(data):
                 raise TryAgainError(f"{self._uri(key)}: cut short", may_have_landed=False)
             return data

@@ -11,7 +11,8 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from lakelog.logstores import LogStoreConfError, UnsafeLogStoreError
+from lakelog.logstores import FileTooLargeError, LogStoreConfError, UnsafeLogStoreError
+from lakelog.logstores._log_limit import check_told
 from lakelog.logstores._objects import (
     TOKEN_NAME,
     KeyTakenError,
@@ -68,6 +69,7 @@ class OSSClient(ObjectClient):
 
         with self._translated(key):
             found = self._sdk.get_object(oss.GetObjectRequest(bucket=self._bucket, key=key))
+            check_told(found.content_length)
             data: bytes = found.body.content
             if found.content_length is not None and len(data) != found.content_length:
                 raise TryAgainError(f"{self._uri(key)}: cut short", may_have_landed=False)
@@ -197,7 +199,7 @@ class OSSClient(ObjectClient):
                 may_have_landed=changes and not unsent,
                 unreached=unsent and not is_for_now(cause, outer),
             ) from None
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, PermissionError, FileTooLargeError):
             raise
         except OSError as error:
             # A body that breaks off while it is read comes as the HTTP library's own error.

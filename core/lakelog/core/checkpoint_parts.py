@@ -7,14 +7,14 @@ checkpoint can be read by other processes (`replayer.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakelog.core.checkpoint_columns import cast, read_columns
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.file_table import JSON_NAMES
-from lakelog.core.log_budget import LogBudget
+from lakelog.core.log_budget import AS_OBJECTS, LogBudget
 from lakelog.core.struct_stats import stats_from_struct
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Part", "PartReader", "corrupt_checkpoint"]
 
 
+_TAIL = 8
+"""Bytes at the end of a Parquet file: the length of its footer, and a magic number."""
+_LEAST_ROW = 8
+"""Bytes that a row of a checkpoint takes in memory, whatever it says."""
 # Of the limit, for one of the batches that several threads read at once.
 _SHARE = 32
 
@@ -94,6 +98,7 @@ class PartReader:
         path = part.path
         try:
             source = self.filesystem.open_input_file(part.place)
+            self._check_footer(source, path)
             # Without checksums a flipped bit in a page can look like another path.
             with source, pq.ParquetFile(source, page_checksum_verification=True) as file:
                 if part.size is not None and source.size() != part.size:
@@ -106,9 +111,21 @@ class PartReader:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as exc:
             raise self.corrupt(f"reading {path} failed ({exc})") from exc
 
+    def _check_footer(self, source: Any, path: str) -> None:
+        """Refuse a footer that would take more memory than there is, before it is parsed."""
+        size = source.size()
+        if size * AS_OBJECTS <= self.limit or size < _TAIL:
+            return  # no footer is longer than its file
+        length = int.from_bytes(source.read_at(_TAIL, size - _TAIL)[:4], "little")
+        if length * AS_OBJECTS > self.limit:
+            raise LogBudget(self.limit).refusal(path, length * AS_OBJECTS)
+
     def _check_groups(self, file: pq.ParquetFile, path: str) -> None:
         """Refuse a row group that can't be decoded: parts of it are, as a whole."""
         about = file.metadata
+        # What a row says is counted when it is decoded; that it is there, is counted here.
+        if about.num_rows * _LEAST_ROW > self.limit:
+            raise LogBudget(self.limit).refusal(path, about.num_rows * _LEAST_ROW)
         for number in range(about.num_row_groups):
             size = about.row_group(number).total_byte_size
             if size > self.limit:

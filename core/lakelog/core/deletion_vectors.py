@@ -35,6 +35,10 @@ __all__ = [
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGITS = {character: value for value, character in enumerate(_ALPHABET)}
 _UUID_CHARACTERS = 20
+_BITMAP_HEAD = 1 << 10
+_CONTAINER_ROWS = 1 << 16
+_CONTAINER_BYTES = 1 << 18
+"""Twice what the rows of a container take where a writer stores them in the longest form."""
 FILE_VERSION = 1
 """The first byte of a file of vectors."""
 
@@ -168,6 +172,7 @@ class DeletionVector:
             DataFileError: the vector is damaged, or is of another data file.
         """
         try:
+            self._check_size(rows)
             data = self._inline() if self.path is None else self._stored(filesystem)
             marks, count = rows_marked(data, rows)
             if count != self.cardinality:
@@ -194,6 +199,15 @@ class DeletionVector:
             ) from exc
         return marks
 
+    def _check_size(self, rows: int) -> None:
+        """Refuse what the log says of the bitmap where none of so many rows is as long."""
+        most = _BITMAP_HEAD + (rows // _CONTAINER_ROWS + 1) * _CONTAINER_BYTES
+        if not 0 <= self.size <= most or self.offset < 0:
+            raise ValueError(
+                f"the log says that it has {self.size} bytes at byte {self.offset}, and one of "
+                f"{rows} rows has {most} at most"
+            )
+
     def _inline(self) -> bytes:
         data = z85_decoded(self.place)
         if not 0 <= len(data) - self.size < 4:
@@ -205,7 +219,11 @@ class DeletionVector:
         # stands behind the file's version, which comes with it for no further request.
         start = self.offset if self.offset > 1 else 0
         with filesystem.open_input_file(self.place) as file:
-            data: bytes = file.read_at(self.offset - start + self.size + 8, start)
+            # As much memory as is asked for is taken before the file turns out to be shorter.
+            ends, length = self.offset + self.size + 8, file.size()
+            if ends > length:
+                raise ValueError(f"its file ends within it, after {length} bytes")
+            data: bytes = file.read_at(ends - start, start)
         if start == 0 and self.offset:
             if data[:1] and data[0] != FILE_VERSION:
                 raise ValueError(

@@ -10,6 +10,7 @@ from lakelog.logstores._azure_entries import BlobInfo, entry_of, metadata_of, mi
 from lakelog.logstores._azure_errors import code_of, explained
 from lakelog.logstores._azure_sdk import blob_service
 from lakelog.logstores._azure_upload import ONE_PUT, commit_blocks, stage_blocks
+from lakelog.logstores._log_limit import check_told
 from lakelog.logstores._object_client import (
     TOKEN_NAME,
     KeyTakenError,
@@ -18,6 +19,7 @@ from lakelog.logstores._object_client import (
     TryAgainError,
 )
 from lakelog.logstores._settle import RetryPolicy, repeat
+from lakelog.logstores.errors import FileTooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -112,6 +114,7 @@ class AzureClient(ObjectClient):
     def get(self, key: str) -> bytes:
         def request() -> bytes:
             reply = self._blob(key).download_blob(max_concurrency=1)
+            check_told(reply.size)
             data = bytes(reply.readall())
             if not reply.properties.etag or len(data) != reply.size:
                 # A page of a proxy has no ETag.
@@ -277,7 +280,7 @@ class AzureClient(ObjectClient):
         outer = sys.exception()
         try:
             return request()
-        except TryAgainError:
+        except (TryAgainError, FileTooLargeError):
             raise
         except Exception as error:  # noqa: BLE001, RUF100  # a torn reply breaks the SDK's parsers
             code = code_of(error)

@@ -10,6 +10,7 @@ a reply that was cut after its first line for an empty page.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from lakelog.logstores._gcs_conf import GOOGLE
 from lakelog.logstores._gcs_connection import connection_of
 from lakelog.logstores._gcs_errors import ForeignReplyError, translated
 from lakelog.logstores._gcs_replies import checked_body, crc32c, json_of, millis, successful
+from lakelog.logstores._log_limit import check_told
 from lakelog.logstores._objects import (
     TOKEN_NAME,
     KeyTakenError,
@@ -106,8 +108,11 @@ class GCSClient(ObjectClient):
     def get(self, key: str) -> bytes:
         with translated(self._uri(key), "storage.objects.get"):
             # Compressed on its way, the body would have neither length nor checksum to compare.
-            reply = self._ask("GET", _object(key), {"alt": "media"}, encoding="identity")
-            return checked_body(reply)
+            media = {"alt": "media"}
+            reply = self._ask("GET", _object(key), media, encoding="identity", stream=True)
+            with contextlib.closing(reply):
+                check_told(reply.headers.get("Content-Length"))
+                return checked_body(reply)
 
     def owner(self, key: str) -> Owner | None:
         try:
@@ -186,7 +191,15 @@ class GCSClient(ObjectClient):
             )
             _named(reply, key)
 
-    def _ask(self, method: str, what: str, query: dict[str, str], *, encoding: str = "gzip") -> Any:
+    def _ask(
+        self,
+        method: str,
+        what: str,
+        query: dict[str, str],
+        *,
+        encoding: str = "gzip",
+        stream: bool = False,
+    ) -> Any:
         """One request to the JSON API, below the bucket."""
         payer = self._settings.payer(self._bucket)
         reply = self._connection.session.request(
@@ -196,6 +209,7 @@ class GCSClient(ObjectClient):
             headers={"Accept-Encoding": encoding},
             timeout=self._timeouts,
             allow_redirects=False,
+            stream=stream,
         )
         return successful(reply)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores.errors import FileTooLargeError, LogStoreConfError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["LIMIT_KEY", "check_length", "log_limit"]
+__all__ = ["LIMIT_KEY", "check_length", "check_told", "log_limit", "reading"]
 
 LIMIT_KEY: Final = "spark.lakelog.log.maxBytes"
 """Bytes of memory that what is read of one log may take."""
@@ -53,6 +55,38 @@ def check_length(path: str, length: int, limit: int) -> None:
     """
     if length > limit:
         raise FileTooLargeError(path, length, limit)
+
+
+_reading: ContextVar[tuple[str, int] | None] = ContextVar("lakelog_reading", default=None)
+
+
+@contextlib.contextmanager
+def reading(path: str, limit: int) -> Iterator[None]:
+    """Let `check_told` refuse replies that are too long, within the block.
+
+    Args:
+        path: of the file, for the error.
+        limit: bytes.
+    """
+    token = _reading.set((path, limit))
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+def check_told(length: int | str | None) -> None:
+    """Refuse a reply by the length that it tells, before its bytes are fetched.
+
+    Args:
+        length: of the whole file; None, or no number, where the reply tells none.
+
+    Raises:
+        FileTooLargeError: it is more than `reading` allows.
+    """
+    allowed = _reading.get()
+    if allowed is not None and length is not None and str(length).isdigit():
+        check_length(allowed[0], int(length), allowed[1])
 
 
 @functools.cache

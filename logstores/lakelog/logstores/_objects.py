@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
+from lakelog.logstores._log_limit import check_length, log_limit, reading
 from lakelog.logstores._object_client import (
     TOKEN_NAME,
     KeyTakenError,
@@ -108,11 +109,18 @@ class ObjectLogStore(LogStore):
     def read(self, path: str) -> Iterator[str]:  # the contract says it
         client, key = self._locate(path)
         # BytesIO breaks lines at \n alone, as the contract wants.
-        return decode_lines(io.BytesIO(self._again(path, lambda: client.get(key))))
+        return decode_lines(io.BytesIO(self._got(client, key, path)))
 
     def read_bytes(self, path: str) -> bytes:
         client, key = self._locate(path)
-        return self._again(path, lambda: client.get(key))
+        return self._got(client, key, path)
+
+    def _got(self, client: ObjectClient, key: str, path: str) -> bytes:
+        limit = log_limit(self.conf)
+        with reading(path, limit):
+            data = self._again(path, lambda: client.get(key))
+        check_length(path, len(data), limit)  # of a client that is not told a length
+        return data
 
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         body = b"".join(encode_lines(lines))

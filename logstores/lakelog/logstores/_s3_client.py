@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from lakelog.logstores._log_limit import check_told
 from lakelog.logstores._objects import TOKEN_NAME, ObjectClient, ObjectEntry, Owner
 from lakelog.logstores._s3_conf import S3Settings, is_aws
 from lakelog.logstores._s3_errors import Place, check_reply, speaking_s3
@@ -91,6 +92,7 @@ class S3Client(ObjectClient):
             reply = self.sdk.get_object(Key=key, **self._opening)
             with contextlib.closing(reply["Body"]) as body:
                 check_reply(reply, "ETag", place)
+                check_told(reply.get("ContentLength"))
                 data: bytes = body.read()
         return data
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog
-from lakelog.core.deletion_vectors import vector_path, z85_decoded
+from lakelog.core.deletion_vectors import DeletionVector, vector_path, z85_decoded
 from lakelog.core.errors import CorruptLogError, DataFileError, DataFileMissingError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.deletion_vectors import inline, stored, z85
@@ -223,3 +224,39 @@ def test_z85_as_its_specification_shows_it():
 def test_z85_there_and_back(data):
     assert z85_decoded(z85(data))[: len(data)] == data
     assert len(z85_decoded(z85(data))) - len(data) == -len(data) % 4
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sizeInBytes": 1 << 30}, {"sizeInBytes": -1}, {"offset": -5}, {"offset": 1 << 40}]
+)
+def test_what_the_log_says_of_a_vector_takes_no_memory(tmp_path, changes):
+    """As much is asked of the file as it has, and no more than a vector of its rows takes."""
+    asked = []
+
+    class Watched:
+        def __init__(self, place):
+            self._file = pa.OSFile(place)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self._file.close()
+
+        def size(self):
+            return self._file.size()
+
+        def read_at(self, count, start):
+            asked.append(count)
+            return self._file.read_at(count, start)
+
+    (descriptor,) = stored(tmp_path, [1, 2])
+    place = vector_path(descriptor, str(tmp_path)) or ""
+    wrong = {**descriptor, **changes}
+    vector = DeletionVector.of(wrong, place, str(tmp_path), 1, "f")
+    filesystem = SimpleNamespace(open_input_file=Watched)
+    with pytest.raises(DataFileError, match=r"the log says|ends within it"):
+        vector.deleted(filesystem, 10)
+    assert not asked
+    whole = DeletionVector.of(descriptor, place, str(tmp_path), 1, "f")
+    assert whole.deleted(filesystem, 10).to_pylist().count(True) == 2

@@ -8,14 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog
 from lakelog.core.change_commits import read_change_commit
+from lakelog.core.checkpoint_parts import Part, PartReader
 from lakelog.core.commit_skim import skim_commit
 from lakelog.core.errors import LogTooLargeError
-from lakelog.core.log_budget import LogBudget, read_log_file
+from lakelog.core.log_budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.logstores import FileTooLargeError, LocalLogStore
 from lakelog.logstores._log_limit import LIMIT_KEY, log_limit
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
@@ -168,3 +170,22 @@ def test_a_store_refuses_what_it_does_not_know_the_length_of(tmp_path: Path) -> 
 
 def test_the_default_leaves_room_for_large_tables() -> None:
     assert log_limit({}) >= 1 << 30
+
+
+@pytest.mark.parametrize("length", [LIMIT // AS_OBJECTS + 1, 1 << 30])
+def test_a_giant_footer_is_refused_before_it_is_parsed(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "c.parquet"
+    path.write_bytes(b"PAR1" + bytes(LIMIT) + length.to_bytes(4, "little") + b"PAR1")
+    reader = PartReader(pyarrow.fs.LocalFileSystem(), "t", 1, "c.parquet", LIMIT)
+    part = Part("c.parquet", str(path))
+    refused(lambda: list(reader.columns(part, ["add.path"])), "c.parquet")
+
+
+def test_so_are_more_rows_than_fit_however_small_they_are_stored(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    table = pa.table({"add": pa.nulls(LIMIT // 8 + 1, pa.struct({"path": pa.string()}))})
+    pq.write_table(table, path)
+    assert path.stat().st_size < 5_000
+    reader = PartReader(pyarrow.fs.LocalFileSystem(), "t", 1, "c.parquet", LIMIT)
+    part = Part("c.parquet", str(path))
+    refused(lambda: list(reader.columns(part, ["add.path"])), "c.parquet")

@@ -24,6 +24,7 @@ from lakelog.logstores import (
     AzureConditionalLogStore,
     AzureLeaseLogStore,
     CommitOutcomeUnknownError,
+    FileTooLargeError,
     GCSLogStore,
     HDFSLogStore,
     S3ConditionalLogStore,
@@ -295,3 +296,54 @@ def test_what_the_caller_is_still_handling_does_not_make_a_request_unsent(
         except urllib3.exceptions.NewConnectionError:  # the service was down a moment ago
             with pytest.raises(CommitOutcomeUnknownError):
                 write()
+
+
+@contextlib.contextmanager
+def _serving_a_giant() -> Iterator[tuple[str, list[int]]]:
+    """A service whose every object has a terabyte, with the bytes that it got rid of."""
+    sent: list[int] = []
+    always = (
+        'ETag: "e"\r\nx-amz-request-id: r\r\nx-goog-generation: 1\r\nx-ms-request-id: r\r\n'
+        "x-ms-version: 2021-12-02\r\nx-ms-blob-type: BlockBlob\r\nopc-request-id: r\r\n"
+        "x-oss-request-id: r\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n"
+        "Content-Type: application/octet-stream\r\n"
+    )
+    whole = f"HTTP/1.1 200 OK\r\n{always}Content-Length: {10**12}\r\n\r\n".encode()
+    part = (
+        f"HTTP/1.1 206 Partial\r\n{always}Content-Length: 1\r\n"
+        f"Content-Range: bytes 0-0/{10**12}\r\n\r\nx"
+    ).encode()
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken, _ = server.accept()
+                    with taken, contextlib.suppress(OSError):
+                        request = taken.recv(65536).lower()
+                        taken.sendall(part if b"range: bytes" in request else whole)
+                        # More than fits into the buffers of both ends, until nobody wants it.
+                        for _ in range(64 if b"range: bytes" not in request else 0):
+                            taken.sendall(bytes(1 << 20))
+                            sent.append(1 << 20)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", sent
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+@pytest.mark.parametrize("call", ["read_bytes", "read"])
+@pytest.mark.parametrize("name", ["s3", "cos", "gcs", "azure", "azure-lease", "oss", "oci"])
+def test_a_giant_of_a_log_file_is_refused_by_its_length(
+    name: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OSSClient, "_refuse_versions", lambda _: None)
+    monkeypatch.setitem(BUDGETS, "spark.lakelog.log.maxBytes", "1000000")
+    with _serving_a_giant() as (url, sent):
+        store, root = _made(name, url, tmp_path)
+        with pytest.raises(FileTooLargeError) as caught:
+            getattr(store, call)(f"{root}/_delta_log/00000000000000000000.json")
+        assert caught.value.size == 10**12
+    assert sum(sent) < 32 << 20, "it was fetched"
