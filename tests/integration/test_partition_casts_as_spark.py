@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ZONE = "Europe/Berlin"
+SHORT_ZONES = (
+    *("ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT"),
+    *("EST", "HST", "IET", "IST", "JST", "MIT", "MST", "NET", "NST", "PLT", "PNT", "PRT", "PST"),
+    *("SST", "VST"),
+)
 SEEDS = {
     "integer": ["7", "+12", "-2147483648", "1.5", ".5", "9"],
     "long": ["9223372036854775807", "-1.", "0"],
@@ -33,8 +38,12 @@ SEEDS = {
         "1800-01-01 00:00:00",
         "2024-03-31 02:30:00 +01:30",
         "9999-12-31 23:59:59 UTC",
+        "T12:30",
+        "1:02:03.5 PST",
+        "23:59:59Asia/Tokyo",
+        *(f"2024-07-01 00:00:00 {name}" for name in SHORT_ZONES),
     ],
-    "timestamp_ntz": ["2024-01-05 01:02:03.5", "2024-01-05"],
+    "timestamp_ntz": ["2024-01-05 01:02:03.5", "2024-01-05", "12:30", "T1"],
 }
 LETTERS = "0123456789 -+:.TZe\t"
 SHOWN = {
@@ -55,8 +64,7 @@ def drawn(seeds: list[str], rng: random.Random) -> list[str]:
                 text[:at] + rng.choice([rng.choice(LETTERS), ""]) + text[at + rng.choice([0, 1]) :]
             )
         texts[text] = None
-    # Spark takes a time without a day for one of today.
-    return [text for text in texts if text and not text.strip().startswith("T")]
+    return [text for text in texts if text]
 
 
 def ours(text: str, data_type: DataType) -> str | None:

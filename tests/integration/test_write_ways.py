@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -246,3 +247,16 @@ def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
 
     assert "executors: (False, False)" in done.stdout
     assert "no pyarrow that Spark can use" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["driver", "native", "arrow"])
+def test_the_codec_of_the_table_is_obeyed(spark, path, way, name):
+    way(name)
+    for codec, wanted in {"zstd": "ZSTD", "lz4": "LZ4"}.items():
+        table = f"{path}-{codec}"
+        writer = write(spark.range(3)).option("delta.parquet.compression.codec", codec)
+        writer.save(table)
+        write(spark.range(3)).mode("append").save(table)
+        files = [f.path for f in DeltaLog.for_table(table).update().files()]
+        found = [pq.ParquetFile(Path(table) / f).metadata.row_group(0) for f in files]
+        assert {each.column(0).compression for each in found} == {wanted}

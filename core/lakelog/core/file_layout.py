@@ -13,7 +13,7 @@ from lakelog.core.properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import without_void
 from lakelog.core.stats import StatsConfig
-from lakelog.core.write_conf import file_settings
+from lakelog.core.write_conf import file_settings, parquet_codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +33,8 @@ _IN_FILES_TOO = (
     "delta.writePartitionColumnsToParquet",
 )
 """Properties by which files have the partition columns too."""
+_CODEC = "delta.parquet.compression.codec"
+"""What the table says goes before what the session's conf says of all tables."""
 _ROWS_ALONE = StatsConfig(num_indexed_cols=0)
 
 
@@ -71,12 +73,14 @@ class FileLayout:
 
         Raises:
             ValueError: the table maps columns, and one has no id or no physical name.
-            DeltaAnalysisError: the conf says of files what can't be.
+            DeltaAnalysisError: the conf, or the table's codec, says of files what can't be.
         """
         properties = TableProperties(metadata.configuration)
         mode = properties.column_mapping_mode
         schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
         options = file_settings(conf)
+        if codec := metadata.configuration.get(_CODEC):
+            options["compression"] = parquet_codec(codec, f"the table property {_CODEC}")
         if mode != "none" or properties.randomize_file_prefixes:
             options["prefix_length"] = properties.random_prefix_length
         compat = compat_version(metadata) is not None

@@ -15,6 +15,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.time_zones import named_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,9 @@ _HEX = re.compile(
 _SPECIAL = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE)
 _DAY = r"([+-]?[0-9]{4,%d})(?:-([0-9]{1,2})(?:-([0-9]{1,2})%s)?)?"
 _DATE = re.compile(_DAY % (7, "(?:[ T].*)?"), re.DOTALL)
-_CLOCK = r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.:].*)?)?)?)?"
-_TIMESTAMP = re.compile(_DAY % (6, _CLOCK), re.DOTALL)
+_CLOCK = r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.:].*)?)?)?"
+_TIMESTAMP = re.compile(_DAY % (6, f"(?:[ T]{_CLOCK})?"), re.DOTALL)
+_TIME = re.compile(f"(?:T|(?=[0-9]+:)){_CLOCK}", re.DOTALL)
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])"
     r"(?:([0-9]{1,2})(?::([0-9]{2}|[0-9]$)(?::([0-9]{2}))?)?|([0-9]{2})([0-9]{2})([0-9]{2})?)"
@@ -164,18 +166,26 @@ def _days(text: str, year: str, month: str | None, day: str | None) -> int:
 
 def _timestamp(text: str, session_tz: str | None) -> int:
     """Microseconds since 1970; of the clock alone, whatever zone it names, without `session_tz`."""
-    match = _TIMESTAMP.fullmatch(text.strip(_WHITE))
-    if match is None:
+    bare = text.strip(_WHITE)
+    match = _TIMESTAMP.fullmatch(bare)
+    time = None if match or session_tz is None else _TIME.fullmatch(bare)
+    found = match or time
+    if found is None:
         raise ValueError(f"{text!r} is no timestamp")
-    year, month, day, *clock, fraction, zone = match.groups()
+    *day, clock_hour, clock_minute, clock_second, fraction, zone = found.groups()
+    clock = (clock_hour, clock_minute, clock_second)
     hour, minute, second = (int(part or 0) for part in clock)
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"{text!r} is no time of a day")
-    days = _days(text, year, month, day)
     where = _zone(text, zone) if zone else None
+    if session_tz is not None:
+        where = where or _session_zone(session_tz)
+    # Spark takes a time without a day for one of the day on which it is read.
+    days = _days(text, *day) if day else datetime.now(where).toordinal() - _EPOCH
     seconds = 3600 * hour + 60 * minute + second
     if session_tz is not None:
-        seconds -= _offset(days, seconds, where or _session_zone(session_tz))
+        assert where is not None
+        seconds -= _offset(days, seconds, where)
     micros = days * _DAY_MICROS + seconds * 1_000_000 + int(f"{fraction or '':0<6}"[:6])
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError(f"{text!r} is a time that is too far away")
@@ -210,11 +220,9 @@ def _zone(text: str, name: str) -> tzinfo:
         return UTC
     match = _OFFSET.fullmatch(bare)
     if match is None:
-        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
         try:
-            return ZoneInfo(bare)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return named_zone(bare)
+        except ValueError:
             raise ValueError(f"{text!r} names a time zone that nobody knows") from None
     sign, *parts = match.groups()
     hours, minutes, seconds = (int(a or b or 0) for a, b in zip(parts[:3], parts[3:], strict=True))

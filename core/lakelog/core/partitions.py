@@ -22,6 +22,7 @@ from lakelog.core.compute import pc
 from lakelog.core.partition_casts import cast_text
 from lakelog.core.partition_text import partition_folder, partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+from lakelog.core.time_zones import named_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -211,12 +212,7 @@ def zone_of(name: str) -> tzinfo:
         parsed = datetime.strptime(text, "%z").tzinfo
         assert parsed is not None
         return parsed
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise ValueError(f"unknown time zone {name!r}") from exc
+    return named_zone(name)
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {

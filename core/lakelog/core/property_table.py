@@ -122,7 +122,9 @@ KNOWN: Final[dict[str, Property]] = {
     "delta.logRetentionDuration": Property(_interval, "interval 30 days"),
     "delta.minReaderVersion": Property(_integer(1, 3)),
     "delta.minWriterVersion": Property(_integer(1, 7)),
-    "delta.parquet.compression.codec": _TEXT,
+    "delta.parquet.compression.codec": Property(
+        _one_of("snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw", "uncompressed", "none")
+    ),
     "delta.parquet.format.version": Property(str, "1.0.0"),
     "delta.randomPrefixLength": Property(_integer(1), "2"),
     "delta.randomizeFilePrefixes": _NO,

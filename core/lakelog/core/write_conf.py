@@ -15,7 +15,8 @@ __all__ = ["file_settings", "overwrites_dynamically", "parquet_codec", "rows_per
 CODEC_KEY = "spark.sql.parquet.compression.codec"
 ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
 OVERWRITE_KEY = "spark.sql.sources.partitionOverwriteMode"
-_CODECS = ("snappy", "gzip", "zstd", "brotli", "uncompressed", "none")
+_CODECS = ("snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw", "uncompressed", "none")
+_SAME = {"uncompressed": "none", "lz4_raw": "lz4"}
 _OVERWRITES = {"dynamic": True, "static": False}
 
 
@@ -61,7 +62,7 @@ def parquet_codec(text: str, key: str) -> str:
             option=key,
             value=text,
         )
-    return "none" if codec == "uncompressed" else codec
+    return _SAME.get(codec, codec)
 
 
 def overwrites_dynamically(conf: DeltaConf) -> bool:

@@ -97,8 +97,7 @@ class TableFiles:
         plan = self.layout.plan(
             self.log.store,
             self.log.table,
-            compression=self.options.compression,
-            max_rows_per_file=self.options.max_records_per_file,
+            **self.options.file_options(),
         )
         self._make_root(plan)
         way = self._way(plan)

@@ -57,6 +57,8 @@ _COMMITTER = {
     # failed job may leave some behind; nobody refers to them.
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
+_SPARKS_NAMES = {"lz4": "lz4_raw"}
+"""What Spark calls `lz4` is a form of Hadoop's own."""
 _CHEAP_MOVES = ("file", "hdfs")
 """Schemes where moving a file changes a name; an object store copies it."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -109,7 +111,8 @@ def _drop_unnamed(filesystem: FileSystem, root: str, paths: list[str], adds: lis
 
 
 def _run(frame: DataFrame, plan: WritePlan, target: str) -> None:
-    writer = frame.write.options(**_PARQUET, **_COMMITTER, compression=plan.compression)
+    codec = _SPARKS_NAMES.get(plan.compression, plan.compression)
+    writer = frame.write.options(**_PARQUET, **_COMMITTER, compression=codec)
     if plan.max_rows_per_file:
         writer = writer.option("maxRecordsPerFile", plan.max_rows_per_file)
     if plan.partition_columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log_values import checked_progress
@@ -94,9 +94,15 @@ class WriteOptions:
     data_change: bool = True
     max_records_per_file: int = 0
     """0 means no limit."""
-    compression: str = "snappy"
+    compression: str | None = None
+    """`None` leaves it to the table's property, and then to the conf."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Options named `delta.…`: the properties of a table that this write creates."""
+
+    def file_options(self) -> dict[str, Any]:
+        """What of `WritePlan` the options say."""
+        chosen = {"compression": self.compression} if self.compression else {}
+        return {**chosen, "max_rows_per_file": self.max_records_per_file}
 
     @classmethod
     def of(
@@ -219,7 +225,8 @@ def _limit(given: Mapping[str, str], conf: DeltaConf) -> int:
     return rows_per_file(conf)
 
 
-def _codec(given: Mapping[str, str], conf: DeltaConf) -> str:
+def _codec(given: Mapping[str, str], conf: DeltaConf) -> str | None:
+    file_settings(conf)  # refuses what is none before anything is planned
     if given.get("compression"):
         return parquet_codec(given["compression"], "compression")
-    return str(file_settings(conf).get("compression", "snappy"))
+    return None

@@ -82,8 +82,7 @@ class SourceWriter(DataSourceArrowWriter):
         self._plan = layout.plan(
             log.store,
             log.table,
-            compression=options.compression,
-            max_rows_per_file=options.max_records_per_file,
+            **options.file_options(),
         )
 
     def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:

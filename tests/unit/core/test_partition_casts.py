@@ -18,6 +18,7 @@ from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
 from lakelog.core.arrow_mapping import to_arrow_type
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.partition_casts import cast_text
+from lakelog.core.partitions import zone_of
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from support.raw_log import partitioned
 
@@ -78,6 +79,9 @@ def moment(text: str) -> int:
         (kind("timestamp"), "+10000-01-01 00:00:00", 253402297200000000),
         (kind("timestamp"), "-0001-01-01 00:00:00", -62198758408000000),
         (kind("timestamp"), "294247-01-10 04:00:54.775807Z", (1 << 63) - 1),
+        (kind("timestamp"), "2024-07-05 01:02:03 PST", moment("2024-07-05T01:02:03-07:00")),
+        (kind("timestamp"), "2024-07-05 01:02:03EST", moment("2024-07-05T01:02:03-05:00")),
+        (kind("timestamp"), "2024-07-05 01:02:03 CST", moment("2024-07-05T01:02:03-05:00")),
         (kind("timestamp_ntz"), "2024-01-05 01:02:03+05:00", moment("2024-01-05T01:02:03Z")),
         (kind("string"), " ab ", " ab "),
         (kind("binary"), "\u00e9 ", b"\xc3\xa9 "),
@@ -88,6 +92,24 @@ def test_a_text_is_what_spark_takes_it_for(data_type: DataType, text: str, value
     assert found == value or (math.isnan(found) and math.isnan(value))
     assert type(found) is type(value)
     assert pa.array([found], to_arrow_type(data_type)).null_count == 0
+
+
+@pytest.mark.parametrize("text", ["T1", "1:2", "01:02:03.5", "T01:02:03 PST", "1:2:3 +14:00"])
+def test_a_time_without_a_day_is_one_of_the_day_on_which_it_is_read(text: str) -> None:
+    name = text.partition(" ")[2] or "Europe/Berlin"
+    zone = zone_of(name)
+    before = dt.datetime.now(zone).date()
+    found = cast_text(text, kind("timestamp"), "Europe/Berlin")
+    after = dt.datetime.now(zone).date()
+    days = [
+        cast_text(f"{day} {text.lstrip('T')}", kind("timestamp"), name) for day in (before, after)
+    ]
+    assert found in days
+
+
+@pytest.mark.parametrize("name", ["PST", "EST", "CST", "VST", "HST"])
+def test_javas_short_names_are_zones_of_a_session_too(name: str) -> None:
+    assert zone_of(name).utcoffset(dt.datetime(2024, 1, 1)) is not None  # noqa: DTZ001 # a wall clock
 
 
 REFUSED = [
@@ -111,7 +133,11 @@ REFUSED = [
     (MONEY, "999.995"),
     (MONEY, "1e999999999"),
     (MONEY, "NaN"),
-    (kind("timestamp"), "12:00:00"),
+    (kind("timestamp"), "12"),
+    (kind("timestamp"), "T"),
+    (kind("timestamp"), "T24:00"),
+    (kind("timestamp_ntz"), "12:00:00"),
+    (kind("timestamp_ntz"), "T12"),
     (kind("timestamp"), "2024-01-05 24:00:00"),
     (kind("timestamp"), "2024-01-05 01:02:03 Mars/Olympus"),
     (kind("timestamp"), "2024-01-05 01:02:03+19"),
