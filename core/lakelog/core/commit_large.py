@@ -29,7 +29,11 @@ from lakelog.core.commit_sizes import CommitSizes
 from lakelog.core.commit_write import CommitWriter, Written
 from lakelog.core.conflicts import PendingCommit
 from lakelog.core.draft import first_draft
-from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
+from lakelog.core.errors import (
+    ConcurrentWriteException,
+    DeltaAnalysisError,
+    InvalidCommittedVersionError,
+)
 from lakelog.core.events import CommitOutcome
 from lakelog.core.file_checks import check_data_change, check_files
 from lakelog.core.isolation import IsolationLevel
@@ -41,6 +45,7 @@ from lakelog.core.protocol import check_covers, check_transition, check_writable
 from lakelog.core.row_tracking import assigns_row_ids, mark_action, with_row_ids, with_versions
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import partition_schema
+from lakelog.logstores._time_left import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -144,18 +149,21 @@ def commit_large(
     final = protocol or txn.protocol
     stream = _stream(txn, actions, operation, final, progress)
     pending = _pending(txn, stream, final, reads)
-    limits = RetryLimits(unknown=0)
+    limits = replace(RetryLimits.of(conf), unknown=0)
     writer = CommitWriter(
         log.store, log.clock, log.table, stream, limits, Backoff(log.clock), landing
     )
     records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
     attempt = Attempt(txn.read_version + 1)
-    if attempt.version == 0:
-        log.store.create_folder(log_path(log.table))
-    elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
-        check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
-    with held(txn.lock_choice, log.table, timeout=RetryLimits.of(conf).seconds):
-        failure = _write(writer, attempt, records, pending, landing)
+    writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
+    writer.makes_lines_as_it_goes = True
+    with limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic()):
+        if attempt.version == 0:
+            log.store.create_folder(log_path(log.table))
+        elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
+            check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
+        with held(txn.lock_choice, log.table, timeout=limits.seconds):
+            failure = _write(writer, attempt, records, pending, landing)
     if failure is not None:
         raise failure
     CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)
@@ -169,7 +177,18 @@ def after_large_commit(txn: OptimisticTransaction, version: int) -> None:
         InvalidCommittedVersionError: the storage took the commit and does not show it.
     """
     log = txn.delta_log
-    check_committed_version(log, version)
+    try:
+        check_committed_version(log, version)
+    except InvalidCommittedVersionError:
+        raise
+    except Exception:
+        # The log reads the commit next time; the checkpoint may go through yet.
+        logger.warning(
+            "%s: version %d is committed, but the table could not be read again",
+            log.table,
+            version,
+            exc_info=True,
+        )
     try:
         log.checkpoint(version)
     except Exception:

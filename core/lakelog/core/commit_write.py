@@ -98,6 +98,10 @@ class CommitWriter:
         """When the commit's time is up, by the clock; nothing begins that may take longer."""
         self.brief = math.inf
         """Seconds: what takes no longer is done however little is left."""
+        self.makes_lines_as_it_goes = False
+        """Whether the time that the lines take to make is no part of the budget."""
+        self._given_at = 0.0
+        """When a store took the last line of a write."""
         self._took = 0.0
         """Seconds that the last request, or the write, took."""
 
@@ -122,11 +126,11 @@ class CommitWriter:
         except FileExistsError:
             return Written.TAKEN
         except CommitOutcomeUnknownError as exc:
-            self._took = self._clock.monotonic() - began
+            self._took = self._since_the_last_line(began)
             attempt.error = str(exc)
             return self._settle(attempt, exc)
         except OSError as exc:
-            self._took = self._clock.monotonic() - began
+            self._took = self._since_the_last_line(began)
             # By contract nothing was made. A store of the user's may be less exact than that.
             attempt.error = f"{type(exc).__name__}: {exc}"
             return self._settle_failure(attempt, path, exc, outer)
@@ -138,6 +142,10 @@ class CommitWriter:
             return self._settle(attempt, CommitOutcomeUnknownError(path, told))
         self._landing.landed(attempt.version)
         return Written.OURS
+
+    def _since_the_last_line(self, began: float) -> float:
+        """Seconds that the storage took: making the lines of a large commit tells nothing of it."""
+        return self._clock.monotonic() - (self._given_at if self._took_all else began)
 
     def is_time_for(self, seconds: float) -> bool:
         """Whether something may begin that takes so long where the storage is silent."""
@@ -241,13 +249,16 @@ class CommitWriter:
     def _given(self) -> Iterator[str]:
         """The lines, for the store; one is held back, to know when the last is given away."""
         held = None
-        digest = LineDigest()
+        digest, began = LineDigest(), self._clock.monotonic()
         for line in self._lines:
             digest.add(line)
             if held is not None:
                 yield held
             held = line
         self._landing.given(digest.value)
+        self._given_at = self._clock.monotonic()
+        if self.makes_lines_as_it_goes:
+            self.deadline += self._given_at - began
         self._sent = self._took_all = True
         if held is not None:
             yield held

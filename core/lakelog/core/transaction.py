@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import replace
 from functools import cached_property
@@ -216,16 +217,23 @@ class OptimisticTransaction(TrackedChanges):
 
         if self._snapshot is None and self._new_metadata is None:
             raise metadata_absent_error(self._log.table)
-        version = commit_large(
-            self,
-            actions,
-            operation,
-            protocol=protocol,
-            reads=self._reads,
-            read_at_ms=self._read_at_ms,
-            progress=progress,
-            landing=self._landing,
-        )
+        try:
+            version = commit_large(
+                self,
+                actions,
+                operation,
+                protocol=protocol,
+                reads=self._reads,
+                read_at_ms=self._read_at_ms,
+                progress=progress,
+                landing=self._landing,
+            )
+        except Exception:
+            if self._landing.version is not None:
+                # What interrupted the commit behind its landing takes no checkpoint from it.
+                with contextlib.suppress(Exception):
+                    after_large_commit(self, self._landing.version)
+            raise
         self._committed = True
         after_large_commit(self, version)
         return version

@@ -7,6 +7,7 @@ import tracemalloc
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from lakelog.core.actions import AddFile, Metadata, SetTransaction
@@ -17,16 +18,19 @@ from lakelog.core.errors import (
     ConcurrentWriteException,
     DeltaAnalysisError,
     InvalidCommittedVersionError,
+    PostCommitError,
     UnsupportedFeatureError,
 )
 from lakelog.core.operations import Operation
 from lakelog.core.paths import commit_path
+from lakelog.core.write import write_arrow
+from lakelog.logstores import LocalLogStore
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock
 from support.tables import ID_SCHEMA, add_file, new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Any
 
@@ -258,3 +262,49 @@ def test_the_actions_are_never_all_in_memory(uri: str, monkeypatch: pytest.Monke
         tracemalloc.stop()
     assert len(kept) == MANY // 10
     assert streamed < whole / 5
+
+
+@pytest.mark.parametrize("error", [RuntimeError, MemoryError, LookupError])
+def test_what_interrupts_it_behind_the_landing_takes_no_checkpoint_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    uri, real = str(tmp_path / "t"), LocalLogStore.write
+    write_arrow(uri, pa.table({"id": [1]}))
+
+    def write(store: LocalLogStore, path: str, lines: Iterable[str], **how: Any) -> None:
+        real(store, path, lines, **how)
+        if path.endswith(f"/{1:020d}.json"):
+            raise error("injected")
+
+    monkeypatch.setattr(LocalLogStore, "write", write)
+    with pytest.raises(PostCommitError, match="version 1"):
+        DeltaLog.for_table(uri).start_transaction().commit_large(files(3), CONVERT)
+    checkpoints = (tmp_path / "t" / "_delta_log").glob("*1.checkpoint.parquet")
+    assert len(list(checkpoints)) == 1
+
+
+@pytest.mark.parametrize("timeout", [20.0, 120.0, 250.0, 500.0])
+@pytest.mark.parametrize("making", [0.0, 5000.0])
+def test_a_silent_storage_ends_it_within_the_budget_beside_the_time_that_its_lines_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timeout: float, making: float
+) -> None:
+    uri, clock = str(tmp_path / "t"), ManualClock()
+    write_arrow(uri, pa.table({"id": [1]}))
+    txn = DeltaLog.for_table(uri, clock=clock).start_transaction()
+    looks = []
+
+    def silent(_: LocalLogStore, __: str, lines: Iterable[str] = (), **___: Any) -> bytes:
+        looks.append(list(lines))
+        clock.advance(timeout)
+        raise TimeoutError
+
+    def slow() -> Iterator[Action]:
+        clock.advance(making)
+        yield from files(3)
+
+    monkeypatch.setattr(LocalLogStore, "write", silent)
+    monkeypatch.setattr(LocalLogStore, "read_bytes", silent)
+    with pytest.raises(CommitOutcomeUnknownError):
+        txn.commit_large(slow(), CONVERT)
+    assert clock.monotonic() <= making + 600
+    assert len(looks) >= (2 if timeout < 300 else 1), "there was time for a look"
