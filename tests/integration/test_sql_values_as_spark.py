@@ -71,12 +71,23 @@ def table():
 
 
 PARTS = "year quarter month day dayofmonth dayofyear weekofyear dayofweek weekday"
+FIELDS = "year y yrs quarter qtr month mons week w day d dayofweek dow doy hour hrs minute mins"
 EXPRESSIONS = [
     *(f"{part}({column})" for part in PARTS.split() for column in ("ts", "ntz", "d")),
     *(f"{part}({column})" for part in ("hour", "minute", "second") for column in ("ts", "ntz")),
     *(f"date_trunc('{unit}', ts)" for unit in ("YEAR", "quarter", "MON", "week", "DD", "day")),
     *(f"date_trunc('{unit}', ts)" for unit in ("HOUR", "minute", "second", "millisecond", "odd")),
     *(f"trunc({column}, '{unit}')" for unit in ("YYYY", "Q", "mm", "WEEK") for column in "d"),
+    *(f"EXTRACT({field} FROM ts)" for field in FIELDS.split()),
+    *(f"extract({field} FROM d)" for field in ("YEAR", "week", "dow", "doy", "days")),
+    "date_part('month', ntz)",
+    "datepart('HOURS', ts)",
+    "d + INTERVAL 1 DAY",
+    "d - INTERVAL '30' DAYS",
+    "s ILIKE '%ABC%'",
+    "s ILIKE 'ἈΣ%'",
+    "s NOT ILIKE 'x'",
+    "s ILIKE 'İ_'",
     "trunc(ts, 'MM')",
     "date_format(ts, 'yyyy-MM')",
     "date_format(ts, 'yyyy-MM-dd-HH')",

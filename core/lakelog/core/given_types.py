@@ -25,6 +25,7 @@ from lakelog.core.schema import (
     StructType,
     type_from_json_value,
 )
+from lakelog.core.sql_type_names import SQL_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,23 +43,6 @@ GivenSchema: TypeAlias = (
 columns: `id bigint NOT NULL, name string COMMENT 'of whom'`."""
 
 _OURS = (PrimitiveType, DecimalType, ArrayType, MapType, StructType)
-_NAMES = {
-    "TINYINT": "byte",
-    "SMALLINT": "short",
-    "INT": "integer",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "BOOLEAN": "boolean",
-    "TEXT": "string",
-    "BINARY": "binary",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMPTZ": "timestamp",
-    "TIMESTAMPLTZ": "timestamp",
-    "TIMESTAMPNTZ": "timestamp_ntz",
-    "VARIANT": "variant",
-}
 
 
 def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructType:
@@ -216,8 +200,8 @@ def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
 
 def _type_of_node(node: Any, text: str, path: Sequence[str]) -> DataType:
     name, inner = node.this.name, node.expressions
-    if name in _NAMES and not inner:
-        return PrimitiveType(_NAMES[name])
+    if name in SQL_TYPES and not inner:
+        return PrimitiveType(SQL_TYPES[name])
     if name == "DECIMAL":
         digits = [int(each.this.this) for each in inner]
         return DecimalType(*(digits + [10, 0][len(digits) :]))

@@ -41,6 +41,7 @@ from lakelog.core.partitions import parse_value
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.sql_errors import in_plain_words
 from lakelog.core.sql_lists import cut_lists
+from lakelog.core.sql_type_names import SQL_TYPES
 from lakelog.core.sql_values import constant_of, is_now, parse_sql, spelled, value_type
 
 if TYPE_CHECKING:
@@ -61,19 +62,8 @@ _OPERATORS = {
     "GTE": ">=",
     "NullSafeEQ": "<=>",
 }
-_CASTS = {
-    "TINYINT": "byte",
-    "SMALLINT": "short",
-    "INT": "integer",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMPTZ": "timestamp",
-    "TIMESTAMPLTZ": "timestamp",
-    "TIMESTAMPNTZ": "timestamp_ntz",
-}
+_NO_LITERALS = ("boolean", "string", "binary", "variant")
+_CASTS = {k: v for k, v in SQL_TYPES.items() if v not in _NO_LITERALS}
 _BOOLEAN = PrimitiveType("boolean")
 _STRING = PrimitiveType("string")
 _TIMES = tuple(map(PrimitiveType, ("date", "timestamp", "timestamp_ntz")))

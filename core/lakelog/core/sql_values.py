@@ -23,6 +23,7 @@ from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.nesting import explained_depth
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
 from lakelog.core.sql_errors import in_plain_words
+from lakelog.core.sql_type_names import SQL_TYPES
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.value_functions import (
     FUNCTIONS,
@@ -32,7 +33,7 @@ from lakelog.core.value_functions import (
     conjoined,
     remainder,
 )
-from lakelog.core.value_times import day_shift
+from lakelog.core.value_times import day_shift, extracted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,23 +53,7 @@ _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
 _VOID, _DOUBLE = PrimitiveType("void"), PrimitiveType("double")
-_TYPES = {
-    "TINYINT": "byte",
-    "SMALLINT": "short",
-    "INT": "integer",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "BOOLEAN": "boolean",
-    "TEXT": "string",
-    "VARCHAR": "string",
-    "BINARY": "binary",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMPTZ": "timestamp",
-    "TIMESTAMPLTZ": "timestamp",
-    "TIMESTAMPNTZ": "timestamp_ntz",
-}
+_TYPES = {**SQL_TYPES, "VARCHAR": "string"}
 _COMPARED = {
     "EQ": "=",
     "NEQ": "!=",
@@ -79,6 +64,8 @@ _COMPARED = {
 }
 _ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
 _NULL = pa.scalar(None, pa.bool_())
+_FORMS = ("CAST", "TRY_CAST", "EXTRACT")
+"""Functions with a grammar of their own."""
 _NOW = ("current_timestamp", "now")
 _TODAY = ("current_date", "curdate")
 
@@ -167,7 +154,9 @@ def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str
         raise _only_spark(sql, str(exc)) from None
     except pa.ArrowException as exc:
         raise DeltaAnalysisError(
-            f"the expression {sql!r} has no value for some row: {exc}", sql=sql
+            f"the expression {sql!r} has no value for some row: {exc} (the rules are those of "
+            "Spark's ANSI mode, whatever spark.sql.ansi.enabled says)",
+            sql=sql,
         ) from exc
 
 
@@ -260,7 +249,7 @@ def _plain_dialect() -> Any:
     from sqlglot.dialects import Spark
 
     parser: Any = Spark.Parser
-    kept = {k: v for k, v in parser.FUNCTION_PARSERS.items() if k in ("CAST", "TRY_CAST")}
+    kept = {k: v for k, v in parser.FUNCTION_PARSERS.items() if k in _FORMS}
     names = {"FUNCTIONS": {}, "FUNCTION_PARSERS": kept, "NO_PAREN_FUNCTIONS": {}}
     plain = type("Parser", (parser,), {**names, "STRICT_CAST": True})
     return type(Spark)("LakelogValues", (Spark,), {"Parser": plain})
@@ -421,12 +410,26 @@ class _Walker:
     # Arithmetic ------------------------------------------------------------------------------
 
     def _arithmetic(self, kind: str, node: Any) -> Value:
+        if isinstance(node.expression, self._exp.Interval) and kind in ("Add", "Sub"):
+            return self._days_later(kind, node)
         left, right = self.value(node.this), self.value(node.expression)
         if left.data_type == _DATE and kind in ("Add", "Sub"):
             return self._shifted(left, right, 1 if kind == "Add" else -1)
         (a, b), common = conjoined([left, right], self._zone)
         checked = _numeric(common, node.sql(dialect="spark"))
         return Value(getattr(pc, f"{_ADDED[kind]}{checked}")(a, b), common)
+
+    def _days_later(self, kind: str, node: Any) -> Value:
+        """A date and so many days; other intervals are left to Spark."""
+        day, interval = self.value(node.this), node.expression
+        unit, count = str(interval.args.get("unit")).upper(), interval.this
+        plain = isinstance(count, self._exp.Literal) and str(count.this).isdigit()
+        if day.data_type != _DATE or unit not in ("DAY", "DAYS") or not plain:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        if int(count.this) >= 1 << 31:
+            raise NotInCoreError(interval.sql(dialect="spark"))
+        days = Value(pa.scalar(int(count.this), pa.int32()), _INTEGER)
+        return day_shift(day, days, self._zone, 1 if kind == "Add" else -1)
 
     def _shifted(self, day: Value, days: Value, sign: int) -> Value:
         if days.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
@@ -488,6 +491,20 @@ class _Walker:
             raise NotInCoreError(node.sql(dialect="spark"))
         like = pc.match_like(text.data, pattern.data.as_py())
         return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
+
+    def _ilike(self, node: Any) -> Value:
+        """`LIKE` of both in lower case, which is how Spark defines it."""
+        lower = FUNCTIONS["lower"]
+        text, pattern = (self.value(each) for each in (node.this, node.expression))
+        plain = isinstance(pattern.data, pa.Scalar) and pattern.data.is_valid
+        if not plain or {text.data_type, pattern.data_type} != {_STRING}:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        small = lower([text], self._zone).data
+        like = pc.match_like(small, lower([pattern], self._zone).data.as_py())
+        return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
+
+    def _extract(self, node: Any) -> Value:
+        return extracted(node.this.name, self.value(node.expression), self._zone)
 
     def _and(self, node: Any) -> Value:
         return Value(pc.and_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)

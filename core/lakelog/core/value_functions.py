@@ -9,7 +9,15 @@ import pyarrow as pa
 from lakelog.core.compute import pc
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.core.value_casts import INTEGERS, NotInCoreError, Value, cast_value
-from lakelog.core.value_times import PARTS, date_format, date_trunc, day_shift, part_of, trunc
+from lakelog.core.value_times import (
+    PARTS,
+    date_format,
+    date_trunc,
+    day_shift,
+    extracted,
+    part_of,
+    trunc,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -265,6 +273,8 @@ FUNCTIONS: dict[str, Callable[[Sequence[Value], str], Value]] = {
     "concat": _concat,
     "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
     "date_format": lambda v, zone: date_format(v[0], _literal(v[1], str), zone),
+    "date_part": lambda v, zone: extracted(_literal(v[0], str), v[1], zone),
+    "datepart": lambda v, zone: extracted(_literal(v[0], str), v[1], zone),
     "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
     "date_trunc": lambda v, zone: date_trunc(_literal(v[0], str), v[1], zone),
     "dateadd": lambda v, zone: day_shift(v[0], v[1], zone),

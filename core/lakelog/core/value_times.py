@@ -21,7 +21,7 @@ from lakelog.core.value_casts import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PARTS", "date_format", "date_trunc", "day_shift", "part_of", "trunc"]
+__all__ = ["PARTS", "date_format", "date_trunc", "day_shift", "extracted", "part_of", "trunc"]
 
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _INTEGER, _STRING = PrimitiveType("integer"), PrimitiveType("string")
@@ -41,6 +41,19 @@ PARTS: dict[str, Callable[[Any], Any]] = {
     "second": lambda data: pc.second(data),
 }
 """The functions that give a number out of a date or a timestamp."""
+
+_SOURCES = {
+    **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
+    **dict.fromkeys(("quarter", "qtr"), "quarter"),
+    **dict.fromkeys(("month", "mon", "mons", "months"), "month"),
+    **dict.fromkeys(("week", "w", "weeks"), "weekofyear"),
+    **dict.fromkeys(("day", "d", "days"), "day"),
+    **dict.fromkeys(("dayofweek", "dow"), "dayofweek"),
+    **dict.fromkeys(("doy",), "dayofyear"),
+    **dict.fromkeys(("hour", "h", "hours", "hr", "hrs"), "hour"),
+    **dict.fromkeys(("minute", "m", "min", "mins", "minutes"), "minute"),
+}
+"""What `EXTRACT` calls the functions above. Its seconds are decimals: they are left to Spark."""
 
 _FIELDS = {
     "yyyy": ("year", 4),
@@ -70,6 +83,14 @@ def part_of(name: str, value: Value, zone: str) -> Value:
     """`year(…)` and the like; the session's zone says which day a timestamp is in."""
     found = PARTS[name](_wall_clock(value, zone))
     return Value(pc.cast(found, pa.int32()), _INTEGER)
+
+
+def extracted(field: str, value: Value, zone: str) -> Value:
+    """`EXTRACT(field FROM value)`, which is `date_part('field', value)`, too."""
+    name = _SOURCES.get(field.lower())
+    if name is None:
+        raise NotInCoreError(f"EXTRACT({field} FROM …)")
+    return part_of(name, value, zone)
 
 
 def date_format(value: Value, pattern: str, zone: str) -> Value:
