@@ -123,6 +123,7 @@ TEXTS = {
 """What any text is a value of; `test_every_commit_tells_its_events` holds the first."""
 ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
+    "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
     "spark.lakelog.unsafe.singleWriter": "the stores that ask for it",
     "spark.lakelog.store.endpointProbe": "the stores on HTTP",
     "spark.lakelog.store.connect.timeBudget": "the stores on HTTP",
