@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +30,9 @@ pytest_plugins = [
     "support.servers.bad_s3",
     "support.servers.redis_server",
 ]
+
+# Of all sessions, those of other processes too; with nothing set Spark finds its own folder.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
 
 CI = os.environ.get("CI", "").lower() in ("true", "1")
 

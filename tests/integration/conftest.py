@@ -30,7 +30,6 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 CONF = {
     "spark.driver.memory": "1500m",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",

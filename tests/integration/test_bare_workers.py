@@ -44,7 +44,7 @@ builder = SparkSession.builder
 if kind == "connect":
     spark = builder.remote("local[2]").getOrCreate()
 else:
-    builder = builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.master("local[2]")
     spark = builder.config("spark.driver.memory", "1g").getOrCreate()
 
 
@@ -107,6 +107,7 @@ def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, ki
     # PySpark passes its own choice on to children; they are to make their own.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": bare_python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
     with connect_port() if kind == "connect" else contextlib.nullcontext():
         done = subprocess.run(
             [sys.executable, str(script), kind, str(tmp_path / "t")],

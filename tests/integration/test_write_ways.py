@@ -172,7 +172,7 @@ _JOB = """
     from pyspark.sql import SparkSession, functions as F
     spark = (
         SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1").getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")

@@ -26,7 +26,7 @@ JOB = """
     import lakelog.spark as delta
 
     jars, table = sys.argv[1:]
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master("local[2]")
     builder = builder.config("spark.driver.memory", "1g").config("spark.jars", jars)
     for key, value in json.loads(os.environ["CONF"]).items():
         builder = builder.config(key, value)
@@ -61,6 +61,7 @@ def test_auto_reads_natively_where_the_connector_is_there(request, tmp_path):
     script.write_text(textwrap.dedent(JOB))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
     done = subprocess.run(
         [sys.executable, str(script), jars, backend.uri("t")],
         env=env | {"CONF": json.dumps(backend.conf)},
