@@ -284,7 +284,7 @@ NETWORK = [
     StoreMutant(
         "what is there is taken for another's",
         _settle,
-        "_is_ours",
+        "_found",
         _taken_by_another,
         "a_create_whose_reply_is_lost_is_known_as_ours",
     ),
@@ -300,7 +300,7 @@ NETWORK = [
     StoreMutant(
         "nothing is asked again",
         _settle.Patience,
-        "pause",
+        "pause_after",
         _no,
         "a_busy_service_is_asked_again",
     ),

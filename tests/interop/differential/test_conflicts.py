@@ -3,49 +3,31 @@
 Both get tables with the same log, byte for byte, do the same steps, and meet the same commits of
 others. What is compared: the version or the exception with its error condition, the provenance
 that is written (isolation level, blind append, version read), and every line of the commit.
+delta-spark's side is a record of what it did; a sample of it is played again in each run.
 """
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from support.differential.creation_cases import CREATION_CASES
-from support.differential.delta_older_suite import DELTA_OLDER_SUITE
-from support.differential.delta_suites import DELTA_SUITES
 from support.differential.differences import DIFFERENCES, Difference
-from support.differential.generated import GENERATED, KINDS, covering_rows
-from support.differential.level_cases import LEVEL_CASES
-from support.differential.metadata_cases import METADATA_CASES
-from support.differential.other_cases import OTHER_CASES
+from support.differential.generated import KINDS, covering_rows
 from support.differential.ours import run_ours
 from support.differential.outcome import outcome_of
-from support.differential.predicates import PREDICATES
-from support.differential.protocol_cases import PROTOCOL_CASES
-from support.differential.rebased_cases import REBASED_CASES
-from support.differential.vector_cases import VECTOR_CASES
+from support.differential.recorded import Recorded, played
+from support.differential.scenarios import SCENARIOS
+from support.examples import SEED, examples
 
-HAND_PICKED = [
-    *DELTA_SUITES,
-    *DELTA_OLDER_SUITE,
-    *PREDICATES,
-    *LEVEL_CASES,
-    *METADATA_CASES,
-    *PROTOCOL_CASES,
-    *VECTOR_CASES,
-    *REBASED_CASES,
-    *CREATION_CASES,
-    *OTHER_CASES,
-]
-SCENARIOS = [*HAND_PICKED, *GENERATED]
+RECORDED = Recorded()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
-def test_a_conflict_ends_as_it_does_in_delta_spark(delta_spark, tmp_path, scenario):
+def test_a_conflict_ends_as_it_does_in_delta_spark(tmp_path, scenario):
     path = tmp_path / "ours"
     ours = outcome_of(lambda: run_ours(scenario, path), path)
-    other = tmp_path / "theirs"
-    scenario.lay_out(other)
-    theirs = outcome_of(lambda: delta_spark.transaction(other, scenario.steps), other)
+    theirs = RECORDED.outcome(scenario)
     told = f"\n{scenario.story()}\n  lakelog: {ours}\n  delta-spark: {theirs}"
     known = _difference(scenario.name)
     if known is None:
@@ -57,6 +39,23 @@ def test_a_conflict_ends_as_it_does_in_delta_spark(delta_spark, tmp_path, scenar
     else:
         assert ours.verdict == known.ours, told
         assert theirs.verdict == known.theirs, told
+
+
+@pytest.mark.soak
+def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
+    drawn = random.Random(SEED or None)
+    sample = drawn.sample(SCENARIOS, min(len(SCENARIOS), examples(40)))
+    for number, scenario in enumerate(sample):
+        found = played(scenario, delta_spark, tmp_path / str(number))
+        record = RECORDED.outcome(scenario)
+        told = f"\n{scenario.story()}\n  recorded: {record}\n  now: {found}"
+        assert found.verdict == record.verdict, told
+        assert found.lines == record.lines, told
+        assert found.data_change == record.data_change, told
+
+
+def test_what_is_recorded_is_told_by_a_scenario():
+    assert RECORDED.names() == {each.name for each in SCENARIOS}
 
 
 def _difference(name: str) -> Difference | None:
