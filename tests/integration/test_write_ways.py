@@ -260,3 +260,15 @@ def test_the_codec_of_the_table_is_obeyed(spark, path, way, name):
         files = [f.path for f in DeltaLog.for_table(table).update().files()]
         found = [pq.ParquetFile(Path(table) / f).metadata.row_group(0) for f in files]
         assert {each.column(0).compression for each in found} == {wanted}
+
+
+@pytest.mark.parametrize("name", ["driver", "native", "arrow"])
+def test_no_file_holds_a_column_without_a_type(spark, path, way, name):
+    way(name)
+    untyped = spark.sql("SELECT 1L AS id, NULL AS x, struct(1 AS k, NULL AS v) AS s")
+    write(untyped).save(path)
+    write(untyped).mode("overwrite").option("replaceWhere", "id = 1").save(path)
+    for file in Path(path).glob("*.parquet"):
+        found = pq.read_schema(file)
+        assert found.names == ["id", "s"]
+        assert [field.name for field in found.field("s").type] == ["k"]

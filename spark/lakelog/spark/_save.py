@@ -18,6 +18,7 @@ from lakelog.core.protocol import check_writable
 from lakelog.core.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
 from lakelog.core.schema_rules import check_holds_rows
+from lakelog.spark._conform import projection
 from lakelog.spark._constraints import RowRule, check_rule, enforced, table_rules
 from lakelog.spark._data_write import TableFiles
 from lakelog.spark._errors import job_errors
@@ -80,13 +81,16 @@ class _Save:
         given = to_delta_schema(self.frame.schema)
         data = without_void(given)
         check_holds_rows(data, data, self.log.table)
+        # Spark's own writer would give a void column to the files, as a boolean.
+        held = projection(given, data)
+        frame = self.frame if held is None else self.frame.selectExpr(*held)
         apply_schema(txn, self.log.table, given, self.options)
         check_writable(txn.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
         with AttemptFiles(txn) as files:
             with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
-                written = self._write(txn, data, files)
+                written = self._write(txn, frame, data, files)
             return self._commit(txn, written)
 
     def _is_done(self, txn: OptimisticTransaction) -> bool:
@@ -106,20 +110,20 @@ class _Save:
         return app_id is not None and txn.txn_version(app_id) >= options.txn_version
 
     def _write(
-        self, txn: OptimisticTransaction, data: StructType, attempt: AttemptFiles
+        self, txn: OptimisticTransaction, frame: DataFrame, data: StructType, attempt: AttemptFiles
     ) -> Written:
-        """Write the files; give them, and what they replace."""
+        """Write the files of a frame's rows; give them, and what they replace."""
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
         filled = FilledColumns.of(data, target, txn.protocol, self.log.table, self.log.conf)
         rules = [*self._rules(txn, target), *filled.rules()]
-        rows = enforced(filled.rows(self.frame), rules)
+        rows = enforced(filled.rows(frame), rules)
         bounds = IdentityBounds(target, filled.identities) if filled.identities else None
         layout = FileLayout.of_transaction(txn)
         files = TableFiles(self.log, layout, self.options, attempt, bounds)
         if replaced.kept_rows is None:
-            few = enforced(filled.rows(self.frame, 1), rules) if bounds else None
-            written = Written(files.write(rows, self.frame, few), replaced)
+            few = enforced(filled.rows(frame, 1), rules) if bounds else None
+            written = Written(files.write(rows, frame, few), replaced)
         elif TableProperties(txn.metadata.configuration).change_data_feed:
             written = write_with_changes(txn, rows, replaced, files, target)
         else:
