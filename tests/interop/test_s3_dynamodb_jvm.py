@@ -30,7 +30,7 @@ pytestmark = [
 ]
 
 SCHEMA = "id long, writer string"
-COMMITS = 30
+COMMITS = 12
 AT_A_TIME = 2
 
 
@@ -146,7 +146,7 @@ def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_ta
     assert len(by_spark) == COMMITS + 1
     assert not by_spark & set(mine)
     turns = sum((v in by_spark) != (w in by_spark) for v, w in itertools.pairwise(sorted(history)))
-    assert turns > 10, "they did not commit at once"
+    assert turns > 3, "they did not commit at once"
     assert ids(log.update().to_arrow()) == expected
     assert ids(jvm.read(table)) == expected
     assert sorted(row["id"] for row in backend.rows_by_deltalake("at-once")) == expected

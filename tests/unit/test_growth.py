@@ -60,7 +60,7 @@ def test_arrow_does_not_go_through_all_columns_for_each(name: str, worlds: World
     """What C does within a line no count of lines sees, and on wide tables there is most of it."""
     (measured,) = (each for each in OPERATIONS if each.name == name)
     least = Costs(*[float("inf")] * 3)
-    for _ in range(4):  # another program may have been in the way
+    for _ in range(8):  # another program may have been in the way
         found = costs(measured, AXES["columns"], worlds, n=150, meter=cpu_seconds)
         least = Costs(*map(min, least, found))
         if not least.grow_too_fast(limit=3, slack=0.05):
