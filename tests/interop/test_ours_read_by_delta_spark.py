@@ -273,7 +273,7 @@ def test_delta_spark_opens_only_the_files_that_our_statistics_leave(
     needless = [
         add
         for add in snapshot.files()
-        if id_of(path, add) not in (5, 6) and "minValues" in json.loads(add.stats)
+        if id_of(path, add) not in (5, 6) and "minValues" in (add.stats or "")
     ]
     assert len(needless) == 9
     for add in needless:
