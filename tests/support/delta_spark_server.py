@@ -19,6 +19,10 @@ from delta_spark_transaction import (  # type: ignore[import-not-found]  # no pa
     run_transaction,
 )
 
+# With the first compiler alone Java keeps 48 MB for its code, which Delta's plans overflow: what is
+# thrown out is interpreted, and compiled once more.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+
 
 def _session(jars: str, confs: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
@@ -37,7 +41,7 @@ def _session(jars: str, confs: dict[str, str]) -> Any:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         # Compiling well takes longer than a test's few rows.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", JAVA)
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.shuffle.partitions", "2")

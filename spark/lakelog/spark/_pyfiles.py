@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import py_compile
+import importlib.util
+import marshal
 import tempfile
 import threading
 import weakref
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["archive", "ship"]
 
 _PACKAGES = ("logstores", "core", "spark")
+# PEP 552: the flags of a file that goes by the hash of its source, and is not checked.
+_UNCHECKED_HASH = (1).to_bytes(4, "little")
 _shipped: weakref.WeakKeyDictionary[SparkSession, Path] = weakref.WeakKeyDictionary()
 _shipping = threading.Lock()
 """Spark refuses to be sent one archive twice, as threads of one session would."""
@@ -62,17 +65,18 @@ def archive() -> Path:
         for parent in sorted({str(Path(name).parent) for name in files}):
             packed.mkdir(parent)
         for name, path in files.items():
-            _pack(packed, name, path)
+            content = path.read_bytes()
+            _pack(packed, name, content)
             if path.suffix == ".py":
-                _pack(packed, name + "c", _compiled(path, folder))
+                _pack(packed, name + "c", compiled(content, str(path)))
     return target
 
 
-def _pack(packed: zipfile.ZipFile, name: str, path: Path) -> None:
+def _pack(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
     # Without the time, so that one content makes one archive: Spark compares the bytes.
     entry = zipfile.ZipInfo(name)
     entry.compress_type = zipfile.ZIP_DEFLATED
-    packed.writestr(entry, path.read_bytes())
+    packed.writestr(entry, content)
 
 
 def _sources() -> list[tuple[str, Path]]:
@@ -92,10 +96,17 @@ def _sources() -> list[tuple[str, Path]]:
     return found
 
 
-def _compiled(path: Path, folder: Path) -> Path:
+def compiled(source: bytes, filename: str) -> bytes:
+    """A module's source as the content of its `.pyc`: the same bytes each time.
+
+    Args:
+        source: as the file has it.
+        filename: what tracebacks say.
+    """
     # Never checked against the source's time, which an archive keeps to two seconds only. An
     # interpreter of another version ignores it and takes the source.
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    target = folder / "module.pyc"
-    py_compile.compile(str(path), str(target), doraise=True, invalidation_mode=mode)
-    return target
+    head = importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH + importlib.util.source_hash(source)
+    code = compile(source, filename, "exec", dont_inherit=True)
+    # From version 3 on marshal marks what has several references, which is no property of the
+    # source: an archive of the same name was seen to have other bytes.
+    return head + marshal.dumps(code, 2)

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import marshal
 import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lakelog
-from lakelog.spark._pyfiles import archive, ship
+from lakelog.spark._pyfiles import archive, compiled, ship
 
 
 def test_the_archive_is_made_once_and_named_by_its_content() -> None:
@@ -21,6 +23,18 @@ def test_one_content_makes_one_archive_byte_by_byte() -> None:
     assert again != archive()
     assert again.name == archive().name
     assert again.read_bytes() == archive().read_bytes()
+
+
+def test_one_source_makes_one_module_that_marks_no_references() -> None:
+    source = b"def get(thing):\n    return thing.named_only_here\n"
+    content = compiled(source, "m.py")
+    assert compiled(source, "m.py") == content
+    code = marshal.loads(content[16:])
+    # From version 3 on marshal marks what has several references when it is written.
+    assert marshal.dumps(code, 2) == content[16:] != marshal.dumps(code)
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    assert namespace["get"](SimpleNamespace(named_only_here=7)) == 7
 
 
 def test_threads_of_one_session_send_the_archive_once() -> None:
