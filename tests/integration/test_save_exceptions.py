@@ -23,6 +23,10 @@ from lakelog.spark._source_writer import SourceWriter
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import LineInjector
 
+# An injected exception may meet a generator that nobody reads on, while Python closes it: it is
+# told as unraisable, and goes nowhere.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
