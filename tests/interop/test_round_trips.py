@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from support.delta_spark_peer import DeltaSparkPeer
 
 DELTA = "spark.databricks.delta."
-TABLES = 42
-"""Drawn at once for delta-spark, which takes half a second for each."""
+TABLES = 24
+"""Drawn for delta-spark, which takes some seconds for each; `make soak` draws more, others."""
 CHECKPOINTS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "none": ({}, {}, "*.checkpoint*"),
     "classic": ({}, {}, "*.checkpoint.parquet"),
