@@ -207,7 +207,9 @@ def _run_with_workers(tmp_path, hidden):
             if not hide and not (site / each.name).exists():
                 (site / each.name).symlink_to(each)
     worker = tmp_path / "python"
-    worker.write_text(f'#!/bin/sh\nPYTHONPATH="{site}:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
+    worker.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{site}:$PYTHONPATH" exec "{sys.executable}" -S "$@"\n'
+    )
     worker.chmod(0o755)
     script = tmp_path / "job.py"
     script.write_text(textwrap.dedent(_JOB))
