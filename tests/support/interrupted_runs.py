@@ -24,6 +24,7 @@ from lakelog.core.executor_writer import PartitionedWriter
 from lakelog.core.transaction import OptimisticTransaction
 from lakelog.core.vector_writer import VectorWriter
 from lakelog.logstores import CommitOutcomeUnknownError
+from lakelog.logstores._time_left import seconds_left
 from support.line_injector import Line, LineInjector
 
 if TYPE_CHECKING:
@@ -98,15 +99,25 @@ class Stage:
         shutil.rmtree(self.table, ignore_errors=True)
         shutil.copytree(self.folder / "origin", self.table)
         self.injector, self.left, self.transactions = injector, [], []
+        return next(self._outcome(injector))
+
+    def _outcome(self, injector: LineInjector) -> Iterator[BaseException | None]:
+        """A generator, because Python takes what one was handling away with it.
+
+        An exception between two lines of an `except` block leaves the older one behind as "being
+        handled": in a plain function for as long as the thread lives, as the context of whatever
+        is raised after it.
+        """
+        left = None
         try:
             self.command.run(str(self.table))
         except BaseException as exc:
             _let_go(exc)
-            return exc
+            left = exc
         finally:
             injector.disarm()
             self.injector = None
-        return None
+        yield left
 
     def files(self) -> set[str]:
         """What is there besides the log."""
@@ -235,6 +246,8 @@ def complaint(stage: Stage, left: BaseException | None) -> str | None:
         told = _complaint_of_commit(stage.left[-1], landed)
         if told:
             return told
+    if seconds_left() != float("inf") or OptimisticTransaction.active() is not None:
+        return "the thread keeps what was for one call"
     in_doubt = any(txn.may_be_committed for txn in stage.transactions)
     if stage.command.leaves_none and not landed and not in_doubt and left is not None:
         kept = {p for p in stage.files() if p not in before}

@@ -69,8 +69,9 @@ class OSSClient(ObjectClient):
 
         with self._translated(key):
             found = self._sdk.get_object(oss.GetObjectRequest(bucket=self._bucket, key=key))
-            check_told(found.content_length)
-            data: bytes = found.body.content
+            with contextlib.closing(found.body):
+                check_told(found.content_length)
+                data: bytes = found.body.content
             if found.content_length is not None and len(data) != found.content_length:
                 raise TryAgainError(f"{self._uri(key)}: cut short", may_have_landed=False)
             return data

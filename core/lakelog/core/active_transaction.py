@@ -6,40 +6,37 @@ which is called from there finds it, and two are never mixed up.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from typing import TYPE_CHECKING
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores._scoped import call_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from lakelog.core.transaction import OptimisticTransaction
 
-__all__ = ["active", "clear_active", "not_active", "set_active"]
+__all__ = ["active", "run_active", "run_without"]
 
-
-class _PerThread(threading.local):
-    transaction: OptimisticTransaction | None = None
-
-
-_thread = _PerThread()
+T = TypeVar("T")
+_active: ContextVar[OptimisticTransaction | None] = ContextVar("lakelog_active", default=None)
 
 
 def active() -> OptimisticTransaction | None:
     """The transaction that is active in this thread."""
-    return _thread.transaction
+    return _active.get()
 
 
-def set_active(transaction: OptimisticTransaction) -> None:
-    """Make a transaction the active one of this thread.
+def run_active(transaction: OptimisticTransaction, work: Callable[[OptimisticTransaction], T]) -> T:
+    """Run something with a transaction that is the active one of this thread meanwhile.
 
     Raises:
         DeltaAnalysisError: there is one already.
     """
-    if _thread.transaction is not None:
-        there = _thread.transaction.delta_log.table
+    before = _active.get()
+    if before is not None:
+        there = before.delta_log.table
         raise DeltaAnalysisError(
             "[DELTA_ACTIVE_TRANSACTION_ALREADY_SET] Cannot set a new txn as active when one is "
             f"already active: that of {there} is, and {transaction.delta_log.table} would be "
@@ -47,20 +44,9 @@ def set_active(transaction: OptimisticTransaction) -> None:
             table=transaction.delta_log.table,
             active_table=there,
         )
-    _thread.transaction = transaction
+    return call_with(_active, transaction, lambda: work(transaction))
 
 
-def clear_active() -> None:
-    """Let no transaction be active in this thread."""
-    _thread.transaction = None
-
-
-@contextlib.contextmanager
-def not_active() -> Iterator[None]:
-    """While this lasts no transaction is active: what runs inside may begin its own."""
-    before = _thread.transaction
-    _thread.transaction = None
-    try:
-        yield
-    finally:
-        _thread.transaction = before
+def run_without(work: Callable[[], T]) -> T:
+    """Run something that may begin its own transaction, though one is active."""
+    return call_with(_active, None, work)

@@ -157,13 +157,16 @@ def commit_large(
     attempt = Attempt(txn.read_version + 1)
     writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
     writer.makes_lines_as_it_goes = True
-    with limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic()):
+
+    def write() -> Exception | None:
         if attempt.version == 0:
             log.store.create_folder(log_path(log.table))
         elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
             check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
         with held(txn.lock_choice, log.table, timeout=limits.seconds):
-            failure = _write(writer, attempt, records, pending, landing)
+            return _write(writer, attempt, records, pending, landing)
+
+    failure = limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic(), write)
     if failure is not None:
         raise failure
     CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)

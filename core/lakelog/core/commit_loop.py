@@ -158,8 +158,10 @@ class CommitLoop:
         deadline = self._clock.monotonic() + self._limits.seconds - self.lock_wait
         reserve = self._limits.reserve
         self._writer.deadline, self._writer.brief = deadline, self._limits.brief
-        with limited(lambda: deadline - reserve - self._clock.monotonic()):
-            return self._commit_until(deadline, reserve)
+        return limited(
+            lambda: deadline - reserve - self._clock.monotonic(),
+            lambda: self._commit_until(deadline, reserve),
+        )
 
     def _commit_until(self, deadline: float, reserve: float) -> int:
         try:

@@ -350,14 +350,9 @@ class DeltaLog(ProtocolAccess):
         Raises:
             DeltaAnalysisError: a transaction is active in this thread already.
         """
-        from lakelog.core.active_transaction import clear_active, set_active
+        from lakelog.core.active_transaction import run_active
 
-        txn = self.start_transaction()
-        set_active(txn)
-        try:
-            return work(txn)
-        finally:
-            clear_active()
+        return run_active(self.start_transaction(), work)
 
     @property
     def is_commit_lock_enabled(self) -> bool:

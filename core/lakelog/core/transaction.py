@@ -139,8 +139,7 @@ class OptimisticTransaction(TrackedChanges):
         self, committed: CommittedTransaction, winners: Sequence[WinningCommit] = ()
     ) -> None:
         # Hooks may need transactions of their own, on this table or others.
-        with active_transaction.not_active():
-            post_commit(committed, self._hooks, winners)
+        active_transaction.run_without(lambda: post_commit(committed, self._hooks, winners))
 
     @staticmethod
     def active() -> OptimisticTransaction | None:
@@ -366,8 +365,8 @@ class OptimisticTransaction(TrackedChanges):
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
         )
-        with limited(lambda: deadline - log.clock.monotonic()):
-            self._post_commit(self._after, loop.winners)
+        after, winners = self._after, loop.winners
+        limited(lambda: deadline - log.clock.monotonic(), lambda: self._post_commit(after, winners))
         if loop.failure is not None:
             raise loop.failure
         return version

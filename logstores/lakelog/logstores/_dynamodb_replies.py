@@ -6,6 +6,7 @@ The codes are those of "Error handling with DynamoDB" in AWS's developer guide.
 from __future__ import annotations
 
 import contextlib
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,6 +111,7 @@ def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise MissingExtraError("s3", "DynamoDB") from error
 
+    outer = sys.exception()
     try:
         yield
     except ClientError as error:
@@ -119,7 +121,7 @@ def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
             f"{place}: {_not_dynamodb('its reply is no JSON')}", may_have_landed=True
         ) from error
     except (BotoCoreError, HTTPError) as error:
-        raise _of_transport(error, place) from error
+        raise _of_transport(error, place, outer) from error
 
 
 def check_reply(reply: Any, place: TablePlace) -> None:
@@ -168,7 +170,7 @@ def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
     return OSError(f"{said} ({message}).")
 
 
-def _of_transport(error: Exception, place: TablePlace) -> Exception:
+def _of_transport(error: Exception, place: TablePlace, outer: BaseException | None) -> Exception:
     from botocore import exceptions as sdk
 
     kind = type(error).__name__
@@ -188,7 +190,7 @@ def _of_transport(error: Exception, place: TablePlace) -> Exception:
             f"{place}: no connection ({kind}); is {REGION_NAME} a region, {ENDPOINT_KEY} right, "
             "and the service up?",
             may_have_landed=False,
-            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error)),
+            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error, outer)),
         )
     if isinstance(error, sdk.InvalidRegionError):
         return LockTableError(f"{place}: {REGION_NAME} is no name of a region.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores._object_client import KeyTakenError, NotTheServiceError, TryAgainError
@@ -59,6 +60,7 @@ def translated(
     except ImportError as error:
         raise MissingExtraError("gcs", "Google Cloud Storage") from error
 
+    outer = sys.exception()
     try:
         yield
     except GoogleAPICallError as error:
@@ -78,7 +80,8 @@ def translated(
             f"{what}: {_connection(error)}",
             may_have_landed=changes and not unsent,
             unreached=unsent
-            and not (isinstance(error, requests.exceptions.ConnectTimeout) or is_for_now(error)),
+            and not isinstance(error, requests.exceptions.ConnectTimeout)
+            and not is_for_now(error, outer),
         ) from None
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from lakelog.logstores._scoped import call_with
 from lakelog.logstores.errors import FileTooLargeError, LogStoreConfError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["LIMIT_KEY", "check_length", "check_told", "log_limit", "reading"]
 
+_T = TypeVar("_T")
 LIMIT_KEY: Final = "spark.lakelog.log.maxBytes"
 """Bytes of memory that what is read of one log may take."""
 _LEAST: Final = 1 << 30
@@ -60,19 +61,15 @@ def check_length(path: str, length: int, limit: int) -> None:
 _reading: ContextVar[tuple[str, int] | None] = ContextVar("lakelog_reading", default=None)
 
 
-@contextlib.contextmanager
-def reading(path: str, limit: int) -> Iterator[None]:
-    """Let `check_told` refuse replies that are too long, within the block.
+def reading(path: str, limit: int, work: Callable[[], _T]) -> _T:
+    """What `work` returns, in which `check_told` refuses replies that are too long.
 
     Args:
         path: of the file, for the error.
         limit: bytes.
+        work: reads the file.
     """
-    token = _reading.set((path, limit))
-    try:
-        yield
-    finally:
-        _reading.reset(token)
+    return call_with(_reading, (path, limit), work)
 
 
 def check_told(length: int | str | None) -> None:

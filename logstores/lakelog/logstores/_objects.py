@@ -117,8 +117,7 @@ class ObjectLogStore(LogStore):
 
     def _got(self, client: ObjectClient, key: str, path: str) -> bytes:
         limit = log_limit(self.conf)
-        with reading(path, limit):
-            data = self._again(path, lambda: client.get(key))
+        data = reading(path, limit, lambda: self._again(path, lambda: client.get(key)))
         check_length(path, len(data), limit)  # of a client that is not told a length
         return data
 

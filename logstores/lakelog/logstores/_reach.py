@@ -39,7 +39,7 @@ def never_reached(error: BaseException, outer: BaseException | None) -> bool:
     )
 
 
-def is_for_now(error: BaseException, outer: BaseException | None = None) -> bool:
+def is_for_now(error: BaseException, outer: BaseException | None) -> bool:
     """Whether a connection failed for what passes, so that the address may be right.
 
     A resolver that asks to come back, a host out of descriptors or ports, a busy proxy.
@@ -81,3 +81,4 @@ def causes(error: BaseException, outer: BaseException | None) -> Iterator[BaseEx
         yield each
         todo += [each.__cause__, each.__context__, getattr(each, "inner_exception", None)]
         todo += [getattr(each, "reason", None), *each.args]
+        todo += getattr(each, "kwargs", {}).values()  # botocore's, which has no cause

@@ -6,6 +6,7 @@ Codes and statuses are those of S3's "List of error codes", and what MinIO and o
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -101,6 +102,7 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise MissingExtraError("s3", "S3") from error
 
+    outer = sys.exception()
     try:
         yield
     except ClientError as error:
@@ -108,7 +110,7 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
     except ResponseParserError as error:
         raise _not_s3(place, "its reply is no XML") from error
     except (BotoCoreError, HTTPError) as error:
-        raise _of_transport(error, place) from error
+        raise _of_transport(error, place, outer) from error
 
 
 def check_reply(reply: dict[str, Any], needed: str, place: Place) -> None:
@@ -252,7 +254,7 @@ def _missing(code: str, said: str, place: Place, operation: str) -> OSError:
     return OSError(said)
 
 
-def _of_transport(error: Exception, place: Place) -> Exception:
+def _of_transport(error: Exception, place: Place, outer: BaseException | None) -> Exception:
     from botocore import exceptions as sdk
 
     kind = type(error).__name__
@@ -280,7 +282,7 @@ def _of_transport(error: Exception, place: Place) -> Exception:
             f"{place}: no connection to {_whom(error, place)} ({kind}); "
             "is the address right, and is it up?",
             may_have_landed=False,
-            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error)),
+            unreached=not (isinstance(error, sdk.ConnectTimeoutError) or is_for_now(error, outer)),
         )
     if isinstance(error, (sdk.ParamValidationError, sdk.InvalidRegionError)):
         return ValueError(f"{place}: {error}")

@@ -6,32 +6,31 @@ such as a commit, says here what is left of it.
 
 from __future__ import annotations
 
-import contextlib
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from lakelog.logstores._scoped import call_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 __all__ = ["limited", "seconds_left"]
+
+_T = TypeVar("_T")
 
 _left: ContextVar[Callable[[], float] | None] = ContextVar("lakelog_time_left", default=None)
 
 
-@contextlib.contextmanager
-def limited(left: Callable[[], float]) -> Iterator[None]:
-    """Let no operation of this thread, or task, repeat requests for longer than is left.
+def limited(left: Callable[[], float], work: Callable[[], _T]) -> _T:
+    """What `work` returns, which may repeat no request for longer than is left.
 
     An operation that begins when nothing is left makes its request once.
 
     Args:
         left: seconds; asked when an operation begins.
+        work: operations of stores, in this thread or task.
     """
-    token = _left.set(left)
-    try:
-        yield
-    finally:
-        _left.reset(token)
+    return call_with(_left, left, work)
 
 
 def seconds_left() -> float:

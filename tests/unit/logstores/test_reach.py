@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import re
 import socket
@@ -191,9 +192,13 @@ def test_what_passes_is_borne_for_the_whole_budget(
     store, root = _made(name, f"http://127.0.0.1:{free_port()}", tmp_path)
     FOR_NOW[trouble](monkeypatch)
     path = f"{root}/_delta_log/00000000000000000000.json"
-    for work in (lambda: store.read_bytes(path), lambda: store.write(path, ["x"])):
+    with pytest.raises(OSError, match=r"given up after 0\.21 s"):
+        store.read_bytes(path)
+    try:
+        raise LookupError
+    except LookupError:  # and Python hangs the older error behind, in place of the real one
         with pytest.raises(OSError, match=r"given up after 0\.21 s"):
-            work()
+            store.write(path, ["x"])
 
 
 @pytest.mark.parametrize(
@@ -251,10 +256,10 @@ def test_a_busy_proxy_passes_and_one_that_refuses_or_is_not_there_does_not(
         raise AssertionError("the proxy let it through")
 
     if status is None:
-        assert not is_for_now(asked(f"http://127.0.0.1:{free_port()}"))
+        assert not is_for_now(asked(f"http://127.0.0.1:{free_port()}"), None)
         return
     with _proxy_that_answers(status) as proxy:
-        assert is_for_now(asked(proxy)) is passes
+        assert is_for_now(asked(proxy), None) is passes
 
 
 @contextlib.contextmanager
@@ -286,8 +291,8 @@ def test_what_the_caller_is_still_handling_does_not_make_a_request_unsent(
         store, root = _made(name, url, tmp_path)
 
         def write() -> None:
-            with limited(lambda: 0.0):
-                store.write(f"{root}/_delta_log/00000000000000000000.json", ["x"])
+            path = f"{root}/_delta_log/00000000000000000000.json"
+            limited(lambda: 0.0, lambda: store.write(path, ["x"]))
 
         with pytest.raises(CommitOutcomeUnknownError):
             write()
@@ -347,3 +352,4 @@ def test_a_giant_of_a_log_file_is_refused_by_its_length(
             getattr(store, call)(f"{root}/_delta_log/00000000000000000000.json")
         assert caught.value.size == 10**12
     assert sum(sent) < 32 << 20, "it was fetched"
+    gc.collect()  # a connection that is still open is told here, and not in another test

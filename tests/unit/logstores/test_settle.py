@@ -209,8 +209,8 @@ def test_a_service_that_was_there_gets_the_whole_budget_to_come_back(bucket: Buc
 def test_nothing_is_repeated_for_longer_than_the_caller_has(left: float, fates: list[Fate]) -> None:
     time = FakeTime()
     client = ScriptedClient(Bucket(), fates + [Fate.LOST_REQUEST, Fate.BUSY] * 200)
-    with limited(lambda: left - time.now), suppress(OSError, CommitOutcomeUnknownError):
-        write(client, time)
+    with suppress(OSError, CommitOutcomeUnknownError):
+        limited(lambda: left - time.now, lambda: write(client, time))
     assert time.now <= max(left, 0.0) + 1e-6
     assert client.requests
 
