@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from support.delta_spark import PeerUnavailableError, installed
-from support.delta_spark_peer import DeltaSparkPeer
 from support.examples import SEED, examples
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ pytest_plugins = [
     "support.groups",
     "support.promises",
     "support.timings",
+    "support.remembered_peer",
     "support.servers.minio",
     "support.servers.azurite",
     "support.servers.fake_gcs",
@@ -80,14 +79,3 @@ def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
-
-
-@pytest.fixture(scope="session")
-def delta_spark() -> Iterator[DeltaSparkPeer]:
-    """A session of the real delta-spark, in a process of its own; installed at first use."""
-    try:
-        where = installed()
-    except PeerUnavailableError as exc:
-        pytest.skip(str(exc))
-    with DeltaSparkPeer(where) as peer:
-        yield peer

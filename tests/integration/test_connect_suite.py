@@ -10,7 +10,7 @@ import pytest
 from support.connect_port import connect_port
 
 # Each part is a process with a server of its own, and ends within the time of one test.
-PARTS = 7
+PARTS = 4
 
 
 def _files(part: int) -> list[str]:

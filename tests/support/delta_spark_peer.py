@@ -41,6 +41,8 @@ class DeltaSparkError(Exception):
 class DeltaSparkPeer:
     """A delta-spark session. Commands run one after another; any thread may give them.
 
+    It begins with the first command.
+
     Args:
         peer: Where delta-spark stands, from `delta_spark.installed()`.
         confs: Spark confs of the session, beside those that Delta needs.
@@ -55,19 +57,10 @@ class DeltaSparkPeer:
         self._scratch = Path(tempfile.mkdtemp(prefix="delta-spark-peer-"))
         self._log = (self._scratch / "spark.log").open("w+")
         jars = ",".join(map(str, peer.jars))
-        self._process = subprocess.Popen(
-            [str(peer.python), str(SERVER), jars, json.dumps(dict(confs or {}))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            cwd=self._scratch,
-            env=_clean_environment(),
-        )
+        self._command = [str(peer.python), str(SERVER), jars, json.dumps(dict(confs or {}))]
+        self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-        self.spark_version = str(self._answer(START_SECONDS))
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one statement: DML, DDL, a query. Rows come as JSON values, in Spark's order."""
@@ -154,16 +147,8 @@ class DeltaSparkPeer:
 
     def close(self) -> None:
         """End the session; a process that doesn't go by itself is killed."""
-        try:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            self._process.wait(30)
-        except (subprocess.TimeoutExpired, BrokenPipeError):
-            self._process.kill()
-            self._process.wait()
-        self._listener.join()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        if self._process is not None:
+            self._end(self._process)
         self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -178,13 +163,41 @@ class DeltaSparkPeer:
     ) -> None:
         self.close()
 
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+                cwd=self._scratch,
+                env=_clean_environment(),
+            )
+            self._listener.start()
+            self._answer(START_SECONDS)
+        return self._process
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        try:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait(30)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            process.kill()
+            process.wait()
+        self._listener.join()
+        if process.stdout is not None:
+            process.stdout.close()
+
     def _call(self, op: str, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return self._exchange(op, *args, **kwargs)
 
     def _exchange(self, op: str, *args: Any, **kwargs: Any) -> Any:
-        stdin = self._process.stdin
-        if stdin is None or self._process.poll() is not None:
+        process = self._started()
+        stdin = process.stdin
+        if stdin is None or process.poll() is not None:
             raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
         stdin.write(json.dumps({"op": op, "args": args, "kwargs": kwargs}) + "\n")
         stdin.flush()
@@ -194,7 +207,8 @@ class DeltaSparkPeer:
         try:
             line = self._answers.get(timeout=seconds)
         except queue.Empty:
-            self._process.kill()
+            if self._process is not None:
+                self._process.kill()
             message = f"delta-spark did not answer within {seconds:g} s"
             raise TimeoutError(f"{message}; {self._last_words()}") from None
         if not line:
@@ -205,7 +219,7 @@ class DeltaSparkPeer:
         return answer["result"]
 
     def _listen(self) -> None:
-        stream = self._process.stdout
+        stream = None if self._process is None else self._process.stdout
         for line in stream or ():
             self._answers.put(line)
         self._answers.put("")

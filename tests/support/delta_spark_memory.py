@@ -1,0 +1,119 @@
+"""What delta-spark did with a command, by all that it depends on, in an archive a test module."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from support.delta_spark import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Memories", "Memory"]
+
+FOLDER: Final = Path(__file__).with_name("remembered")
+_INDEX: Final = "memories.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one command did."""
+
+    answer: dict[str, Any]
+    """As it came from delta-spark's process: a result, or an error."""
+    files: dict[str, bytes | None]
+    """What it wrote, by path; None for what it deleted."""
+
+
+@dataclass
+class Memories:
+    """Those of one module of tests.
+
+    Attributes:
+        module: its name.
+        drafts: what a run that records saw for the first time; a second run says which of it is
+            asked for again.
+        asked: the keys that were found.
+    """
+
+    module: str
+    known: dict[str, Memory] = field(init=False)
+    drafts: dict[str, Memory] = field(init=False)
+    asked: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, module: str, *, with_drafts: bool) -> Self:
+        """Read a module's."""
+        found = cls(module)
+        found.known = _read(found._archive)
+        found.drafts = _read(found._draft) if with_drafts else {}
+        return found
+
+    def find(self, key: str) -> Memory | None:
+        """What is remembered under a key."""
+        memory = self.known.get(key) or self.drafts.get(key)
+        if memory is not None:
+            self.asked.add(key)
+        return memory
+
+    def keep(self) -> None:
+        """Write down what this run asked for and found, and what it saw for the next run."""
+        every = self.drafts | self.known
+        _write(self._draft, every)
+        _write(self._archive, {key: every[key] for key in sorted(self.asked)})
+
+    @property
+    def _archive(self) -> Path:
+        return FOLDER / f"{self.module}.zip"
+
+    @property
+    def _draft(self) -> Path:
+        return cache_folder() / "delta-spark-drafts" / f"{self.module}.zip"
+
+
+def _read(path: Path) -> dict[str, Memory]:
+    if not path.exists():
+        return {}
+    with zipfile.ZipFile(path) as archive:
+        index: dict[str, Any] = json.loads(archive.read(_INDEX))
+        bodies = {name: archive.read(name) for name in archive.namelist()}
+    return {
+        key: Memory(
+            each["answer"],
+            {name: bodies.get(digest) for name, digest in each["files"].items()},
+        )
+        for key, each in index.items()
+    }
+
+
+def _write(path: Path, memories: Mapping[str, Memory]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if not memories:
+        return
+    bodies: dict[str, bytes] = {}
+    index = {
+        key: {
+            "answer": memory.answer,
+            "files": {name: _put(bodies, body) for name, body in memory.files.items()},
+        }
+        for key, memory in memories.items()
+    }
+    text = json.dumps(index, indent=0, sort_keys=True).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, body in {_INDEX: text, **bodies}.items():
+            # Without a time of its own, so that the same memories are the same bytes.
+            archive.writestr(zipfile.ZipInfo(name), body, zipfile.ZIP_LZMA)
+
+
+def _put(bodies: dict[str, bytes], body: bytes | None) -> str | None:
+    if body is None:
+        return None
+    digest = hashlib.sha256(body).hexdigest()[:24]
+    bodies[digest] = body
+    return digest
