@@ -248,6 +248,7 @@ def test_the_key_in_the_conf_is_used_and_its_token_is_sent(
         store.write(path, ["x"])
         with store.filesystem.open_input_file(store.filesystem_path(path)) as file:
             assert file.read() == b"x\n"
+        assert len(proxy.requests) == 3, "the conf's endpoint is asked, for nothing else"
         assert proxy.fired == ["delay:0"] * 3, "upload, look and download carry the token"
     assert len(google.heard) == 1, "one token does for all"
     assert b"devstorage.read_write" not in google.heard[0].body, "the claim is signed, not plain"

@@ -75,6 +75,10 @@ class GCSConnection:
             _http=self.session,
             client_options={"api_endpoint": settings.root_url},
         )
+        # A thread of newer SDKs looks at each bucket, traced or not: a request that
+        # nobody asked for, and a permission (storage.buckets.get) that a table does not need.
+        if hasattr(self.client, "_bucket_metadata_cache"):
+            self.client._bucket_metadata_cache = None
 
     def bucket(self, name: str) -> Any:
         """The SDK's bucket, with who pays for its requests; nothing is asked."""
