@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, delete_rows, lit, table_changes, update_rows, write_arrow
+from support.examples import SEED
 from support.samples import PARTITIONS
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -57,15 +58,12 @@ def theirs(delta_spark, path, first=0, last=None):
     return listed(delta_spark.sql(f"SELECT * FROM table_changes_by_path('{path}', {first}{end})"))
 
 
-@pytest.mark.parametrize(
-    ("way", "partition_by"),
-    [
-        ("vectors", None),
-        ("rewrite", ["p"]),
-        ("mapped", None),
-        ("mapped by id, vectors", ["p"]),
-    ],
-)
+HISTORIES = [("vectors", None), ("rewrite", ["p"]), ("mapped by id, vectors", ["p"])]
+IN_SOAK = [("mapped", None), ("vectors", ["p"])] if SEED else []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("way", "partition_by"), HISTORIES + IN_SOAK)
 def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, way, partition_by):
     properties = WAYS[way]
     write_arrow(path, numbers(30), partition_by=partition_by, properties=properties)

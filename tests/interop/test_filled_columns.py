@@ -157,8 +157,18 @@ def test_an_expression_that_only_spark_has_is_left_to_it(delta_spark, path, spar
 # Identity columns ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("start", "step"), [(1, 1), (10, 3), (0, -2)])
-@pytest.mark.parametrize("creator", ["ours", "theirs"])
+BY_CORE = [
+    ("core", creator, start, step)
+    for start, step in [(1, 1), (10, 3), (0, -2)]
+    for creator in ("ours", "theirs")
+]
+# Of Spark's path only the append differs.
+BY_SPARK = [("spark", "theirs", 10, 3), ("spark", "ours", 0, -2)]
+
+
+@pytest.mark.parametrize(
+    ("append", "creator", "start", "step"), BY_CORE + BY_SPARK, indirect=["append"]
+)
 def test_numbers_go_on_where_the_other_left_off(delta_spark, path, append, creator, start, step):
     if creator == "ours":
         columns = (identity("id", start=start, step=step), StructField("v", STRING))

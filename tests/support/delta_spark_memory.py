@@ -36,36 +36,34 @@ class Memories:
 
     Attributes:
         module: its name.
-        drafts: what a run that records saw for the first time; a second run says which of it is
-            asked for again.
-        asked: the keys that were found.
+        known: what is remembered, by key.
+        drafts: what runs that record have seen: the next one says which of it is asked for again.
+        tests: those that pass on memories alone, each with the keys that it asks for.
     """
 
     module: str
     known: dict[str, Memory] = field(init=False)
     drafts: dict[str, Memory] = field(init=False)
-    asked: set[str] = field(default_factory=set)
+    tests: dict[str, list[str]] = field(init=False)
 
     @classmethod
     def of(cls, module: str, *, with_drafts: bool) -> Self:
         """Read a module's."""
         found = cls(module)
-        found.known = _read(found._archive)
-        found.drafts = _read(found._draft) if with_drafts else {}
+        found.known, found.tests = _read(found._archive)
+        found.drafts = _read(found._draft)[0] if with_drafts else {}
         return found
 
     def find(self, key: str) -> Memory | None:
         """What is remembered under a key."""
-        memory = self.known.get(key) or self.drafts.get(key)
-        if memory is not None:
-            self.asked.add(key)
-        return memory
+        return self.drafts.get(key) or self.known.get(key)
 
     def keep(self) -> None:
-        """Write down what this run asked for and found, and what it saw for the next run."""
-        every = self.drafts | self.known
-        _write(self._draft, every)
-        _write(self._archive, {key: every[key] for key in sorted(self.asked)})
+        """Write down what the tests ask for, and what this run saw for the next one."""
+        every = self.known | self.drafts
+        _write(self._draft, every, {})
+        asked = sorted({key for keys in self.tests.values() for key in keys})
+        _write(self._archive, {key: every[key] for key in asked}, self.tests)
 
     @property
     def _archive(self) -> Path:
@@ -76,34 +74,36 @@ class Memories:
         return cache_folder() / "delta-spark-drafts" / f"{self.module}.zip"
 
 
-def _read(path: Path) -> dict[str, Memory]:
+def _read(path: Path) -> tuple[dict[str, Memory], dict[str, list[str]]]:
     if not path.exists():
-        return {}
+        return {}, {}
     with zipfile.ZipFile(path) as archive:
         index: dict[str, Any] = json.loads(archive.read(_INDEX))
         bodies = {name: archive.read(name) for name in archive.namelist()}
-    return {
+    memories = {
         key: Memory(
             each["answer"],
             {name: bodies.get(digest) for name, digest in each["files"].items()},
         )
-        for key, each in index.items()
+        for key, each in index["memories"].items()
     }
+    return memories, index["tests"]
 
 
-def _write(path: Path, memories: Mapping[str, Memory]) -> None:
+def _write(path: Path, memories: Mapping[str, Memory], tests: Mapping[str, list[str]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     if not memories:
         return
     bodies: dict[str, bytes] = {}
-    index = {
+    told = {
         key: {
             "answer": memory.answer,
             "files": {name: _put(bodies, body) for name, body in memory.files.items()},
         }
         for key, memory in memories.items()
     }
+    index = {"memories": told, "tests": tests}
     text = json.dumps(index, indent=0, sort_keys=True).encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         for name, body in {_INDEX: text, **bodies}.items():

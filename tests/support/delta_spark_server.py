@@ -21,7 +21,12 @@ from delta_spark_transaction import (  # type: ignore[import-not-found]  # no pa
 
 # With the first compiler alone Java keeps 48 MB for its code, which Delta's plans overflow: what is
 # thrown out is interpreted, and compiled once more.
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+# To verify the bytecode of Spark's own classes is a sixth of the start.
+JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions "
+    "-XX:-BytecodeVerificationRemote"
+)
 
 
 def _session(jars: str, confs: dict[str, str]) -> Any:

@@ -1,38 +1,45 @@
-"""A delta-spark that remembers: a command that it was given before, it answers without a JVM.
+"""A delta-spark that remembers: what it was given before, it answers without a JVM.
 
 What delta-spark makes of a command depends on the command, on the files that it finds, on the
-session's confs and on its version. All of that is the key of a memory. So nothing is remembered of
-a command that is new, or that finds a file of lakelog's, whose name has a random part: the real
-delta-spark plays it, on the files that remembered commands have put there. One test in twenty,
-drawn anew each run, is played live as a whole; with `LAKELOG_DELTA_SPARK=live` every one is, and so
-they are in `make soak`.
+session's confs and on its version. All of that is the key of a memory; a test draws its chance and
+its time from its own name (`same_again.py`), so that the files are the same in every run. A test is
+remembered as a whole, or played by the real delta-spark as a whole, with real chance and real time:
+where one key is missing, or where it fails, it begins again, live, and that is what counts. One
+test in twenty, drawn anew each run, is live from the start; with `LAKELOG_DELTA_SPARK=live` every
+one is, and so they are in `make soak`.
 
-What is not remembered costs time and nothing else. To remember it, twice, because what the second
-run does not ask for again is not kept:
+What is not remembered costs time and nothing else. To remember it, twice, because a test is listed
+once it has passed on its memories alone:
 
     LAKELOG_DELTA_SPARK=record .venv/bin/pytest -n 0 tests/interop
 """
 
 from __future__ import annotations
 
+import contextlib
+import enum
 import hashlib
 import json
 import os
 import random
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow.parquet as pq
 import pytest
+from _pytest.outcomes import Failed
+from _pytest.runner import runtestprotocol
 
 from support.delta_spark import DELTA, PYSPARK, PeerUnavailableError, installed
 from support.delta_spark_memory import Memories, Memory
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.examples import SEED
+from support.same_again import SameAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from support.delta_spark import DeltaSpark
 
@@ -53,11 +60,32 @@ _OF_THE_MOMENT: Final = re.compile(
 """The answer has the time of day in it, or of files, or chance."""
 
 
+class _ForgottenError(Failed):
+    """A memory that isn't there. No test catches it, for pytest's own are no `Exception`."""
+
+
+class _How(enum.Enum):
+    LIVE = "by the real delta-spark"
+    RECALLED = "by memories alone"
+    RECORDED = "by the real delta-spark, for the memories"
+
+
 class _Test:
-    """The one that runs: the module that it stands in, and whether it is played live."""
+    """The one that runs: the module that it stands in, its name, and how it is played."""
 
     module = ""
-    live = False
+    name = ""
+    how = _How.LIVE
+    keys: ClassVar[list[str]] = []
+
+
+_memories: Final[dict[str, Memories]] = {}
+
+
+def _of_module(module: str) -> Memories:
+    if module not in _memories:
+        _memories[module] = Memories.of(module, with_drafts=MODE == "record")
+    return _memories[module]
 
 
 class RememberedPeer(DeltaSparkPeer):
@@ -73,27 +101,29 @@ class RememberedPeer(DeltaSparkPeer):
         ours = re.escape(str(self._scratch))
         self._roots = re.compile(rf"{re.escape(str(base))}/[\w.-]+|{ours}")
         self._places = re.compile(rf"(?:{re.escape(str(base))}/|{ours})[^`'\"]*")
-        self._memories: dict[str, Memories] = {}
         self._confs: dict[str, str] = {}
         self._unsaid: list[str] = []
 
-    def close(self) -> None:
-        """End the session; what was recorded is written down."""
-        super().close()
-        if MODE == "record":
-            for memories in self._memories.values():
-                memories.keep()
+    def forget_confs(self) -> None:
+        """Begin a test with the session's own."""
+        for key in list(self._confs):
+            self._set("RESET", key, f"RESET {key}")
 
     def _exchange(self, op: str, *args: Any, **kwargs: Any) -> Any:
         text = args[0]
         if op == "sql" and (conf := _OF_SESSION.match(text)):
             return self._set(conf["verb"].upper(), conf["key"], text)
-        if op == "sql" and (_BY_NAME.search(text) or not self._places.search(text)):
-            _Test.live = True  # what follows may stand on it
-        of_the_moment = op == "history" or (op == "sql" and _OF_THE_MOMENT.search(text))
-        if _Test.live or of_the_moment:
+        if _Test.how is _How.LIVE:
+            return self._play(op, *args, **kwargs)
+        if op == "history" or (op == "sql" and self._is_of_this_run(text)):
+            if _Test.how is _How.RECALLED:
+                raise _ForgottenError
             return self._play(op, *args, **kwargs)
         return self._recall(op, *args, **kwargs)
+
+    def _is_of_this_run(self, text: str) -> bool:
+        by_name = _BY_NAME.search(text) or not self._places.search(text)
+        return bool(by_name or _OF_THE_MOMENT.search(text))
 
     def _set(self, verb: str, key: str, text: str) -> Any:
         if verb == "SET":
@@ -115,19 +145,19 @@ class RememberedPeer(DeltaSparkPeer):
         names = _Names(self._roots.findall(said))
         before = _files(places)
         key = names.key(said, before)
-        memories = self._of_module()
+        memories = _of_module(_Test.module)
         memory = memories.find(key)
-        if memory is not None:
-            for name, body in memory.files.items():
-                _restore(Path(names.real(name)), None if body is None else names.real_bytes(body))
-        elif MODE != "record":
-            return self._play(op, *args, **kwargs)
-        else:
+        if memory is None and _Test.how is _How.RECORDED:
             answer = self._tried(op, *args, **kwargs)
             memory = names.memory(answer, before, _files(places))
-            if memory is None:
-                return _told(answer)
-            memories.drafts[key] = memory
+            if memory is not None:
+                memories.drafts[key] = memory
+            return _told(answer)
+        if memory is None:
+            raise _ForgottenError
+        _Test.keys.append(key)
+        for name, body in memory.files.items():
+            _restore(Path(names.real(name)), None if body is None else names.real_bytes(body))
         return _told(json.loads(names.real(json.dumps(memory.answer))))
 
     def _tried(self, op: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -135,12 +165,6 @@ class RememberedPeer(DeltaSparkPeer):
             return {"result": self._play(op, *args, **kwargs)}
         except DeltaSparkError as exc:
             return {"error": {"kind": exc.kind, "message": str(exc).removeprefix(f"{exc.kind}: ")}}
-
-    def _of_module(self) -> Memories:
-        module = _Test.module
-        if module not in self._memories:
-            self._memories[module] = Memories.of(module, with_drafts=MODE == "record")
-        return self._memories[module]
 
 
 class _Names:
@@ -241,11 +265,85 @@ def _told(answer: dict[str, Any]) -> Any:
 _dice = random.Random()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Draw who is played live."""
-    drawn = MODE == "remembered" and _dice.randrange(LIVE_ONE_IN) == 0
-    _Test.module = item.path.stem
-    _Test.live = MODE == "live" or drawn or item.get_closest_marker("delta_spark_live") is not None
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Play a test on memories where it has some, and else, or where that fails, live."""
+    if "delta_spark" not in getattr(item, "fixturenames", ()):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports: list[pytest.TestReport] = []
+    for how in _ways(item):
+        _Test.module, _Test.name, _Test.how, _Test.keys = item.path.stem, item.name, how, []
+        reports = _played(item, nextitem, how)
+        if how is _How.RECALLED and all(report.passed for report in reports):
+            _of_module(_Test.module).tests[item.name] = _Test.keys
+            break
+        _begin_again(item)
+    _Test.module, _Test.how = "", _How.LIVE
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _ways(item: pytest.Item) -> list[_How]:
+    """How to play it, one after the other; the last one counts."""
+    if MODE == "record":
+        _of_module(item.path.stem).tests.pop(item.name, None)
+        return [_How.RECALLED, _How.RECORDED]
+    if MODE == "live" or item.name not in _of_module(item.path.stem).tests:
+        return [_How.LIVE]
+    drawn = _dice.randrange(LIVE_ONE_IN) == 0
+    return [_How.LIVE] if drawn else [_How.RECALLED, _How.LIVE]
+
+
+def _played(item: pytest.Item, nextitem: pytest.Item | None, how: _How) -> list[pytest.TestReport]:
+    same: AbstractContextManager[None] = contextlib.nullcontext()
+    if how is not _How.LIVE:
+        same = SameAgain(f"{item.path.stem}::{item.name}").installed()
+    with same:
+        return runtestprotocol(item, log=False, nextitem=nextitem)
+
+
+def _begin_again(item: Any) -> None:
+    """As if it had not been played: what a fixture raised is else raised once more."""
+    item._initrequest()
+    for definitions in item._fixtureinfo.name2fixturedefs.values():
+        for definition in definitions:
+            if definition.cached_result is not None and definition.cached_result[2] is not None:
+                definition.cached_result = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    """What several tests share has memories of its own: any of them may be the first."""
+    if fixturedef.scope not in ("module", "class") or not _Test.module or MODE == "live":
+        return (yield)
+    name = f"{fixturedef.argname} {getattr(request, 'param', '')}"
+    tests = _of_module(_Test.module).tests
+    if MODE != "record" and name not in tests:
+        return (yield)
+    of_test = _Test.how, _Test.keys
+    if _Test.how is _How.LIVE:
+        # Whatever has no memory is live here, and only here.
+        _Test.how = _How.RECORDED
+    _Test.keys = []
+    try:
+        with SameAgain(f"{_Test.module}::{name}").installed():
+            value = yield
+        tests[name] = _Test.keys
+    finally:
+        _Test.how, _Test.keys = of_test
+    return value
+
+
+@pytest.fixture(autouse=True)
+def _own_confs(request: pytest.FixtureRequest) -> None:
+    """No test finds what another one set in delta-spark's session."""
+    if "delta_spark" in request.fixturenames:
+        request.getfixturevalue("delta_spark").forget_confs()
 
 
 @pytest.fixture(scope="session")
@@ -257,3 +355,10 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark
         pytest.skip(str(exc))
     with RememberedPeer(where, tmp_path_factory.getbasetemp()) as peer:
         yield peer
+
+
+def pytest_sessionfinish() -> None:
+    """Write down what was recorded."""
+    if MODE == "record":
+        for memories in _memories.values():
+            memories.keep()

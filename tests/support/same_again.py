@@ -1,0 +1,96 @@
+"""Chance and time, the same in every run of a test: what it writes then is the same to the byte.
+
+For what the core does in this process; Spark's executors draw for themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+import sys
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from lakelog.core.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+__all__ = ["SameAgain"]
+
+_BEGIN: Final = 1_790_000_000_000
+"""The time of day, in milliseconds since 1970, at which every test begins."""
+_STEP: Final = 10
+
+
+class SameAgain:
+    """Draws and tells the time by a seed; as long as it is `installed`, for all of this process."""
+
+    def __init__(self, seed: str) -> None:
+        self._lock = threading.Lock()
+        self._seed = seed
+        self._draws: dict[str, random.Random] = {}
+        self._now = _BEGIN
+        self._monotonic = 0.0
+
+    def uuid4(self) -> uuid.UUID:
+        with self._lock:
+            return uuid.UUID(int=self._for_caller().getrandbits(128), version=4)
+
+    def choice(self, values: Sequence[Any]) -> Any:
+        with self._lock:
+            return self._for_caller().choice(values)
+
+    def now_ms(self) -> int:
+        with self._lock:
+            self._now += _STEP
+            return self._now
+
+    def monotonic(self) -> float:
+        with self._lock:
+            return self._monotonic
+
+    def sleep(self, seconds: float) -> None:
+        with self._lock:
+            self._monotonic += seconds
+            self._now += round(seconds * 1000)
+
+    def _for_caller(self) -> random.Random:
+        # Each place draws for itself: which of two threads comes first changes nothing then.
+        code = sys._getframe(2).f_code
+        place = f"{self._seed} {code.co_filename.rpartition('/')[2]} {code.co_qualname}"
+        return self._draws.setdefault(place, random.Random(place))
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(uuid, "uuid4", self.uuid4)
+            patch.setattr(secrets, "choice", self.choice)
+            for name in ("now_ms", "monotonic", "sleep"):
+                patch.setattr(SystemClock, name, _unbound(getattr(self, name)))
+            patch.setattr("lakelog.core.checkpoints._modified", lambda *_: self.now_ms())
+            patch.setattr("lakelog.core.executor_writer.time", cast("ModuleType", _Time(self)))
+            yield
+
+
+class _Time:
+    """The module `time`, but for one function."""
+
+    def __init__(self, same: SameAgain) -> None:
+        self._same = same
+
+    def time_ns(self) -> int:
+        return self._same.now_ms() * 1_000_000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+def _unbound(function: Any) -> Any:
+    return lambda _clock, *args: function(*args)

@@ -1,0 +1,121 @@
+"""Tests that are played on memories of delta-spark: when they are, and when they are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core import write_arrow
+from support.same_again import SameAgain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TESTS = Path(__file__).parents[1]
+
+CONFTEST = """
+from pathlib import Path
+
+from support import delta_spark_memory, remembered_peer
+from support.delta_spark import DeltaSpark
+from support.delta_spark_peer import DeltaSparkPeer
+
+pytest_plugins = ["support.remembered_peer"]
+HERE = Path(__file__).parent
+delta_spark_memory.FOLDER = HERE / "remembered"
+remembered_peer.LIVE_ONE_IN = 10**9
+remembered_peer.installed = lambda: DeltaSpark(python=Path("python"), jars=())
+
+
+def _live(self, op, *args, **kwargs):
+    with (HERE / "live").open("a") as log:
+        log.write(f"{args[0].split()[0]}\\n")
+    if op == "sql" and args[0].startswith("INSERT"):
+        table = Path(args[0].split("`")[1])
+        table.mkdir(exist_ok=True)
+        number = len(list(table.iterdir()))
+        (table / f"{number}.txt").write_text(f"row of {table}")
+        return [{"rows": number}]
+    return []
+
+
+DeltaSparkPeer._exchange = _live
+"""
+
+STORY = """
+def test_story(delta_spark, tmp_path):
+    from lakelog.core import write_arrow
+    import pyarrow as pa
+
+    path = tmp_path / "t"
+    delta_spark.sql("SET a=ONE")
+    assert delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (1)") == [{"rows": 0}]
+    assert (path / "0.txt").read_text() == f"row of {path}"
+    write_arrow(str(tmp_path / "ours"), pa.table({"a": [1, ROW]}))
+    delta_spark.sql(f"COPY delta.`{tmp_path}/ours` TO delta.`{path}`")
+    LAST
+"""
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
+    """Plays the story in a process, and returns how that ended and what was played live."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+
+    def play(
+        mode: str, *, conf: str = "1", row: str = "2", last: str = "pass"
+    ) -> tuple[int, list[str]]:
+        story = STORY.replace("ONE", conf).replace("ROW", row).replace("LAST", last)
+        (tmp_path / "test_story.py").write_text(story)
+        (tmp_path / "live").write_text("")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_story.py"],
+            cwd=tmp_path,
+            env={
+                "PYTHONPATH": str(TESTS),
+                "LAKELOG_DELTA_SPARK": mode,
+                "LAKELOG_CACHE": str(tmp_path / "cache"),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            check=False,
+            capture_output=True,
+            timeout=100,
+        )
+        return done.returncode, (tmp_path / "live").read_text().split()
+
+    return play
+
+
+def test_a_test_is_remembered_as_a_whole_or_played_as_a_whole(
+    played: Callable[..., tuple[int, list[str]]],
+) -> None:
+    every = ["SET", "INSERT", "COPY"]
+    assert played("remembered") == (0, every), "nothing is known yet"
+    assert played("record") == (0, every)
+    assert played("record") == (0, []), "both commands have memories"
+    assert played("remembered") == (0, [])
+    assert played("live") == (0, every)
+    assert played("remembered", conf="7") == (0, every), "another conf"
+    assert played("remembered", row="3") == (0, every), "another byte in a file of ours"
+    assert played("remembered", last="delta_spark.sql('SELECT now()')") == (0, [*every, "SELECT"])
+    assert played("remembered", last="assert 0") == (1, every), "it fails by what delta-spark does"
+
+
+def test_what_is_drawn_and_the_time_are_the_same_again(tmp_path: Path) -> None:
+    def written(seed: str, name: str) -> dict[str, bytes]:
+        table = tmp_path / name
+        with SameAgain(seed).installed():
+            write_arrow(str(table), pa.table({"a": [1, 2]}))
+        return {str(f.relative_to(table)): f.read_bytes() for f in table.rglob("*") if f.is_file()}
+
+    first = written("one", "a")
+    assert len(first) >= 2
+    assert written("one", "b") == first
+    assert written("two", "c") != first
+    assert uuid.uuid4.__module__ == "uuid", "and chance is real again"
