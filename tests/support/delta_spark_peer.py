@@ -60,7 +60,7 @@ class DeltaSparkPeer:
         self._command = [str(peer.python), str(SERVER), jars, json.dumps(dict(confs or {}))]
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener: threading.Thread | None = None
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one statement: DML, DDL, a query. Rows come as JSON values, in Spark's order."""
@@ -174,6 +174,10 @@ class DeltaSparkPeer:
                 cwd=self._scratch,
                 env=_clean_environment(),
             )
+            self._answers = queue.SimpleQueue()
+            self._listener = threading.Thread(
+                target=_listen, args=(self._process, self._answers), daemon=True
+            )
             self._listener.start()
             self._answer(START_SECONDS)
         return self._process
@@ -186,7 +190,8 @@ class DeltaSparkPeer:
         except (subprocess.TimeoutExpired, BrokenPipeError):
             process.kill()
             process.wait()
-        self._listener.join()
+        if self._listener is not None:
+            self._listener.join()
         if process.stdout is not None:
             process.stdout.close()
 
@@ -196,38 +201,48 @@ class DeltaSparkPeer:
 
     def _exchange(self, op: str, *args: Any, **kwargs: Any) -> Any:
         process = self._started()
-        stdin = process.stdin
-        if stdin is None or process.poll() is not None:
+        if process.stdin is None or process.poll() is not None:
+            self._abandon()
             raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
-        stdin.write(json.dumps({"op": op, "args": args, "kwargs": kwargs}) + "\n")
-        stdin.flush()
+        process.stdin.write(json.dumps({"op": op, "args": args, "kwargs": kwargs}) + "\n")
+        process.stdin.flush()
         return self._answer(self._timeout)
 
     def _answer(self, seconds: float) -> Any:
         try:
             line = self._answers.get(timeout=seconds)
         except queue.Empty:
-            if self._process is not None:
-                self._process.kill()
             message = f"delta-spark did not answer within {seconds:g} s"
+            self._abandon()
             raise TimeoutError(f"{message}; {self._last_words()}") from None
+        except BaseException:  # the test's own time is up
+            self._abandon()
+            raise
         if not line:
+            self._abandon()
             raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
         answer = json.loads(line)
         if "error" in answer:
             raise DeltaSparkError(**answer["error"])
         return answer["result"]
 
-    def _listen(self) -> None:
-        stream = None if self._process is None else self._process.stdout
-        for line in stream or ():
-            self._answers.put(line)
-        self._answers.put("")
+    def _abandon(self) -> None:
+        """Begin the next command with another process: this one's answer may still come."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            self._end(process)
 
     def _last_words(self) -> str:
         self._log.flush()
         text = Path(self._log.name).read_text(errors="replace")
         return f"it said last:\n{text[-3000:]}"
+
+
+def _listen(process: subprocess.Popen[str], answers: queue.SimpleQueue[str]) -> None:
+    for line in process.stdout or ():
+        answers.put(line)
+    answers.put("")
 
 
 def _travel(version: int | None, timestamp: str | None) -> dict[str, str]:

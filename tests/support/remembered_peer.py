@@ -133,6 +133,11 @@ class RememberedPeer(DeltaSparkPeer):
         self._unsaid.append(text)
         return []
 
+    def _abandon(self) -> None:
+        super()._abandon()
+        # The next process knows nothing of this one's.
+        self._unsaid = list(self._confs.values())
+
     def _play(self, op: str, *args: Any, **kwargs: Any) -> Any:
         while self._unsaid:
             super()._exchange("sql", self._unsaid.pop(0))

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import write_arrow
+from support.delta_spark import DeltaSpark
+from support.delta_spark_peer import DeltaSparkPeer
 from support.same_again import SameAgain
 
 if TYPE_CHECKING:
@@ -119,3 +121,30 @@ def test_what_is_drawn_and_the_time_are_the_same_again(tmp_path: Path) -> None:
     assert written("one", "b") == first
     assert written("two", "c") != first
     assert uuid.uuid4.__module__ == "uuid", "and chance is real again"
+
+
+ECHO = """
+import json, sys, time
+print(json.dumps({"result": "ready"}), flush=True)
+for line in sys.stdin:
+    text = json.loads(line)["args"][0]
+    if text == "hang":
+        time.sleep(60)
+    if text == "die":
+        sys.exit(1)
+    print(json.dumps({"result": [{"text": text}]}), flush=True)
+"""
+
+
+def test_a_command_never_gets_the_answer_of_one_before(tmp_path: Path) -> None:
+    script = tmp_path / "echo.py"
+    script.write_text(ECHO)
+    with DeltaSparkPeer(DeltaSpark(Path(sys.executable), ()), timeout=3) as peer:
+        peer._command = [sys.executable, str(script)]
+        assert peer.sql("one") == [{"text": "one"}]
+        with pytest.raises(TimeoutError, match="did not answer within 3 s"):
+            peer.sql("hang")
+        assert peer.sql("two") == [{"text": "two"}]
+        with pytest.raises(RuntimeError, match="has ended"):
+            peer.sql("die")
+        assert peer.sql("three") == [{"text": "three"}]
