@@ -74,14 +74,14 @@ def test_demo_classic_only_runs_unchanged_on_object_storage_by_conf_alone(
 ) -> None:
     backend = backend_of("minio", request)
     confs = [f"--conf={key}={value}" for key, value in backend.conf.items()]
-    done = run_demo(tmp_path, "--table", backend.uri("flights"), "--months", "2", *confs)
+    done = run_demo(tmp_path, "--table", backend.uri("flights"), "--months", "1", *confs)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "exact match: 1,000 rows in 2 months" in done.stdout
+    assert "exact match: 500 rows in 1 month" in done.stdout
     assert "LogStore  lakelog.logstores.S3ConditionalLogStore" in done.stdout
     assert backend.conf["spark.hadoop.fs.s3a.secret.key"] not in done.stdout
     assert not (tmp_path / "flights").exists()
     rows = DeltaLog.for_table(backend.uri("flights"), backend.conf).snapshot.to_arrow()
-    assert rows.num_rows == len(backend.rows_by_deltalake("flights")) == 1000
+    assert rows.num_rows == len(backend.rows_by_deltalake("flights")) == 500
 
 
 def test_demo_classic_only_names_a_store_that_does_not_exist_before_starting_anything(
