@@ -246,7 +246,8 @@ def test_an_upload_that_fails_is_aborted_and_the_old_object_stays(
     proxy.arm("refuse:403:AccessDenied", b"partNumber=2")
 
     def upload() -> None:
-        with behind().staged(path) as (files, draft), files.open_output_stream(draft) as out:
+        store = behind(timeout="10")  # for a part of megabytes on a busy machine
+        with store.staged(path) as (files, draft), files.open_output_stream(draft) as out:
             out.write(b"x" * (PART + 1))
 
     with pytest.raises(PermissionError, match="s3:AbortMultipartUpload"):
