@@ -179,7 +179,11 @@ class DeltaSparkPeer:
                 target=_listen, args=(self._process, self._answers), daemon=True
             )
             self._listener.start()
-            self._answer(START_SECONDS)
+            try:
+                self._answer(START_SECONDS)
+            except BaseException:
+                self._abandon()
+                raise
         return self._process
 
     def _end(self, process: subprocess.Popen[str]) -> None:
@@ -204,22 +208,24 @@ class DeltaSparkPeer:
         if process.stdin is None or process.poll() is not None:
             self._abandon()
             raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
-        process.stdin.write(json.dumps({"op": op, "args": args, "kwargs": kwargs}) + "\n")
-        process.stdin.flush()
-        return self._answer(self._timeout)
+        command = json.dumps({"op": op, "args": args, "kwargs": kwargs})
+        try:
+            process.stdin.write(command + "\n")
+            process.stdin.flush()
+            return self._answer(self._timeout)
+        except DeltaSparkError:
+            raise
+        except BaseException:  # the test's own time may be up, in any line of this
+            self._abandon()
+            raise
 
     def _answer(self, seconds: float) -> Any:
         try:
             line = self._answers.get(timeout=seconds)
         except queue.Empty:
             message = f"delta-spark did not answer within {seconds:g} s"
-            self._abandon()
             raise TimeoutError(f"{message}; {self._last_words()}") from None
-        except BaseException:  # the test's own time is up
-            self._abandon()
-            raise
         if not line:
-            self._abandon()
             raise RuntimeError(f"delta-spark's process has ended; {self._last_words()}")
         answer = json.loads(line)
         if "error" in answer:

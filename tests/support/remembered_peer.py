@@ -277,13 +277,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports: list[pytest.TestReport] = []
-    for how in _ways(item):
+    for turn, how in enumerate(_ways(item)):
+        if turn:
+            _begin_again(item)
         _Test.module, _Test.name, _Test.how, _Test.keys = item.path.stem, item.name, how, []
         reports = _played(item, nextitem, how)
         if how is _How.RECALLED and all(report.passed for report in reports):
             _of_module(_Test.module).tests[item.name] = _Test.keys
             break
-        _begin_again(item)
     _Test.module, _Test.how = "", _How.LIVE
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
