@@ -51,8 +51,8 @@ types: $(VENV)/.check
 imports: $(VENV)/.check
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.check ## Build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+docs: $(VENV)/.docs ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check-matrix: java ## Test the lowest and the highest PySpark that we support
 	sh scripts/check_matrix.sh
@@ -70,7 +70,7 @@ $(VENV)/.base:
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
+$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
 	@echo "installing lakelog and the packages of its group '$*' into $(VENV)"
 	$(BIN)/python -m pip install --quiet --editable . --group $*
 	@touch $@

@@ -61,7 +61,7 @@ def measure(folder: Path, commits: int = 60) -> list[Measurement]:
     try:
         ours_path, theirs_path = str(root / "ours"), str(root / "theirs")
         properties = {"delta.checkpointInterval": "1000000"}
-        write_arrow(ours_path, SCHEMA.empty_table(), properties=properties)
+        write_arrow(ours_path, SCHEMA.empty_table(), properties=properties, mode="append")
         deltalake.write_deltalake(theirs_path, SCHEMA.empty_table(), configuration=properties)
         log = DeltaLog.for_table(ours_path)
         log.update()

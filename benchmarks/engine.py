@@ -26,6 +26,7 @@ def _session(args: argparse.Namespace) -> Any:
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
+        .config("spark.sql.streaming.numRecentProgressUpdates", "2000")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
     )
@@ -93,6 +94,30 @@ class _Engine:
 
         log = DeltaLog.for_table(job["table"])
         return int(log.start_transaction().filter_file_table(job["where"]).num_rows)
+
+    def stream(self, job: dict[str, Any]) -> list[int]:
+        """Run a query to the end of what there is; how long each batch took, in milliseconds.
+
+        From `table`, or the Parquet files in `source`; into `sink`, or nowhere.
+        """
+        if "table" in job:
+            streams = self.spark.readStream
+            reader = streams.format("delta") if self.delta else self.lakelog.read_stream(self.spark)
+            frame = reader.options(**job["options"]).load(job["table"])
+        else:
+            reader = self.spark.readStream.schema("id long, n double, p string")
+            frame = reader.options(**job["options"]).parquet(job["source"])
+        if job["sink"] is None:
+            writer = frame.writeStream.format("noop")
+        elif self.delta:
+            writer = frame.writeStream.format("delta")
+        else:
+            writer = self.lakelog.write_stream(frame)
+        writer = writer.option("checkpointLocation", job["checkpoint"]).trigger(availableNow=True)
+        query = writer.start(job["sink"]) if job["sink"] else writer.start()
+        query.awaitTermination()
+        found = [each for each in query.recentProgress if each.numInputRows]
+        return [each.durationMs["triggerExecution"] for each in found]
 
     def count(self, job: dict[str, Any]) -> int:
         return int(self._load(job["table"]).count())

@@ -67,7 +67,7 @@ def _check(slipped: tuple[int, ...]) -> Measurement:
 
     table = f"memory://benchmark/{next(_names)}"
     store = Counting()
-    log = DeltaLog(table, store, DeltaConf.of(None), SystemClock())
+    log = DeltaLog(table, store, DeltaConf.from_mapping(None), SystemClock())
     columns = [
         {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("id", "day")
     ]
@@ -104,7 +104,7 @@ def _check(slipped: tuple[int, ...]) -> Measurement:
 
 
 def _rivals(store: LogStore, table: str, first: int, count: int) -> None:
-    from lakelog.core.paths import commit_path
+    from lakelog.core.log.names import commit_path
 
     info = '{"commitInfo":{"operation":"WRITE","isBlindAppend":true}}'
     for version in range(first, first + count):

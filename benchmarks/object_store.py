@@ -58,7 +58,9 @@ def _latency(endpoint: S3Endpoint, commits: int) -> list[Measurement]:
     prefix = uuid.uuid4().hex
     properties = {"delta.checkpointInterval": "1000000"}
     ours_path, theirs_path = f"s3a://{BUCKET}/{prefix}/ours", f"s3://{BUCKET}/{prefix}/theirs"
-    write_arrow(ours_path, SCHEMA.empty_table(), conf=endpoint.conf, properties=properties)
+    write_arrow(
+        ours_path, SCHEMA.empty_table(), conf=endpoint.conf, properties=properties, mode="append"
+    )
     options = _options(endpoint)
     deltalake.write_deltalake(
         theirs_path, SCHEMA.empty_table(), configuration=properties, storage_options=options

@@ -135,7 +135,7 @@ def measure_at(
     notes: list[str] = []
     for number in range(rounds):
         our_path, their_path = f"{ours_root}/ours-{number}", f"{theirs_root}/theirs-{number}"
-        write_arrow(our_path, SCHEMA.empty_table(), conf=conf, properties=PROPERTIES)
+        write_arrow(our_path, SCHEMA.empty_table(), conf=conf, properties=PROPERTIES, mode="append")
         deltalake.write_deltalake(
             their_path, SCHEMA.empty_table(), configuration=PROPERTIES, storage_options=options
         )

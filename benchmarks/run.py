@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, scale, many, planning, growth and spark. Each replaces its own section of
-the file and leaves the others as they were.
+The parts are core, s3, scale, many, planning, growth, spark and streams. Each replaces its own
+section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def _publish(name: str, section: str) -> None:
             "planning": "## Planning against delta-spark",
             "growth": "## Growth",
             "spark": "## Spark",
+            "streams": "## Streams",
         }
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
@@ -85,7 +86,9 @@ def main() -> int:
     """Run what was asked for; the exit code says whether all targets were reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", default=["core", "s3", "scale", "many", "planning", "growth", "spark"]
+        "parts",
+        nargs="*",
+        default=["core", "s3", "scale", "many", "planning", "growth", "spark", "streams"],
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -153,6 +156,18 @@ def main() -> int:
             args.folder, str(peer.python), ",".join(map(str, peer.jars)), args.rows
         )
         _publish("spark", _section("spark", "python benchmarks/run.py spark", found, [versions]))
+        missed += sum(not m.reached for m in found)
+    if "streams" in args.parts:
+        import streams
+
+        from support import delta_spark
+
+        print("streams: into tables and out of them, against delta-spark", flush=True)
+        peer = delta_spark.installed()
+        jars = ",".join(map(str, peer.jars))
+        found, versions = streams.measure(args.folder, str(peer.python), jars)
+        command = "python benchmarks/run.py streams"
+        _publish("streams", _section("streams", command, found, [versions]))
         missed += sum(not m.reached for m in found)
     print(f"{missed} target(s) missed" if missed else "all targets reached")
     return 1 if missed else 0

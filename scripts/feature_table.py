@@ -1,4 +1,4 @@
-"""Write docs/features.md from `lakelog.core.features`, or say that it is out of date.
+"""Write docs/features.md from `lakelog.core.features.registry`, or say that it is out of date.
 
 python scripts/feature_table.py            # writes the page
 python scripts/feature_table.py --check    # exit code 1 where the page and the code differ
@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from lakelog.core.feature_advice import activation, way_out
-from lakelog.core.features import FEATURES, Feature, Support
+from lakelog.core.features.advice import activation, how_to_remove
+from lakelog.core.features.registry import FEATURES, Feature, Support
 
 PAGE = Path(__file__).parents[1] / "docs" / "features.md"
 COMMAND = "python scripts/feature_table.py"
@@ -50,8 +50,7 @@ set_properties("/lake/flights", {"delta.feature.vacuumProtocolCheck": "supported
 In a new table it may also be a default of the session,
 `spark.databricks.delta.properties.defaults.feature.<name>=supported`. Such properties are never
 stored: the protocol holds the feature. What a feature rests on comes with it. Older clients can't
-use the table from then on, and most features can only be taken back by delta-spark's
-`ALTER TABLE … DROP FEATURE`.
+use the table from then on. Some features can be [dropped again](dropping-features.md).
 
 A new table gets the lowest protocol that holds its features: version numbers where they imply
 just these, lists of features (writer 7, and reader 3 where readers must know one) else.
@@ -92,7 +91,7 @@ def _refusal(feature: Feature) -> str:
         (False, Support.NO): "writing",
         (False, Support.INACTIVE): "writing once it is on",
     }[feature.read is Support.NO, feature.write]
-    way = way_out(feature.name)
+    way = how_to_remove(feature.name)
     if way.startswith("ALTER"):
         way = f"`` {way} ``" if "`" in way else f"`{way}`"
     return f"{refused}. With a client that has it: {way}"
@@ -111,7 +110,9 @@ def main(arguments: list[str]) -> int:
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
         return 0
-    sys.stderr.write(f"{PAGE.name} is not what lakelog.core.features says: run {COMMAND}\n")
+    sys.stderr.write(
+        f"{PAGE.name} is not what lakelog.core.features.registry says: run {COMMAND}\n"
+    )
     return 1
 
 

@@ -45,16 +45,15 @@ class Child:
 
     def again_until_committed(self, job: Callable[[], T]) -> T:
         """Run a job again when another writer's commit made it fail: what the errors advise."""
-        from lakelog.core.errors import DeltaConcurrentModificationException
+        from lakelog.core import retry_on_conflict
 
-        for run in range(1, _MOST_RUNS + 1):
-            try:
-                return job()
-            except DeltaConcurrentModificationException as exc:
-                if run == _MOST_RUNS:
-                    raise
-                self.say("refused", error=type(exc).__name__, text=str(exc), run=run)
-        raise AssertionError("unreachable")
+        return retry_on_conflict(
+            job,
+            attempts=_MOST_RUNS,
+            on_conflict=lambda error, run: self.say(
+                "refused", error=type(error).__name__, text=str(error), run=run
+            ),
+        )
 
     def _listen(self) -> None:
         for line in sys.stdin:

@@ -133,10 +133,8 @@ def _introduce(console: Console, settings: Settings) -> str | None:
     Returns:
         What is wrong with the table's place or the conf, before any process is started.
     """
-    from lakelog.core import DeltaLog
-    from lakelog.core.errors import DeltaError
+    from lakelog.core import DeltaError, DeltaLog, LogStoreError
     from lakelog.logstores import resolve
-    from lakelog.logstores.errors import LogStoreError
 
     try:
         store = resolve(settings.table, settings.conf)
@@ -151,7 +149,7 @@ def _introduce(console: Console, settings: Settings) -> str | None:
         highlight=False,
     )
     console.print(f"  table     {settings.table}", highlight=False)
-    console.print(f"  LogStore  {store.cls_path}", highlight=False)
+    console.print(f"  LogStore  {store.class_path}", highlight=False)
     for key, value in settings.conf.items():
         console.print(f"  conf      {key}={_shown(key, value)}", highlight=False)
     console.print()

@@ -16,12 +16,12 @@ from lakelog.logstores import (
     AzureLeaseLogStore,
     CommitOutcomeUnknownError,
 )
-from lakelog.logstores._azure_client import LOCK_NAME, AzureClient
-from lakelog.logstores._azure_conf import azure_settings
-from lakelog.logstores._azure_lease import LeaseTerms
-from lakelog.logstores._azure_sdk import blob_service
-from lakelog.logstores._azure_uri import parse_azure_uri
-from lakelog.logstores._object_client import TryAgainError
+from lakelog.logstores.azure.client import LOCK_NAME, AzureClient
+from lakelog.logstores.azure.conf import azure_settings
+from lakelog.logstores.azure.lease import LeaseTerms
+from lakelog.logstores.azure.sdk import blob_service
+from lakelog.logstores.azure.uri import parse_azure_uri
+from lakelog.logstores.object_store.client import TryAgainError
 from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def test_requests_that_never_got_through_and_a_spent_budget_are_unknown(
 ) -> None:
     store = AzureConditionalLogStore({**conf, "spark.lakelog.store.retry.timeBudget": "0.5"})
     proxy.arm("reset", b"PUT ", 100)
-    with pytest.raises(CommitOutcomeUnknownError, match="it is absent now, and may land yet"):
+    with pytest.raises(CommitOutcomeUnknownError, match="it is absent now, and may still land"):
         store.write(f"{folder}/0.json", ["x"])
 
 
@@ -368,7 +368,7 @@ def test_connections_are_shared_in_a_process_and_not_with_its_children(
     code = (
         "import os, sys\n"
         "from lakelog.logstores import AzureLeaseLogStore\n"
-        "from lakelog.logstores._azure_sdk import blob_service\n"
+        "from lakelog.logstores.azure.sdk import blob_service\n"
         f"store = AzureLeaseLogStore({conf!r})\n"
         f"store.write({folder + '/0.json'!r}, ['parent'])\n"
         f"settings = store._locate({folder!r})[0]._settings\n"

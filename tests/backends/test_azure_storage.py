@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.fs
 import pytest
 
-from lakelog.logstores import (
-    AzureConditionalLogStore,
-    AzureLeaseLogStore,
-    _azure_client,
-    _azure_upload,
-)
-from lakelog.logstores import _azure_filesystem as routing
-from lakelog.logstores._azure_client import LOCK_NAME
-from lakelog.logstores._azure_conf import VERSION_KEY, azure_settings
-from lakelog.logstores._azure_files import BlobFiles
-from lakelog.logstores._azure_filesystem import arrow_options
-from lakelog.logstores._azure_uri import parse_azure_uri
-from lakelog.logstores._object_client import TOKEN_NAME, TryAgainError
+from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore
+from lakelog.logstores.azure import client as _azure_client
+from lakelog.logstores.azure import filesystem as routing
+from lakelog.logstores.azure import upload as _azure_upload
+from lakelog.logstores.azure.account_files import BlobFiles
+from lakelog.logstores.azure.client import LOCK_NAME
+from lakelog.logstores.azure.conf import VERSION_KEY, azure_settings
+from lakelog.logstores.azure.filesystem import arrow_options
+from lakelog.logstores.azure.uri import parse_azure_uri
+from lakelog.logstores.object_store.client import TOKEN_NAME, TryAgainError
 from support.fault_proxy import FaultProxy
 from support.servers.azurite import run_azurite
 
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from lakelog.logstores._object_client import PreparedRequest
+    from lakelog.logstores.object_store.client import PreparedRequest
     from support.servers.azurite import AzureEndpoint
 
 MARK = {"hdi_isfolder": "true"}

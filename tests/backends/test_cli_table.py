@@ -23,8 +23,8 @@ READ = ["s3:GetObject", "s3:ListBucket"]
 def uri(minio: S3Endpoint, s3_bucket: str) -> str:
     table = f"s3a://{s3_bucket}/cli-{uuid.uuid4().hex[:8]}"
     rows = pa.table({"id": [1, 2, 3], "day": ["a", "a", "b"]})
-    write_arrow(table, rows, conf=minio.conf, partition_by=["day"])
-    write_arrow(table, rows.slice(2), conf=minio.conf)
+    write_arrow(table, rows, conf=minio.conf, partition_by=["day"], mode="append")
+    write_arrow(table, rows.slice(2), conf=minio.conf, mode="append")
     return table
 
 
@@ -38,6 +38,35 @@ def test_history_describe_and_files_need_to_read_only(minio: S3Endpoint, uri: st
     assert found["store"]["commit_lock"] == "none"
     files = lakelog_json("files", uri, "--where", "day = 'b'", conf=conf)
     assert [each["partition_values"] for each in files["list"]] == [{"day": "b"}, {"day": "b"}]
+
+
+def test_schema_sample_diff_and_properties_need_to_read_only(minio: S3Endpoint, uri: str) -> None:
+    conf = restricted(minio, READ)
+    assert lakelog_json("schema", uri, conf=conf)["partition_columns"] == ["day"]
+    rows = lakelog_json("sample", uri, "--where", "day = 'b'", conf=conf)["rows"]
+    assert rows == [{"id": 3, "day": "b"}] * 2
+    assert lakelog_json("diff", uri, "0", conf=conf)["files"]["added"]["rows"] == 1
+    assert lakelog_json("properties", uri, conf=conf)["properties"] == {}
+
+
+def test_rows_and_properties_are_changed_with_the_right_to_write_alone(
+    minio: S3Endpoint, uri: str
+) -> None:
+    delete = ("delete", uri, "--where", "id = 1")
+    update = ("update", uri, "--set", "id=30", "--where", "id = 3")
+    properties = ("properties", uri, "--set", "team=sea")
+    readers = restricted(minio, READ)
+    for command in (delete, update, properties):
+        planned = lakelog_json(*command, "--dry-run", conf=readers)
+        assert planned["version"] is None
+        outcome = lakelog(*command, conf=readers)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "Traceback" not in outcome.err
+    assert DeltaLog.for_table(uri, minio.conf).snapshot.version == 1
+    found = [lakelog_json(*command, conf=minio.conf) for command in (delete, update, properties)]
+    assert [each["version"] for each in found] == [2, 3, 4]
+    rows = lakelog_json("sample", uri, conf=minio.conf)["rows"]
+    assert sorted(row["id"] for row in rows) == [2, 30, 30]
 
 
 def test_a_checkpoint_is_written_and_read_back(minio: S3Endpoint, uri: str) -> None:
@@ -56,7 +85,10 @@ def test_a_checkpoint_without_the_right_to_write_is_one_error(minio: S3Endpoint,
     assert DeltaLog.for_table(uri, minio.conf).snapshot.state.segment.checkpoint is None
 
 
-@pytest.mark.parametrize("command", ["history", "describe", "files", "checkpoint"])
+@pytest.mark.parametrize(
+    "command",
+    ["history", "describe", "files", "checkpoint", "schema", "sample", "properties"],
+)
 def test_without_rights_each_says_so_and_tells_no_secret(
     minio: S3Endpoint, uri: str, command: str
 ) -> None:
@@ -68,7 +100,10 @@ def test_without_rights_each_says_so_and_tells_no_secret(
     assert conf["spark.hadoop.fs.s3a.secret.key"] not in outcome.err
 
 
-@pytest.mark.parametrize("command", ["history", "describe", "files", "checkpoint"])
+@pytest.mark.parametrize(
+    "command",
+    ["history", "describe", "files", "checkpoint", "schema", "sample", "properties"],
+)
 def test_where_no_table_is_each_says_so(minio: S3Endpoint, s3_bucket: str, command: str) -> None:
     outcome = lakelog(command, f"s3a://{s3_bucket}/none", conf=minio.conf)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from lakelog.core.cli._app import app
+from lakelog.cli.app import app
 from lakelog.logstores import log_store_for
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_it_runs_on_s3_by_conf_alone_and_takes_its_files_away(
     assert [each for each in told["results"] if not each["ok"]] == []
     assert result.exit_code == 0
     assert told["left"] is None
-    assert told["store"] == "lakelog.logstores.s3.S3ConditionalLogStore"
+    assert told["store"] == "lakelog.logstores.S3ConditionalLogStore"
     assert [status.name for status in store.list_from(uri + "/")] == ["table.json"]
     assert minio.secret_key not in result.output
 

@@ -11,7 +11,7 @@ import pytest
 
 from lakelog.core import DeltaLog
 from lakelog.logstores import S3ConditionalLogStore, UnsafeLogStoreError
-from lakelog.logstores._trust import PROBE_KEY, forget_trust
+from lakelog.logstores.object_store.trust import PROBE_KEY, forget_trust
 from support.doctoring import Diagnosis, doctor, doctor_text
 from support.fault_proxy import FaultProxy
 from support.raw_log import PROTOCOL, metadata

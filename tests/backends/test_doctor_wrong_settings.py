@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.logstores import _probing_clock
+from lakelog.logstores.doctor import clock as _probing_clock
 from support.doctoring import Diagnosis, doctor
 from support.fault_proxy import FaultProxy
 
@@ -116,7 +116,7 @@ WRONG_ON_S3: list[tuple[str, dict[str, str | None], list[str], list[str]]] = [
     (
         "a key with a typo",
         {"spark.delta.logStores.s3a.impl": "lakelog.logstores.S3ConditionalLogStore"},
-        ["nobody reads the key spark.delta.logStores.s3a.impl"],
+        ["nothing reads the key spark.delta.logStores.s3a.impl"],
         ["Did you mean spark.delta.logStore.s3a.impl?"],
     ),
     (
@@ -159,7 +159,7 @@ def test_wrong_on_s3(
 def test_a_bucket_that_does_not_exist(minio: S3Endpoint) -> None:
     diagnosis = doctor("s3a://no-such-bucket/t", minio.conf, *FEW)
     _leads_to(
-        diagnosis, ["the bucket no-such-bucket does not exist"], ["Make it, or check its name"]
+        diagnosis, ["the bucket no-such-bucket does not exist"], ["Create it, or check its name"]
     )
 
 
@@ -210,11 +210,11 @@ def test_a_bucket_in_the_host_name_of_a_server_that_wants_it_in_the_path(
             ["signed for us-east-1"],
             ["spark.hadoop.fs.s3a.endpoint.region"],
         ),
-        ("refuse:403:RequestTimeTooSkewed", ["clock"], ["Set the clock"]),
+        ("refuse:403:RequestTimeTooSkewed", ["clock"], ["Correct the clock"]),
         ("refuse:403:ExpiredToken", ["expired"], ["spark.hadoop.fs.s3a.session.token"]),
         (
             "html:200",
-            ["HTML page", "something in between"],
+            ["HTML page", "a proxy in between"],
             ["spark.hadoop.fs.s3a.endpoint", "NO_PROXY"],
         ),
     ],
@@ -264,7 +264,7 @@ def test_the_extra_that_is_not_installed(minio: S3Endpoint, s3_bucket: str) -> N
         argv += ["--conf", f"{key}={value}"]
     code = (
         "import sys\nsys.modules['boto3'] = None\n"
-        f"sys.argv = {argv!r}\nfrom lakelog.core.cli import main\nmain()\n"
+        f"sys.argv = {argv!r}\nfrom lakelog.cli import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     diagnosis = Diagnosis(done.returncode, json.loads(done.stdout))
@@ -305,7 +305,7 @@ def test_a_misspelt_setting_is_told_beside_what_comes_of_it(
     conf["spark.lakelog.store.retry.timeBudget"] = "0.1"
     diagnosis = doctor(f"s3a://{s3_bucket}/t", conf, "--read-only")
     assert diagnosis.exit_code == 1
-    assert diagnosis["settings"]["summary"] == "nobody reads the key spark.hadoop.fs.s3a.enpoint"
+    assert diagnosis["settings"]["summary"] == "nothing reads the key spark.hadoop.fs.s3a.enpoint"
     assert diagnosis["settings"]["remedy"] == "Did you mean spark.hadoop.fs.s3a.endpoint?"
 
 
@@ -349,7 +349,7 @@ def _azure(azurite: AzureEndpoint, container: str) -> str:
 
 def test_a_container_that_does_not_exist(azurite: AzureEndpoint) -> None:
     diagnosis = doctor(_azure(azurite, "no-such-container"), azurite.conf, *FEW)
-    _leads_to(diagnosis, ["there is no such container"], ["Make it"])
+    _leads_to(diagnosis, ["there is no such container"], ["Create it"])
     _hides(diagnosis, azurite.key)
 
 

@@ -162,7 +162,7 @@ def test_without_the_right_to_describe_the_table_its_keys_are_tried_instead(
         ("ResourceNotFoundException", 400, LockTableError, "there is no DynamoDB table"),
         ("ValidationException", 400, LockTableError, "refuses a Query"),
         ("SomethingNewException", 400, OSError, "SomethingNewException"),
-        ("403", 403, OSError, "something in between"),
+        ("403", 403, OSError, "a proxy in between"),
     ],
 )
 def test_refusals_for_good_are_told_at_once_with_what_to_do(

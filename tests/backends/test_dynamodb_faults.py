@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError
-from lakelog.logstores.conformance._http_writes import FOREIGN_ANSWERS
+from lakelog.logstores.conformance.http.writes import FOREIGN_ANSWERS
 from support.dynamodb_tables import LockedTable, commit_name
 from support.fault_proxy import FaultProxy
 
@@ -173,10 +173,10 @@ def test_a_bucket_that_fails_after_the_row_does_not_undo_the_commit(
 def test_a_page_of_a_web_proxy_is_told_as_what_it_is(table: LockedTable, rows: FaultProxy) -> None:
     store = behind(table, rows, None, HASTY)
     rows.arm("html:403", QUERY, times=10_000)
-    with pytest.raises(OSError, match="no DynamoDB service, or something in between is not"):
+    with pytest.raises(OSError, match="not a DynamoDB service, or a proxy in between answered"):
         store.write(table.path(2), ["two"])
     rows.disarm()
     rows.arm("html:200", QUERY, times=10_000)
-    with pytest.raises(OSError, match="something in between is not"):
+    with pytest.raises(OSError, match="a proxy in between answered"):
         store.write(table.path(2), ["two"])
     assert committed(table)[2] is None

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from lakelog.core.cli._app import app
+from lakelog.cli.app import app
 from lakelog.logstores import S3ConditionalLogStore
-from lakelog.logstores._dynamodb_rows import MOVED_DRAFT, MOVED_NAME
 from lakelog.logstores.s3_dynamodb import (
     LockTableError,
     LostDraftError,
@@ -19,6 +18,7 @@ from lakelog.logstores.s3_dynamodb import (
     TableMovedError,
     migrate,
 )
+from lakelog.logstores.s3_dynamodb.rows import MOVED_DRAFT, MOVED_NAME
 from support.aws_requests import watching
 from support.dynamodb_tables import LockedTable, commit_name
 from support.lock_table import CrashError
@@ -184,7 +184,7 @@ def test_a_file_that_differs_from_its_row_is_left_for_people_to_decide(table: Lo
         with pytest.raises(TableBypassedError):
             migrate(table.uri, table.conf(), to=to)
     done = migrate(table.uri, table.conf(), to="dynamodb", keep_files=True)
-    assert done.steps == (f"let {commit_name(1)} stand, which differs from its row",)
+    assert done.steps == (f"kept {commit_name(1)}, which differs from its row",)
     assert table.text(commit_name(1)) == "beside the table\n"
     table.store().write(table.path(2), ["two"])
 
@@ -194,7 +194,7 @@ def test_a_log_with_a_hole_and_rows_without_files_are_refused(table: LockedTable
     for version in (1, 2):
         store.write(table.path(version), [f"{version}"])
     table.delete_object(commit_name(1))
-    with pytest.raises(LockTableError, match=r"not whole: 0{19}1\.json is missing"):
+    with pytest.raises(LockTableError, match=r"incomplete: 0{19}1\.json is missing"):
         migrate(table.uri, table.conf(), to="conditional")
     table.put_object(f"{2:020d}.checkpoint.parquet", "behind a checkpoint holes are history")
     migrate(table.uri, table.conf(), to="conditional")
@@ -215,7 +215,7 @@ def test_a_commit_that_nobody_can_finish_is_refused(table: LockedTable) -> None:
 
 
 def test_wrong_arguments_are_told(table: LockedTable) -> None:
-    with pytest.raises(ValueError, match="is no table on S3"):
+    with pytest.raises(ValueError, match="is not a table on S3"):
         migrate("/lake/t", table.conf(), to="dynamodb")
     with pytest.raises(ValueError, match="'conditional' or 'dynamodb'"):
         migrate(table.uri, table.conf(), to="postgres")  # type: ignore[arg-type]  # the point

@@ -1,6 +1,6 @@
 """Writers that die between two requests to the real services, and what the next one makes of it.
 
-`tests/unit/logstores/test_dynamodb_recovery.py` has the same, and more, without servers.
+`tests/unit/logstores/s3_dynamodb/test_recovery.py` has the same, and more, without servers.
 """
 
 from __future__ import annotations

@@ -32,7 +32,9 @@ LOCK_TABLE = f"table-{uuid.uuid4().hex[:8]}"
 def table(minio: S3Endpoint, dynamodb: DynamoDBEndpoint, s3_bucket: str) -> LockedTable:
     table = LockedTable(minio, dynamodb, s3_bucket, LOCK_TABLE)
     made = {**table.conf(), "spark.lakelog.s3dynamodb.createTable": "true"}
-    write_arrow(table.uri, ROWS, conf=made, properties={"delta.checkpointInterval": "10"})
+    write_arrow(
+        table.uri, ROWS, conf=made, properties={"delta.checkpointInterval": "10"}, mode="append"
+    )
     return table
 
 

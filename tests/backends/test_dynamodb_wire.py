@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.logstores._dynamodb_rows import LogFile, LogFolder
+from lakelog.logstores.s3_dynamodb.rows import LogFile, LogFolder
 from support.aws_requests import watching
 from support.dynamodb_tables import LockedTable, commit_name
 from support.lock_table import CrashError
@@ -188,7 +188,7 @@ def test_an_overwrite_and_any_other_name_never_touch_the_table(table: LockedTabl
     ],
 )
 def test_the_partition_key_is_hadoops_spelling_of_the_tables_root(folder: str, key: str) -> None:
-    found = LogFolder.of(folder)
+    found = LogFolder.from_uri(folder)
     assert found is not None
     assert found.table_path == key
 
@@ -206,11 +206,11 @@ def test_the_partition_key_is_hadoops_spelling_of_the_tables_root(folder: str, k
     ],
 )
 def test_other_files_have_no_row(path: str) -> None:
-    assert LogFile.of(path) is None
+    assert LogFile.from_path(path) is None
 
 
 def test_the_key_can_have_the_scheme_that_the_jvms_writers_use() -> None:
-    folder = LogFolder.of("s3://b/t/_delta_log", "s3a")
+    folder = LogFolder.from_uri("s3://b/t/_delta_log", "s3a")
     assert folder is not None
     assert folder.table_path == "s3a://b/t"
     assert folder.uri == "s3://b/t/_delta_log/"

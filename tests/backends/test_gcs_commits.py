@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelog.core.conflicts.winner import read_winner
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.winners import read_winner
 from support.tables import new_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_racing_processes_lose_no_commit_and_double_none(gcs_bucket: str) -> Non
 
 @pytest.mark.usefixtures("by_environment")
 def test_a_table_is_read_through_its_checkpoint(gcs_bucket: str) -> None:
-    from lakelog.core.operations import Operation
+    from lakelog.core.actions.operation import Operation
     from support.tables import add_file
 
     log = new_table(f"gs://{gcs_bucket}/t")

@@ -12,6 +12,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileType
 
 from lakelog.logstores import GCSLogStore
+from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
     from support.servers.fake_gcs import GCSEndpoint
@@ -125,3 +126,24 @@ def test_nothing_removes_a_whole_bucket(files: Any, gcs_bucket: str) -> None:
 def test_a_missing_bucket_is_an_error_for_a_write(files: Any) -> None:
     with pytest.raises(FileNotFoundError, match="gs://no-such-bucket"):
         put(files, "no-such-bucket/x", b"x")
+
+
+@pytest.mark.parametrize("fault", ["reset", "refuse:503", "drop_reply", "cut_reply", "tear_reply"])
+def test_a_harmed_range_is_asked_for_again_at_the_endpoint_of_the_conf(
+    fault: str, fake_gcs: GCSEndpoint, files: Any, folder: str
+) -> None:
+    data = bytes(range(256)) * 8_000  # two ranges
+    put(files, f"{folder}/x", data)
+    with FaultProxy(fake_gcs.url) as proxy:
+        conf = {
+            **fake_gcs.conf,
+            "spark.hadoop.fs.gs.storage.root.url": proxy.url,
+            "spark.hadoop.fs.gs.requester.pays.mode": "ENABLED",
+            "spark.lakelog.store.request.timeout": "2",
+        }
+        proxy.arm(fault, b"alt=media")
+        with GCSLogStore(conf).filesystem.open_input_file(f"{folder}/x") as file:
+            assert file.read() == data
+        assert proxy.fired == [fault]
+        # A look, and the ranges: the one that was harmed twice.
+        assert len(proxy.requests) == 1 + 2 + 1

@@ -84,12 +84,14 @@ def test_a_file_is_no_folder(store: HDFSLogStore, folder: str) -> None:
 
 
 def test_a_name_that_hdfs_refuses_is_told(store: HDFSLogStore, folder: str) -> None:
-    with pytest.raises(OSError, match="HDFS takes no such name"):
+    with pytest.raises(OSError, match="HDFS does not accept the name"):
         store.write(f"{folder}/a:b.json", ["x"])
 
 
 def test_safe_mode_is_told_and_leaves_nothing(store: HDFSLogStore, safe_mode: str) -> None:
-    with pytest.raises(OSError, match="in safe mode and takes no writes: nothing was written") as e:
+    with pytest.raises(
+        OSError, match="in safe mode and accepts no writes: nothing was written"
+    ) as e:
         store.write(f"{safe_mode}/0.json", ["x"])
     assert e.value.errno == errno.EROFS
     assert names(store, safe_mode) == []
@@ -156,7 +158,7 @@ def test_the_web_port_is_no_rpc_port(hdfs: HdfsCluster) -> None:
 
 def test_a_name_service_that_nobody_knows_is_told() -> None:
     store = HDFSLogStore(QUICK)
-    with pytest.raises(OSError, match=r"no host of the name in .*wrong-service.invalid.*HADOOP"):
+    with pytest.raises(OSError, match=r"the host name in .*wrong-service.invalid.*HADOOP"):
         store.write("hdfs://wrong-service.invalid/t/0.json", ["x"])
 
 
@@ -169,7 +171,7 @@ def test_a_uri_without_a_namenode_needs_a_default(monkeypatch: pytest.MonkeyPatc
 def test_other_schemes_are_refused() -> None:
     with pytest.raises(ValueError, match="viewfs is not supported"):
         HDFSLogStore().write("viewfs://mounts/t/0.json", ["x"])
-    with pytest.raises(ValueError, match="is no path of HDFS"):
+    with pytest.raises(ValueError, match="is not a path of HDFS"):
         HDFSLogStore().write("s3://bucket/t/0.json", ["x"])
 
 

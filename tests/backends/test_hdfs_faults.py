@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError, HDFSLogStore
-from lakelog.logstores._hdfs_client import HdfsClient
-from lakelog.logstores._hdfs_publish import publish, write_draft
-from lakelog.logstores._hdfs_webhdfs import WebHdfs
+from lakelog.logstores.hdfs.client import HdfsClient
+from lakelog.logstores.hdfs.publish import publish, write_draft
+from lakelog.logstores.hdfs.webhdfs import WebHdfs
 from support.fault_proxy import FaultProxy
 from support.rpc_proxy import RpcProxy
 
@@ -209,7 +209,7 @@ def test_a_namenode_whose_web_server_fails_is_written_to_natively(
             store.write(f"{hdfs.uri}{folder}/{number}.json", LINES)
         # The second commit did not try it again, and did not say it again.
         assert web.fired == [fault]
-    assert sum("without WebHDFS" in each.getMessage() for each in caplog.records) == 1
+    assert sum("don't use WebHDFS" in each.getMessage() for each in caplog.records) == 1
     assert seen(hdfs, folder) == {"0.json": LINES, "1.json": LINES}
 
 
@@ -291,21 +291,21 @@ _DYING = """
 import json, os, sys
 sys.path[:] = json.loads(sys.argv[1])
 from lakelog.logstores import HDFSLogStore
-from lakelog.logstores import _hdfs_client, _hdfs_webhdfs
+from lakelog.logstores.hdfs import client, webhdfs
 conf, path, step = json.loads(sys.argv[2]), sys.argv[3], sys.argv[4]
 die = lambda *a, **k: os._exit(9)
-rename = _hdfs_client.HdfsClient.rename
+rename = client.HdfsClient.rename
 def after(*a, **k):
     rename(*a, **k)
     os._exit(9)
 if step == "before the draft":
-    _hdfs_webhdfs.WebHdfs.create = die
+    webhdfs.WebHdfs.create = die
 elif step == "in the draft":
-    _hdfs_webhdfs.WebHdfs._send = die
+    webhdfs.WebHdfs._send = die
 elif step == "before the rename":
-    _hdfs_client.HdfsClient.rename = die
+    client.HdfsClient.rename = die
 else:
-    _hdfs_client.HdfsClient.rename = after
+    client.HdfsClient.rename = after
 HDFSLogStore(conf).write(path, ["one", "two"])
 """
 

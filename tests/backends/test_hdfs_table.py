@@ -26,12 +26,12 @@ def table(hdfs: HdfsCluster) -> str:
 
 
 def test_a_table_lives_on_hdfs(hdfs: HdfsCluster, table: str) -> None:
-    write_arrow(table, SCHEMA.empty_table(), conf=hdfs.conf)
+    write_arrow(table, SCHEMA.empty_table(), conf=hdfs.conf, mode="append")
     writers, appends = 4, 4
 
     def append(writer: int) -> list[int]:
         rows = [pa.table({"writer": [writer], "n": [n]}, schema=SCHEMA) for n in range(appends)]
-        return [write_arrow(table, each, conf=hdfs.conf) for each in rows]
+        return [write_arrow(table, each, conf=hdfs.conf, mode="append") for each in rows]
 
     with ThreadPoolExecutor(writers) as pool:
         versions = sorted(v for got in pool.map(append, range(writers)) for v in got)

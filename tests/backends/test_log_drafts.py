@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.log_cleanup import clean_log
-from lakelog.core.paths import commit_name
-from lakelog.logstores._hdfs_publish import draft_name
+from lakelog.core.log.names import commit_name
+from lakelog.core.maintenance.log_cleanup import clean_log
+from lakelog.logstores.hdfs.publish import draft_name
 from support.dynamodb_tables import LockedTable
 from support.manual_clock import ManualClock
 
@@ -30,7 +30,9 @@ LAST, BOUNDARY = 6, 5
 
 def a_table_with_a_checkpoint(table: str, conf: Mapping[str, str]) -> None:
     for _ in range(LAST + 1):
-        write_arrow(table, ROWS, conf=conf, properties={"delta.checkpointInterval": "100"})
+        write_arrow(
+            table, ROWS, conf=conf, properties={"delta.checkpointInterval": "100"}, mode="append"
+        )
     DeltaLog.for_table(table, conf).checkpoint(BOUNDARY)
 
 

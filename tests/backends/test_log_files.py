@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.actions.operation import Operation
 from lakelog.core.clock import SystemClock
-from lakelog.core.operations import Operation
 from support.backends import backend_of
 from support.manual_clock import ManualClock
 
@@ -48,7 +48,9 @@ def test_a_log_is_checkpointed_and_cleaned_up(name: str, request: pytest.Fixture
     conf = {**backend.conf, CHECKSUMS: "true"}
     for start in range(5):
         properties = PROPERTIES if start == 0 else None
-        write_arrow(table, pa.table({"id": [start]}), conf=conf, properties=properties)
+        write_arrow(
+            table, pa.table({"id": [start]}), conf=conf, properties=properties, mode="append"
+        )
     log = DeltaLog.for_table(table, conf)
     folder = f"{table}/_delta_log"
     assert [n for n in names(log.store, folder) if n.endswith(".crc")] == [

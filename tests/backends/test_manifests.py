@@ -39,11 +39,11 @@ def test_manifests_follow_commits(name: str, request: pytest.FixtureRequest) -> 
     backend = backend_of(name, request)
     table = backend.uri("manifests")
     data = pa.table({"id": [1, 2], "p": ["a b", None]})
-    write_arrow(table, data, partition_by=["p"], properties=KEPT, conf=backend.conf)
+    write_arrow(table, data, partition_by=["p"], properties=KEPT, conf=backend.conf, mode="append")
     log = DeltaLog.for_table(table, backend.conf)
     assert manifests(log) == expected(log)
     assert len(manifests(log)) == 2
-    write_arrow(table, data.slice(0, 1), conf=backend.conf)
+    write_arrow(table, data.slice(0, 1), conf=backend.conf, mode="append")
     assert manifests(log) == expected(log)
     txn = log.start_transaction()
     gone = [each.remove(1) for each in txn.filter_files("p is null")]

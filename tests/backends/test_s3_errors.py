@@ -16,12 +16,8 @@ import pytest
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import TableNotFoundError
-from lakelog.logstores import (
-    CommitOutcomeUnknownError,
-    MissingExtraError,
-    S3ConditionalLogStore,
-    _s3_errors,
-)
+from lakelog.logstores import CommitOutcomeUnknownError, MissingExtraError, S3ConditionalLogStore
+from lakelog.logstores.s3 import errors as _s3_errors
 from support.fault_proxy import FaultProxy
 from support.servers._service import free_port
 from support.servers.minio import run_minio
@@ -193,7 +189,7 @@ def test_a_bucket_of_impossible_letters(
 ) -> None:
     store = store_with({})
     message = told(ValueError, lambda: store.read("s3://no spaces/t/x"), store)
-    assert "names no bucket that S3 could have" in message
+    assert "does not name a valid S3 bucket" in message
 
 
 def test_credentials_in_the_uri_are_refused_and_not_repeated(
@@ -266,7 +262,7 @@ def test_a_clock_that_is_off(
     store = store_with({})
     message = told(PermissionError, operations(store, log)[doing], store)
     assert "RequestTimeTooSkewed" in message
-    assert "Set the clock (NTP)" in message
+    assert "Correct the clock (NTP)" in message
     found = re.search(r"this machine's clock is (\d+) s (ahead|behind)", message)
     assert found is not None
     assert found[2] == way
@@ -281,7 +277,7 @@ def test_an_endpoint_where_nothing_listens(
     store = store_with({"endpoint": url})
     message = told(OSError, operations(store, log)[doing], store)
     assert f"no connection to {url}" in message
-    assert "is the address right, and is it up?" in message
+    assert "check the address, and that the service is up." in message
     assert "given up after 0.5 s" in message
 
 

@@ -22,8 +22,8 @@ from lakelog.logstores import (
     S3SingleDriverLogStore,
     UnsafeLogStoreError,
 )
-from lakelog.logstores._s3_client import S3Client
-from lakelog.logstores._s3_upload import PART
+from lakelog.logstores.s3.client import S3Client
+from lakelog.logstores.s3.upload import PART
 from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
@@ -260,12 +260,13 @@ def test_an_upload_that_fails_is_aborted_and_the_old_object_stays(
 
 FORKING = """
 import json, os, sys
-from lakelog.logstores import S3ConditionalLogStore, _s3_sdk
+from lakelog.logstores import S3ConditionalLogStore
+from lakelog.logstores.s3 import sdk
 conf, log = json.loads(sys.argv[1]), sys.argv[2]
 store = S3ConditionalLogStore(conf)
 store.write(f"{log}/0.json", ["parent"])
 if (child := os.fork()) == 0:
-    assert not _s3_sdk._shelf.clients, "the parent's connections"
+    assert not sdk._shelf.clients, "the parent's connections"
     store.write(f"{log}/1.json", list(store.read(f"{log}/0.json")) + ["child"])
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0

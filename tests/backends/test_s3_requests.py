@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.operations import Operation
 from lakelog.logstores import S3ConditionalLogStore
 from support.fault_proxy import FaultProxy
 from support.tables import add_file, new_table

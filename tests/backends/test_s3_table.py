@@ -79,7 +79,7 @@ def test_an_uncontended_commit_is_one_put_and_one_probe_for_a_newer_version(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
     conf = conf_of(minio, proxy)
-    write_arrow(uri, ROWS, conf=conf)
+    write_arrow(uri, ROWS, conf=conf, mode="append")
     log = DeltaLog.for_table(uri, conf)
     log.update()
     for number in range(3):
@@ -96,7 +96,7 @@ def test_a_transaction_that_was_opened_before_costs_one_put_alone(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
     conf = conf_of(minio, proxy)
-    write_arrow(uri, ROWS, conf=conf)
+    write_arrow(uri, ROWS, conf=conf, mode="append")
     txn = DeltaLog.for_table(uri, conf).start_transaction()
     proxy.requests.clear()
     txn.commit([add("f")], Operation.write("Append"))
@@ -108,7 +108,7 @@ def test_a_commit_whose_reply_was_lost_is_there_once(
     fault: str, uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
     conf = conf_of(minio, proxy, **{"spark.lakelog.store.request.timeout": "1"})
-    write_arrow(uri, ROWS, conf=conf)
+    write_arrow(uri, ROWS, conf=conf, mode="append")
     log = DeltaLog.for_table(uri, conf)
     log.update()
     proxy.arm(fault, b"PUT /" + uri.partition("://")[2].encode())
@@ -123,7 +123,7 @@ def test_a_commit_whose_reply_was_lost_is_there_once(
 def test_an_endpoint_that_goes_down_in_mid_commit_is_an_unknown_outcome_and_keeps_the_data(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
-    write_arrow(uri, ROWS, conf=conf_of(minio))
+    write_arrow(uri, ROWS, conf=conf_of(minio), mode="append")
     log = DeltaLog.for_table(uri, conf_of(minio, proxy, **IMPATIENT))
     txn = log.start_transaction()
     proxy.arm("drop_reply", b"PUT /")
@@ -139,7 +139,7 @@ def test_an_endpoint_that_goes_down_in_mid_commit_is_an_unknown_outcome_and_keep
 def test_an_endpoint_that_never_answers_commits_nothing_and_says_so(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
-    write_arrow(uri, ROWS, conf=conf_of(minio))
+    write_arrow(uri, ROWS, conf=conf_of(minio), mode="append")
     log = DeltaLog.for_table(uri, conf_of(minio, proxy, **IMPATIENT))
     txn = log.start_transaction()
     proxy.arm("refuse:503:SlowDown", b" /", times=10_000)
@@ -153,7 +153,7 @@ def test_a_checkpoint_is_published_in_one_upload_and_read_by_others(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
     conf = conf_of(minio, proxy)
-    write_arrow(uri, ROWS, conf=conf)
+    write_arrow(uri, ROWS, conf=conf, mode="append")
     log = DeltaLog.for_table(uri, conf)
     for number in range(3):
         append(log, f"f{number}")
@@ -182,7 +182,7 @@ def test_a_checkpoint_is_published_in_one_upload_and_read_by_others(
 def test_a_checkpoint_that_can_not_be_uploaded_leaves_the_table_as_it_was(
     uri: str, minio: S3Endpoint, proxy: FaultProxy
 ) -> None:
-    write_arrow(uri, ROWS, conf=conf_of(minio))
+    write_arrow(uri, ROWS, conf=conf_of(minio), mode="append")
     log = DeltaLog.for_table(uri, conf_of(minio, proxy, **IMPATIENT))
     log.update()
     proxy.arm("refuse:503:SlowDown", b".checkpoint.parquet", times=10_000)
@@ -194,7 +194,7 @@ def test_a_checkpoint_that_can_not_be_uploaded_leaves_the_table_as_it_was(
 
 def test_processes_that_append_at_once_lose_and_double_nothing(uri: str, minio: S3Endpoint) -> None:
     conf = conf_of(minio)
-    write_arrow(uri, ROWS, conf=conf, properties={"delta.checkpointInterval": "10"})
+    write_arrow(uri, ROWS, conf=conf, properties={"delta.checkpointInterval": "10"}, mode="append")
     writers, each = 6, 10
     answer = subprocess.run(
         [sys.executable, racing_writers.__file__, uri, str(writers), str(each)],

@@ -15,7 +15,7 @@ import pyarrow.fs
 from lakelog.logstores import FileStatus, LocalLogStore, MemoryLogStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 def put(store: MemoryLogStore, path: str, text: str) -> None:
@@ -296,3 +296,24 @@ class MakesFoldersOnlyOnce(MemoryLogStore):
         if info.type == pyarrow.fs.FileType.Directory:
             raise FileExistsError(path)
         super().create_folder(path)
+
+
+class ForgetsTheLastToDelete(MemoryLogStore):
+    """As a service that takes a thousand names a request, asked once."""
+
+    breaks: ClassVar[str] = "many_files_are_deleted"
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        return super().delete_files(paths[:10])
+
+
+class ComplainsOfMissingFiles(MemoryLogStore):
+    breaks: ClassVar[str] = "many_files_are_deleted"
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        gone = [each for each in paths if not self._is_there(each)]
+        return super().delete_files(paths) | {each: FileNotFoundError(each) for each in gone}
+
+    def _is_there(self, path: str) -> bool:
+        info = self.filesystem.get_file_info(self.filesystem_path(path))
+        return bool(info.type == pyarrow.fs.FileType.File)

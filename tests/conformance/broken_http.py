@@ -11,15 +11,15 @@ import http.client
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lakelog.logstores._objects import (
+from lakelog.logstores.errors import CommitOutcomeUnknownError
+from lakelog.logstores.lines import encode_lines
+from lakelog.logstores.object_store.store import (
     KeyTakenError,
     NotTheServiceError,
     ObjectClient,
     ObjectEntry,
     TryAgainError,
 )
-from lakelog.logstores.errors import CommitOutcomeUnknownError
-from lakelog.logstores.lines import encode_lines
 from support.object_server import TinyClient, TinyLogStore
 
 if TYPE_CHECKING:

@@ -356,9 +356,6 @@ class HonestlyUnsafe(MemoryLogStore):
         super().write(path, kept[: len(kept) // 2], overwrite=True)
         super().write(path, kept, overwrite=True)
 
-    def is_partial_write_visible(self, path: str) -> bool:
-        return True
-
     @property
     def capabilities(self) -> Capabilities:
         return replace(

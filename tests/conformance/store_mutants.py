@@ -11,29 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelog.logstores import (
-    _dynamodb_commit,
-    _gcs_client,
-    _local_files,
-    _objects,
-    _settle,
-    hdfs,
-    local,
-)
-from lakelog.logstores._azure_client import AzureClient
-from lakelog.logstores._dynamodb_client import DynamoDBTable
-from lakelog.logstores._dynamodb_log import LockedLog
-from lakelog.logstores._gcs_client import GCSClient
-from lakelog.logstores._hdfs_client import HdfsClient
-from lakelog.logstores._objects import TOKEN_NAME
-from lakelog.logstores._s3_client import S3Client
-from lakelog.logstores.s3 import _LookThenPut
+from lakelog.logstores.azure.client import AzureClient
+from lakelog.logstores.gcs import client as _gcs_client
+from lakelog.logstores.gcs.client import GCSClient
+from lakelog.logstores.hdfs import store as hdfs
+from lakelog.logstores.hdfs.client import HdfsClient
+from lakelog.logstores.local import files as _local_files
+from lakelog.logstores.local import store as local
+from lakelog.logstores.object_store import create_once as _settle
+from lakelog.logstores.object_store import store as _objects
+from lakelog.logstores.object_store.store import TOKEN_NAME
+from lakelog.logstores.s3.client import S3Client
+from lakelog.logstores.s3.store import _LookThenPut
+from lakelog.logstores.s3_dynamodb import commit as _dynamodb_commit
+from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
+from lakelog.logstores.s3_dynamodb.log import LockedLog
 from support.mutants import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from lakelog.logstores._object_client import ObjectEntry
+    from lakelog.logstores.object_store.client import ObjectEntry
 
 __all__ = ["AZURE", "AZURE_LEASE", "DYNAMODB", "GCS", "HDFS", "LOCAL", "NETWORK", "RECOVERY", "S3"]
 
@@ -284,7 +282,7 @@ NETWORK = [
     StoreMutant(
         "what is there is taken for another's",
         _settle,
-        "_found",
+        "_has_landed",
         _taken_by_another,
         "a_create_whose_reply_is_lost_is_known_as_ours",
     ),

@@ -13,7 +13,7 @@ from lakelog.logstores import (
     AzureLeaseLogStore,
     LogStore,
 )
-from lakelog.logstores._azure_client import AzureClient
+from lakelog.logstores.azure.client import AzureClient
 from lakelog.logstores.conformance import HttpFaultConformance
 from lakelog.logstores.conformance.http_dialects import AZURE
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from lakelog.core.actions import CommitInfo, Metadata
+from lakelog.core.actions.operation import Operation
+from lakelog.core.conflicts.winner import read_winner
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import ProtocolChangedException
-from lakelog.core.operations import Operation
-from lakelog.core.winners import read_winner
 from support.tables import ID_SCHEMA, add_file, new_table
 
 SCRIPT = Path(__file__).parent.parent / "support" / "racing_writers.py"
@@ -82,7 +82,9 @@ def test_two_creators_at_once_make_one_table_and_the_loser_hears_of_it(tmp_path:
     for txn, name in ((first, "first"), (second, "second")):
         txn.update_metadata(Metadata(id=name, schema_string=ID_SCHEMA))
     assert first.commit([add_file("a")], Operation.write("Append")) == 0
-    with pytest.raises(ProtocolChangedException, match="created by another writer") as caught:
+    with pytest.raises(
+        ProtocolChangedException, match="created the table at the same moment"
+    ) as caught:
         second.commit([add_file("b")], Operation.write("Append"))
     assert caught.value.winning_version == 0
     log = DeltaLog.for_table(table)

@@ -8,8 +8,8 @@ import pytest
 
 from lakelog.logstores import GCSLogStore, LogStore, Scope
 from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
-from lakelog.logstores.conformance._basics import BasicChecks
-from lakelog.logstores.conformance._listings import ListingChecks
+from lakelog.logstores.conformance.checks.basics import BasicChecks
+from lakelog.logstores.conformance.checks.listings import ListingChecks
 from lakelog.logstores.conformance.http_dialects import GCS
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ def test_the_runner_tells_what_a_store_does_not_declare_and_each_step() -> None:
     assert report.ok
     assert [result.undeclared for result in report.results] == [
         "",
-        "exclusive_create reaches no other process",
+        "exclusive_create does not cover other processes",
     ]
     assert "n/d" in str(report)
 

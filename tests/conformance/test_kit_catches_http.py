@@ -62,7 +62,7 @@ def test_a_store_that_breaks_a_promise_is_caught_by_the_check_of_that_promise(
     check = getattr(Quick(), f"test_{BROKEN[name].breaks}")
     with pytest.raises(PromiseBrokenError) as caught:
         check(maker(BROKEN[name]), endpoint, "tiny://bucket/t")
-    assert "met no request" not in str(caught.value), "the fault never happened"
+    assert "no request met" not in str(caught.value), "the fault never happened"
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -81,7 +81,7 @@ def test_a_dialect_that_fits_nothing_is_told() -> None:
     class Misfit(Quick):
         dialect = HttpFaultConformance.dialect
 
-    with object_server() as url, pytest.raises(PromiseBrokenError, match="met no request"):
+    with object_server() as url, pytest.raises(PromiseBrokenError, match="no request met"):
         Misfit().test_a_torn_listing_is_repeated_or_an_error(
             maker(TinyLogStore), url, "tiny://bucket/t"
         )

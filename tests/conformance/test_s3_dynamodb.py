@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.logstores import LogStore, S3DynamoDBLogStore, Scope
 from lakelog.logstores.conformance import LogStoreConformance
-from lakelog.logstores.conformance._races import RaceChecks
+from lakelog.logstores.conformance.checks.races import RaceChecks
 from support.in_a_log import InALogStore
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ def test_a_commit_is_not_overwritten_where_the_file_system_ignores_the_mode(
 def test_a_probe_tells_what_creates_and_moves_do(tmp_path: Path) -> None:
     for protocol, failure, overwrites in (
         ("lying", "a create of a taken name was not refused", None),
-        ("memory", "looks whether the name is free and writes then", None),
+        ("memory", "checks whether the name is free, then writes", None),
         ("linked", None, True),
     ):
         store = FsspecLogStore(CLUSTER)

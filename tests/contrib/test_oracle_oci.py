@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.contrib.oracle_oci import OracleCloudLogStore
 from lakelog.logstores import LogStoreConfError, log_store_for
-from lakelog.logstores.conformance._http_writes import FOREIGN_ANSWERS
+from lakelog.logstores.conformance.http.writes import FOREIGN_ANSWERS
 from support.fault_proxy import FaultProxy
 from support.oci_server import oci_server
 from support.rsa_key import new_pem
@@ -150,10 +150,10 @@ def test_missing_and_foreign_settings_are_named(
     for conf, told in (
         ({}, "no credentials for Oracle"),
         ({"fs.oci.client.auth.userId": "u"}, r"missing: .*auth\.tenantId"),
-        ({**good, "fs.oci.client.auth.pemfilepath": "/none.pem"}, "is no file here"),
+        ({**good, "fs.oci.client.auth.pemfilepath": "/none.pem"}, "is not a file on this host"),
         (
             {**good, "fs.oci.client.auth.pemfilepath": str(bad)},
-            "could not be made",
+            "could not be created",
         ),
         ({"fs.oci.client.custom.authenticator": "com.x.Y"}, "Java class"),
     ):
@@ -165,5 +165,5 @@ def test_missing_and_foreign_settings_are_named(
 
 @pytest.mark.parametrize("path", ["oci://bucket/t", "oci://@ns/t", "s3://bucket/t", "/t"])
 def test_a_path_without_a_namespace_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="no oci://bucket@namespace/key"):
+    with pytest.raises(ValueError, match="not of the form oci://bucket@namespace/key"):
         OracleCloudLogStore().filesystem_path(path)

@@ -50,8 +50,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _runs_on_connect(item: pytest.Item) -> bool:
     names = getattr(item, "fixturenames", ())
-    marked = item.get_closest_marker("connect") is not None
-    return marked and "spark" in names and "classic_spark" not in names
+    mark = item.get_closest_marker("connect")
+    if mark is None or "spark" not in names or "classic_spark" in names:
+        return False
+    cases = item.callspec.params if isinstance(item, pytest.Function) and mark.kwargs else {}
+    return all(cases[name] in wanted for name, wanted in mark.kwargs.items())
 
 
 def _classic() -> SparkSession:

@@ -24,32 +24,30 @@ from integration import (
     test_write_ways,
 )
 
-from lakelog.core.attempt_files import AttemptFiles
 from lakelog.core.errors import (
     ConcurrentAppendException,
     TimestampOutOfRangeError,
 )
-from lakelog.spark import (
-    _changes_read,
-    _constraints,
-    _files_read,
-    _filled,
-    _native_write,
-    _overwrite,
-    _reader,
-    _replaced_changes,
-    _save,
-    _small_write,
-    _table,
-    _time_travel,
-)
-from lakelog.spark._constraints import RowRule, table_rules
-from lakelog.spark._options import WriteOptions
-from lakelog.spark._overwrite import Replaced
-from lakelog.spark._replaced_changes import Written
-from lakelog.spark._replay import SparkReplayer
-from lakelog.spark._replay_tasks import IS_KIND
-from lakelog.spark._scan import Scan
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.reading import by_spark as _by_spark
+from lakelog.spark.reading import changes as _changes_read
+from lakelog.spark.reading import reader as _reader
+from lakelog.spark.reading import time_travel as _time_travel
+from lakelog.spark.reading.by_spark import SparkScan
+from lakelog.spark.replay.replayer import SparkReplayer
+from lakelog.spark.replay.tasks import IS_KIND
+from lakelog.spark.table import delta_table as _table
+from lakelog.spark.writing import by_driver as _small_write
+from lakelog.spark.writing import by_spark as _native_write
+from lakelog.spark.writing import constraints as _constraints
+from lakelog.spark.writing import filled_columns as _filled
+from lakelog.spark.writing import overwrite as _overwrite
+from lakelog.spark.writing import replaced_changes as _replaced_changes
+from lakelog.spark.writing import save as _save
+from lakelog.spark.writing.constraints import RowRule, table_rules
+from lakelog.spark.writing.options import WriteOptions
+from lakelog.spark.writing.overwrite import Replaced
+from lakelog.spark.writing.replaced_changes import Written
 from support.mutants import Mutant
 
 if TYPE_CHECKING:
@@ -57,8 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MUTANTS", "SparkMutant"]
 
-_options_of = WriteOptions.of
-_changes_marked = _replaced_changes._marked
+_options_of = WriteOptions.from_options
+_with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame
 _replaced_before = _overwrite.replaced_before
 _replaced_by = _overwrite.replaced_by
@@ -79,6 +77,10 @@ class SparkMutant(Mutant):
 
 def _nothing(*_: Any, **__: Any) -> None:
     """Do nothing, know of nothing."""
+
+
+def _all_of_them(_: Any, rows: Any, __: Any) -> Any:
+    return rows
 
 
 def _none_of(*_: Any) -> list[Any]:
@@ -165,7 +167,7 @@ def _cut(frame: Any, most: int) -> Any:
 
 
 def _all_inserted(rows: Any, _: str) -> Any:
-    return _changes_marked(rows, "insert")
+    return _with_change_type(rows, "insert")
 
 
 def _written_untold(_: Any, rows: Any, replaced: Any, files: Any, __: Any) -> Written:
@@ -307,7 +309,7 @@ MUTANTS = [
     SparkMutant(
         "a write has no options",
         WriteOptions,
-        "of",
+        "from_options",
         _without_options,
         test_write_modes.test_the_users_note_is_kept_with_the_commit,
         shows=(KeyError,),
@@ -337,7 +339,7 @@ MUTANTS = [
     SparkMutant(
         "deleted rows are told as inserted",
         _replaced_changes,
-        "_marked",
+        "_with_change_type",
         _all_inserted,
         test_change_feed.test_replaced_rows_are_told_and_those_that_stay_are_not,
         {"partition_by": (), "way": "driver", "more": {}},
@@ -359,10 +361,10 @@ MUTANTS = [
         {"partition_by": (), "more": {}},
     ),
     SparkMutant(
-        "deletion vectors are left to Spark's reader",
-        _files_read,
-        "arrow_only_features",
-        _none_of,
+        "the rows of deletion vectors are read, too",
+        _by_spark,
+        "without_deleted",
+        _all_of_them,
         test_change_feed.test_appends_and_overwrites_go_on_beside_vectors,
     ),
     SparkMutant(
@@ -397,7 +399,7 @@ MUTANTS = [
     ),
     SparkMutant(
         "partition values are texts",
-        Scan,
+        SparkScan,
         "_shaped",
         _as_texts,
         test_scan.test_each_type_of_partition_column_is_read_back,

@@ -76,7 +76,7 @@ assert spark.read.format("lakelog").load(path).where("p = 0").count() == 668
 try:
     spark.read.format("lakelog").load(path + "/none").count()
 except PySparkException as exc:
-    assert isinstance(delta.original_error(exc), TableNotFoundError), exc
+    assert isinstance(delta.unwrap_error(exc), TableNotFoundError), exc
 else:
     raise AssertionError("a missing table was read")
 print("both surfaces work")

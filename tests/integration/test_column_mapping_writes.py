@@ -10,8 +10,8 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog
-from lakelog.core.column_paths import walk
 from lakelog.core.errors import SchemaMismatchError, UnsupportedFeatureError
+from lakelog.core.schema.column_paths import walk
 from support.samples import rows_of
 
 WAY = "spark.lakelog.write.path"
@@ -111,9 +111,9 @@ def test_new_columns_get_names_of_their_own(spark, path):
     after = names(path)
     assert {name: after[name] for name in before} == before
     assert after["new, column"].startswith("col-")
-    found = snapshot(path).to_arrow(filter="id >= 12")
+    found = snapshot(path).to_arrow(where="id >= 12")
     assert sorted(found["new, column"].to_pylist()) == [12, 13]
-    assert snapshot(path).to_arrow(filter="id < 12")["new, column"].null_count == 12
+    assert snapshot(path).to_arrow(where="id < 12")["new, column"].null_count == 12
 
 
 def test_an_overwritten_schema_keeps_the_names_of_columns_that_stay(spark, path):
@@ -142,7 +142,7 @@ def test_the_data_source_creates_appends_and_grows(spark, path):
     save(frame(spark, 14, 15).selectExpr("*", "1 AS one"), "append", mergeSchema="true")
 
     assert ids(path) == list(range(15))
-    assert snapshot(path).to_arrow(filter="one = 1")["id"].to_pylist() == [14]
+    assert snapshot(path).to_arrow(where="one = 1")["id"].to_pylist() == [14]
     assert rows_of(spark.read.format("lakelog").load(path).toArrow()) == read(spark, path)
 
 
@@ -203,7 +203,7 @@ def test_types_get_wider_with_merge_schema_alone(spark, path):
     ]
     # What is narrower is cast to what the column has become.
     delta.write(spark.sql("SELECT 5 AS a, 2 AS p")).mode("append").save(path)
-    assert snapshot(path).to_arrow(filter="p = 2")["a"].to_pylist() == [5]
+    assert snapshot(path).to_arrow(where="p = 2")["a"].to_pylist() == [5]
     with pytest.raises(SchemaMismatchError):
         delta.write(spark.sql("SELECT 5.5D AS a")).mode("append").option("mergeSchema", True).save(
             path

@@ -40,7 +40,7 @@ def original(call: Callable[[], object]) -> DeltaError:
     """The lakelog error behind what Spark raises for a call."""
     with pytest.raises(PySparkException) as caught:
         call()
-    found = delta.original_error(caught.value)
+    found = delta.unwrap_error(caught.value)
     assert isinstance(found, DeltaError)
     return found
 
@@ -173,7 +173,7 @@ def test_errors_keep_their_class_and_fields(source: SparkSession, tmp_path: Path
 def test_an_error_of_somebody_else_has_no_original(source: SparkSession) -> None:
     with pytest.raises(AnalysisException) as caught:
         source.sql("SELECT nope FROM range(1)").collect()
-    assert delta.original_error(caught.value) is None
+    assert delta.unwrap_error(caught.value) is None
 
 
 def test_what_the_api_cannot_do_names_the_call_that_can(
@@ -193,7 +193,7 @@ def test_what_the_api_cannot_do_names_the_call_that_can(
 def test_a_rule_of_the_table_is_never_broken(source: SparkSession, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from lakelog.core.operations import Operation
+    from lakelog.core.actions.operation import Operation
 
     path = str(tmp_path / "t")
     make(source, path, parts=1)

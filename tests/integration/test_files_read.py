@@ -16,13 +16,13 @@ from pyspark.errors import PySparkException
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
-from lakelog.core.expressions import normalize_filter
+from lakelog.core.filters.filter import normalize_filter
 from lakelog.logstores import LocalLogStore
 from lakelog.logstores.errors import LogStoreClassError
-from lakelog.spark import _arrow_read
-from lakelog.spark._files_read import lacks_filesystem
-from lakelog.spark._scan import readable_schema
-from lakelog.spark._session import own_storage, session_conf, with_storage
+from lakelog.spark.reading import by_arrow as _arrow_read
+from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.session.job_errors import lacks_filesystem
+from lakelog.spark.session.session import own_storage, session_conf, with_storage
 from support.samples import SAMPLES, rows_of
 
 WAY = "spark.lakelog.read.path"
@@ -88,8 +88,8 @@ def read_by(spark, confs, way, path, **options):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_both_ways_give_the_same_rows_and_the_same_schema(spark, confs, path, name):
     sample = SAMPLES[name]
-    write_arrow(path, sample.data, partition_by=sample.partition_by)
-    write_arrow(path, sample.data, partition_by=sample.partition_by)
+    write_arrow(path, sample.data, partition_by=sample.partition_by, mode="append")
+    write_arrow(path, sample.data, partition_by=sample.partition_by, mode="append")
 
     native = read_by(spark, confs, "native", path)
     arrow = read_by(spark, confs, "arrow", path)
@@ -100,7 +100,7 @@ def test_both_ways_give_the_same_rows_and_the_same_schema(spark, confs, path, na
 
 
 def test_a_table_without_files_has_its_columns(spark, confs, path):
-    write_arrow(path, pa.table({"id": pa.array([], pa.int64())}))
+    write_arrow(path, pa.table({"id": pa.array([], pa.int64())}), mode="append")
 
     frame = read_by(spark, confs, "arrow", path)
 
@@ -109,8 +109,8 @@ def test_a_table_without_files_has_its_columns(spark, confs, path):
 
 
 def test_columns_that_a_file_lacks_are_null(spark, confs, path):
-    write_arrow(path, pa.table({"id": [1]}))
-    write_arrow(path, pa.table({"id": [2], "later": ["x"]}), schema_mode="merge")
+    write_arrow(path, pa.table({"id": [1]}), mode="append")
+    write_arrow(path, pa.table({"id": [2], "later": ["x"]}), schema_mode="merge", mode="append")
 
     frame = read_by(spark, confs, "arrow", path)
 
@@ -120,7 +120,12 @@ def test_columns_that_a_file_lacks_are_null(spark, confs, path):
 @pytest.mark.connect
 @pytest.mark.parametrize("way", ["native", "arrow"])
 def test_the_option_columns_leaves_the_others_out(spark, confs, path, way):
-    write_arrow(path, pa.table({"a": [1, 2], "b": ["x", "y"], "p": [7, 8]}), partition_by=["p"])
+    write_arrow(
+        path,
+        pa.table({"a": [1, 2], "b": ["x", "y"], "p": [7, 8]}),
+        partition_by=["p"],
+        mode="append",
+    )
 
     chosen = read_by(spark, confs, way, path, columns="P, b")
     filtered = delta.read(spark).option("columns", "b").where("a > 1").load(path)
@@ -133,7 +138,7 @@ def test_the_option_columns_leaves_the_others_out(spark, confs, path, way):
 
 
 def test_only_chosen_columns_and_matching_row_groups_leave_the_storage(spark, confs, path):
-    write_arrow(path, pa.table({"id": range(10), "s": ["wide"] * 10}))
+    write_arrow(path, pa.table({"id": range(10), "s": ["wide"] * 10}), mode="append")
     (add,) = DeltaLog.for_table(path).snapshot.files()
     # The same file again, of ten row groups with one row each.
     file = Path(path) / add.path
@@ -152,7 +157,7 @@ def test_only_chosen_columns_and_matching_row_groups_leave_the_storage(spark, co
 
 
 def test_a_file_larger_than_a_task_is_read_in_shares(spark, confs, path, monkeypatch):
-    write_arrow(path, pa.table({"id": range(1000)}))
+    write_arrow(path, pa.table({"id": range(1000)}), mode="append")
     (add,) = DeltaLog.for_table(path).snapshot.files()
     file = Path(path) / add.path
     pq.write_table(pq.read_table(file), file, row_group_size=64)
@@ -181,7 +186,7 @@ def test_small_files_share_a_task_and_large_ones_do_not():
 
 
 def test_spark_takes_a_large_table_for_large(classic_spark, confs, path, monkeypatch):
-    write_arrow(path, pa.table({"id": range(100)}))
+    write_arrow(path, pa.table({"id": range(100)}), mode="append")
     snapshot = DeltaLog.for_table(path).snapshot
     files = snapshot.file_table
     size = files.schema.get_field_index("size")
@@ -197,7 +202,7 @@ def test_spark_takes_a_large_table_for_large(classic_spark, confs, path, monkeyp
 
 @pytest.mark.connect
 def test_a_missing_file_is_named_when_the_frame_runs(spark, confs, path):
-    write_arrow(path, pa.table({"id": [1, 2]}))
+    write_arrow(path, pa.table({"id": [1, 2]}), mode="append")
     (add,) = DeltaLog.for_table(path).snapshot.files()
     (Path(path) / add.path).unlink()
     frame = read_by(spark, confs, "arrow", path)
@@ -205,13 +210,13 @@ def test_a_missing_file_is_named_when_the_frame_runs(spark, confs, path):
     with pytest.raises(PySparkException) as caught:
         frame.collect()
 
-    original = delta.original_error(caught.value)
+    original = delta.unwrap_error(caught.value)
     assert isinstance(original, DataFileMissingError)
     assert add.path in str(original)
 
 
 def test_an_unknown_way_is_refused_with_the_known_ones(spark, confs, path):
-    write_arrow(path, pa.table({"id": [1]}))
+    write_arrow(path, pa.table({"id": [1]}), mode="append")
 
     with pytest.raises(DeltaAnalysisError, match=r"auto, native, arrow.*'sideways'"):
         read_by(spark, confs, "sideways", path)
@@ -243,7 +248,7 @@ def test_a_write_that_nobody_can_carry_out_says_what_to_install(
     def without_pyarrow(*_):
         raise RuntimeError("ModuleNotFoundError: No module named 'pyarrow'")
 
-    monkeypatch.setattr("lakelog.spark._data_write.write_on_executors", without_pyarrow)
+    monkeypatch.setattr("lakelog.spark.writing.files.write_on_executors", without_pyarrow)
 
     with pytest.raises(DeltaAnalysisError, match=r"no pyarrow.*no connector for folder://"):
         delta.write(spark.range(5000)).save(folder_uri)
@@ -284,7 +289,7 @@ def test_settings_of_the_storage_may_be_those_of_one_call(spark, confs, tmp_path
 
 
 def test_a_table_with_settings_of_its_own_is_not_left_to_sparks_reader(spark, path):
-    write_arrow(path, pa.table({"id": [1]}))
+    write_arrow(path, pa.table({"id": [1]}), mode="append")
     conf = dict(session_conf(spark))
 
     assert not own_storage(spark, conf)
@@ -314,7 +319,7 @@ class KeyedLogStore(LocalLogStore):
 
 
 def test_a_plan_shows_no_credentials_of_the_file_system(classic_spark, confs, path):
-    write_arrow(path, pa.table({"id": [1]}))
+    write_arrow(path, pa.table({"id": [1]}), mode="append")
     confs("spark.delta.logStore.file.impl", f"{__name__}.{KeyedLogStore.__name__}")
     confs(WAY, "arrow")
 

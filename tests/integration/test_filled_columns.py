@@ -12,13 +12,13 @@ from lakelog.core import (
     PrimitiveType,
     StructField,
     StructType,
+    column_with_default,
     create_table,
-    generated,
-    identity,
-    with_default,
+    generated_column,
+    identity_column,
 )
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.identity_columns import IDENTITY_TAG, identity_columns
+from lakelog.core.features.identity_columns import IDENTITY_TAG, identity_columns
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
 DATE, TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
@@ -47,9 +47,9 @@ EVENTS = StructType(
     (
         StructField("seen", TIMESTAMP),
         StructField("n", INT),
-        generated("day", DATE, "CAST(seen AS DATE)"),
-        generated("key", STRING, "sha2(CAST(n AS STRING), 256) -- of the number"),
-        with_default("source", STRING, "concat('un', 'known')"),
+        generated_column("day", DATE, "CAST(seen AS DATE)"),
+        generated_column("key", STRING, "sha2(CAST(n AS STRING), 256) -- of the number"),
+        column_with_default("source", STRING, "concat('un', 'known')"),
     )
 )
 
@@ -91,7 +91,7 @@ def test_a_wrong_generated_value_stops_the_write(spark, tmp_path, way):
 @pytest.mark.parametrize(("start", "step"), [(10, 3), (0, -2)])
 def test_numbers_are_unique_on_the_lattice_and_marked(spark, tmp_path, way, start, step):
     path = str(tmp_path / "t")
-    columns = StructType((identity("id", start=start, step=step), StructField("v", LONG)))
+    columns = StructType((identity_column("id", start=start, step=step), StructField("v", LONG)))
     create_table(path, columns, properties={"delta.dataSkippingNumIndexedCols": "0"})
     total = 0
     for count, partitions in ((7, 3), (0, 1), (5, 1)):
@@ -112,7 +112,7 @@ def test_numbers_are_unique_on_the_lattice_and_marked(spark, tmp_path, way, star
 
 def test_a_shuffle_of_many_tasks_gives_no_number_twice(spark, tmp_path):
     path = str(tmp_path / "t")
-    create_table(path, StructType((identity("id"), StructField("v", LONG))))
+    create_table(path, StructType((identity_column("id"), StructField("v", LONG))))
     spark.conf.set(TASKS, "3")
     try:
         data = spark.range(200).repartition(8).selectExpr("id AS v")
@@ -127,7 +127,7 @@ def test_a_shuffle_of_many_tasks_gives_no_number_twice(spark, tmp_path):
 
 def test_few_rows_get_numbers_without_gaps(spark, tmp_path):
     path = str(tmp_path / "t")
-    create_table(path, StructType((identity("id"), StructField("v", STRING))))
+    create_table(path, StructType((identity_column("id"), StructField("v", STRING))))
     for value in ("a", "b"):
         data = spark.createDataFrame([(value,), (value * 2,)], "v string")
         lakelog.spark.write(data).mode("append").save(path)
@@ -139,7 +139,7 @@ def test_few_rows_get_numbers_without_gaps(spark, tmp_path):
 def test_numbers_beyond_a_bigint_stop_the_write(spark, tmp_path, way):
     path = str(tmp_path / "t")
     last = (1 << 63) - 1
-    create_table(path, StructType((identity("id", start=last), StructField("v", LONG))))
+    create_table(path, StructType((identity_column("id", start=last), StructField("v", LONG))))
     with pytest.raises(ConstraintViolationError, match="identity column id has no numbers left"):
         lakelog.spark.write(spark.range(0, 2, 1, 1).selectExpr("id v")).mode("append").save(path)
     lakelog.spark.write(spark.range(0, 1, 1, 1).selectExpr("id v")).mode("append").save(path)
@@ -148,8 +148,10 @@ def test_numbers_beyond_a_bigint_stop_the_write(spark, tmp_path, way):
 
 def test_values_for_an_identity(spark, tmp_path):
     always, by_default = str(tmp_path / "a"), str(tmp_path / "b")
-    create_table(always, StructType((identity("id"), StructField("v", LONG))))
-    create_table(by_default, StructType((identity("id", by_default=True), StructField("v", LONG))))
+    create_table(always, StructType((identity_column("id"), StructField("v", LONG))))
+    create_table(
+        by_default, StructType((identity_column("id", by_default=True), StructField("v", LONG)))
+    )
     data = spark.sql("SELECT 50L id, 1L v")
     with pytest.raises(DeltaAnalysisError, match="EXPLICIT_INSERT_NOT_SUPPORTED"):
         lakelog.spark.write(data).mode("append").save(always)
@@ -162,7 +164,9 @@ def test_values_for_an_identity(spark, tmp_path):
 @pytest.mark.connect
 def test_rows_that_replace_others_are_numbered_and_those_that_stay_keep_theirs(spark, tmp_path):
     path = str(tmp_path / "t")
-    columns = StructType((identity("id"), StructField("v", LONG), generated("w", LONG, "v + id")))
+    columns = StructType(
+        (identity_column("id"), StructField("v", LONG), generated_column("w", LONG, "v + id"))
+    )
     create_table(path, columns)
     lakelog.spark.write(spark.range(4).selectExpr("id v").coalesce(1)).mode("append").save(path)
     before = {row["v"]: row["id"] for row in rows(path)}

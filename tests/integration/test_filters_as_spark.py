@@ -9,9 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow_mapping import to_arrow_schema
-from lakelog.core.evaluate import evaluate_mask
-from lakelog.core.expressions import is_computed, is_opaque, normalize_filter
+from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.expressions.tree import is_computed, is_opaque
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 
 SCHEMA = StructType(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import DeltaLog
+from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.errors import CorruptLogError
-from lakelog.core.partition_casts import cast_text
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.spark import read, write
 from support.raw_log import partitioned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark import original_error, register, write
+from lakelog.spark import register, unwrap_error, write
 
 pytestmark = pytest.mark.connect
 
@@ -27,7 +27,7 @@ def test_a_value_without_a_text_is_refused_by_column_and_value(spark, tmp_path, 
             register(spark)
             with pytest.raises(Exception) as raised:
                 frame.write.format("lakelog").option("partitionBy", "p").mode("append").save(table)
-            error = original_error(raised.value)
+            error = unwrap_error(raised.value)
         else:
             spark.conf.set("spark.lakelog.write.path", way)
             try:

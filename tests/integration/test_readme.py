@@ -46,5 +46,5 @@ def test_the_line_of_conf_that_the_readme_shows_chooses_the_store() -> None:
     (block,) = (b for b in _blocks("README.md", "") if "logStore" in b)
     key, value = (part.strip() for part in block.split("="))
     chosen = resolve("s3a://lake/flights", {key: value})
-    assert chosen.cls_path.rpartition(".")[2] == value.rpartition(".")[2]
-    assert chosen.cls_path != resolve("s3a://lake/flights").cls_path
+    assert chosen.class_path.rpartition(".")[2] == value.rpartition(".")[2]
+    assert chosen.class_path != resolve("s3a://lake/flights").class_path

@@ -21,7 +21,7 @@ from lakelog.core.errors import (
     LogGapError,
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.spark._replay import SparkReplayer, replayer_for
+from lakelog.spark.replay.replayer import SparkReplayer, replayer_for
 from support.examples import examples
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 from support.samples import numbers
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.snapshot import Snapshot
+    from lakelog.core.state.snapshot import Snapshot
 
 MODE, LEAST = "spark.lakelog.replay", "spark.lakelog.replay.minBytes"
 SCHEMA = StructType(
@@ -91,7 +91,7 @@ def opened(
     conf: Mapping[str, str] | None = None,
     version: int | None = None,
 ) -> Snapshot:
-    settings = DeltaConf.of({MODE: "spark", **(conf or {})})
+    settings = DeltaConf.from_mapping({MODE: "spark", **(conf or {})})
     log = DeltaLog.for_table(table, settings, replayer=replayer_for(spark, settings))
     return log.update() if version is None else log.snapshot_at(version)
 
@@ -154,7 +154,7 @@ def test_commits_that_come_later_are_applied_to_what_spark_chose(
     log = new_log(tmp_path / "t").commit(
         *(add(f"f{i}", partitionValues={"p": "xy"[i % 2]}) for i in range(6))
     )
-    settings = DeltaConf.of({MODE: "spark"})
+    settings = DeltaConf.from_mapping({MODE: "spark"})
     ours = DeltaLog.for_table(log.table)
     theirs = DeltaLog.for_table(log.table, settings, replayer=replayer_for(spark, settings))
     assert theirs.update().version == ours.update().version == 1
@@ -219,7 +219,7 @@ def test_what_is_wrong_with_a_commit_is_said_as_the_core_says_it(
     assert caught.value.line == 2
     snapshot = opened(spark, log.table, version=1)
     log.path(0).unlink()
-    with pytest.raises(LogGapError, match="was there a moment ago"):
+    with pytest.raises(LogGapError, match="was listed a moment ago and is gone"):
         _ = snapshot.file_table
 
 
@@ -231,7 +231,7 @@ def test_the_reader_brings_only_the_files_that_may_match(
 
     path = str(tmp_path / "t")
     for i in range(4):
-        write_arrow(path, pa.table({"id": [i], "p": [str(i)]}), partition_by=["p"])
+        write_arrow(path, pa.table({"id": [i], "p": [str(i)]}), partition_by=["p"], mode="append")
     seen: list[tuple[Any, int]] = []
     replay = SparkReplayer.replay
 
@@ -281,7 +281,7 @@ def test_the_size_of_the_log_decides(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_a_log_in_this_process_stays_here(spark: SparkSession) -> None:
     path = "memory://replay/t"
-    write_arrow(path, numbers(0))
+    write_arrow(path, numbers(0), mode="append")
     assert opened(spark, path, {MODE: "auto", LEAST: "0"}).num_files == 1
     with pytest.raises(DeltaAnalysisError, match="in the memory of this process"):
         opened(spark, path)

@@ -16,10 +16,10 @@ import lakelog.core
 import lakelog.logstores
 import lakelog.spark
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.arrow_mapping import from_arrow_schema
+from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.conf import DeltaConf
-from lakelog.spark._options import WriteOptions
-from lakelog.spark._source_writer import SourceWriter
+from lakelog.spark.format.source_writer import SourceWriter
+from lakelog.spark.writing.options import WriteOptions
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import LineInjector
 
@@ -45,7 +45,7 @@ def _play_all(stage: Stage, of_spark: int, of_core: int) -> tuple[int, list[str]
     lines = [
         line
         for at, line in enumerate(lines_of(stage))
-        if at % (of_spark if Path(line.file).parent.name == "spark" else of_core) == 0
+        if at % (of_spark if "/lakelog/spark/" in line.file else of_core) == 0
     ]
     wrong = []
     with on_stage(stage):
@@ -73,7 +73,7 @@ def test_a_save_that_fails_anywhere_loses_nothing(
 
 
 def _commit_of_data_source(uri: str) -> None:
-    options = WriteOptions.of("append", None, {}, DeltaConf.of({}))
+    options = WriteOptions.from_options("append", None, {}, DeltaConf.from_mapping({}))
     writer = SourceWriter(uri, from_arrow_schema(ROWS.schema), options, {})
     writer.commit([writer.write(iter(ROWS.to_batches()))])
 
@@ -87,12 +87,12 @@ def test_a_commit_of_the_data_source_that_fails_anywhere_loses_nothing(tmp_path:
 
 def test_a_commit_of_the_data_source_that_is_refused_takes_its_files_along(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
-    write_arrow(uri, ROWS)
-    options = WriteOptions.of("append", None, {}, DeltaConf.of({}))
+    write_arrow(uri, ROWS, mode="append")
+    options = WriteOptions.from_options("append", None, {}, DeltaConf.from_mapping({}))
     writer = SourceWriter(uri, from_arrow_schema(ROWS.schema), options, {})
     written = writer.write(iter(ROWS.to_batches()))
     more = pa.table({"id": [4], "more": ["x"]})
-    write_arrow(uri, more, schema_mode="merge")
+    write_arrow(uri, more, schema_mode="merge", mode="append")
     assert len(list(tmp_path.rglob("*.parquet"))) == 3
     with pytest.raises(RuntimeError, match="MetadataChangedException"):
         writer.commit([written])

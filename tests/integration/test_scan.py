@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core.actions import AddFile
+from lakelog.core.actions.file_table import from_add_files
 from lakelog.core.errors import DataFileMissingError
-from lakelog.core.file_table import from_add_files
-from lakelog.core.partition_text import partition_folder
 from lakelog.core.paths import encode_path
+from lakelog.core.portable.partition_text import partition_folder
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.spark._scan import Scan
+from lakelog.spark.reading.by_spark import SparkScan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class Files:
         )
 
     def scan(self, spark: SparkSession) -> DataFrame:
-        return Scan(
+        return SparkScan(
             spark,
             table=str(self.root),
             version=3,
@@ -153,6 +153,7 @@ def test_timestamps_in_folders_of_any_zone_are_the_instants_of_the_log(
     assert pairs(df) == list(enumerate(micros, start=1))
 
 
+@pytest.mark.connect(folder=(False,))
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [

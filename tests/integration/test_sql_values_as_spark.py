@@ -9,11 +9,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow_mapping import to_arrow_schema
+from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
-from lakelog.core.sql_values import evaluate_value, value_type
-from lakelog.core.value_functions import FUNCTIONS
+from lakelog.core.sql.evaluator import evaluate_value, value_type
+from lakelog.core.sql.functions import FUNCTIONS
 
 SCHEMA = StructType(
     (

@@ -288,7 +288,7 @@ def test_overwrite_schema_replaces_schema_and_partitioning_and_keeps_the_tables_
 def test_another_partitioning_is_refused_with_both_shown(spark, table):
     write(spark.sql("SELECT 1L AS id, 'a' AS p")).partitionBy("p").save(table)
 
-    with pytest.raises(DeltaAnalysisError, match="partitioned by p, and the write asks for id"):
+    with pytest.raises(DeltaAnalysisError, match="partitioned by p, but the write asks for id"):
         write(spark.sql("SELECT 1L AS id, 'a' AS p")).partitionBy("id").mode("append").save(table)
 
 

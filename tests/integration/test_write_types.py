@@ -16,8 +16,6 @@ from lakelog.core import DeltaLog
 from lakelog.core.paths import data_path
 from lakelog.spark import write
 
-pytestmark = pytest.mark.connect
-
 WAYS = ["driver", "native", "arrow"]
 
 EVERYTHING = """
@@ -83,6 +81,7 @@ def expected_rows():
     return out
 
 
+@pytest.mark.connect
 def test_every_type_is_read_back_by_another_client(spark, way, table):
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
 
@@ -96,6 +95,7 @@ def test_every_type_is_read_back_by_another_client(spark, way, table):
         assert row["decimal"] * 7 - row["id"] < Decimal("1e-5")
 
 
+@pytest.mark.connect
 def test_our_own_reader_gives_the_same_rows_as_spark_had(spark, way, table):
     frame = nulls_beside(spark, EVERYTHING)
 
@@ -122,6 +122,7 @@ PARTITIONS = {
 }
 
 
+@pytest.mark.connect
 def test_partition_columns_of_every_type_are_read_back(spark, way, table):
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     columns = ", ".join(f"{sql} AS {name}" for name, sql in PARTITIONS.items())

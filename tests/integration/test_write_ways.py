@@ -16,9 +16,7 @@ from deltalake import DeltaTable
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import write
-from lakelog.spark._small_write import fetched_if_small
-
-pytestmark = pytest.mark.connect
+from lakelog.spark.writing.by_driver import fetched_if_small
 
 
 @pytest.fixture
@@ -40,6 +38,7 @@ def data_names(path):
     return [n for n in names(path) if not n.startswith("_delta_log")]
 
 
+@pytest.mark.connect
 def test_rows_that_the_driver_holds_are_not_written_by_a_job(spark):
     few = spark.createDataFrame(pa.table({"id": [1, 2]}))
 
@@ -49,6 +48,7 @@ def test_rows_that_the_driver_holds_are_not_written_by_a_job(spark):
     assert fetched.to_pydict() == {"id": [1, 2]}
 
 
+@pytest.mark.connect
 def test_more_rows_than_the_driver_should_hold_are_left_to_the_job(spark):
     assert fetched_if_small(spark.createDataFrame(pa.table({"id": range(100_001)}))) is None
 
@@ -91,6 +91,7 @@ def test_a_plan_that_is_long_or_costly_is_left_to_the_job(classic_spark, make):
     assert fetched_if_small(make(classic_spark)) is None
 
 
+@pytest.mark.connect
 @pytest.mark.parametrize("name", ["native", "arrow", "driver"])
 def test_every_way_leaves_deltas_own_layout_and_nothing_else(spark, path, way, name):
     way(name)
@@ -122,6 +123,7 @@ def test_compression_and_rows_per_file_are_obeyed(spark, path, way, name):
     assert sorted(c or 0 for c in counts) == [2, 4, 4]
 
 
+@pytest.mark.connect
 def test_an_unknown_way_is_refused_with_the_known_ones(spark, path, way):
     way("sideways")
 
@@ -129,6 +131,7 @@ def test_an_unknown_way_is_refused_with_the_known_ones(spark, path, way):
         write(spark.range(1)).save(path)
 
 
+@pytest.mark.connect
 def test_a_table_in_memory_is_written_by_the_driver(spark):
     uri = "memory://writes/table"
     data = spark.range(20_000).selectExpr("id", "id % 3 AS p")
@@ -139,6 +142,7 @@ def test_a_table_in_memory_is_written_by_the_driver(spark):
     assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 20_005
 
 
+@pytest.mark.connect
 def test_the_sessions_confs_are_as_before_after_a_write(spark, path, way):
     before = {k: v for k, v in _confs(spark).items() if "lakelog" not in k}
     for name in ("native", "arrow"):

@@ -10,9 +10,14 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.alter_columns import add_columns, change_column, drop_columns, rename_column
-from lakelog.core.alter_constraints import add_constraint, drop_constraint
-from lakelog.core.property_changes import set_properties, unset_properties
+from lakelog.core.commands.alter_columns import (
+    add_columns,
+    change_column,
+    drop_columns,
+    rename_column,
+)
+from lakelog.core.commands.alter_constraints import add_constraint, drop_constraint
+from lakelog.core.commands.alter_properties import set_properties, unset_properties
 from lakelog.core.schema import DecimalType, PrimitiveType
 from support.samples import rows_of
 
@@ -143,7 +148,7 @@ def test_each_step_leaves_what_delta_spark_leaves(delta_spark, tmp_path, name):
     properties, steps = STEPS[name]
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     for path in (ours, theirs):
-        write_arrow(path, ROWS, partition_by=["p"], properties=properties)
+        write_arrow(path, ROWS, partition_by=["p"], properties=properties, mode="append")
     for sql, change in steps:
         if sql.startswith("ADD COLUMNS (n INT"):
             delta_spark.sql(f"ALTER TABLE delta.`{theirs}` ADD COLUMNS (n INT)")
@@ -166,7 +171,7 @@ def test_each_step_leaves_what_delta_spark_leaves(delta_spark, tmp_path, name):
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["whole", "partitioned"])
 def test_wider_tables_are_written_and_read_by_both(delta_spark, spark, tmp_path, partition_by):
     path = str(tmp_path / "t")
-    write_arrow(path, ROWS, partition_by=partition_by, properties={**WIDE, **MAPPED})
+    write_arrow(path, ROWS, partition_by=partition_by, properties={**WIDE, **MAPPED}, mode="append")
     for _, change in STEPS["types"][1]:
         change(path)
     grown = pa.table(
@@ -177,7 +182,7 @@ def test_wider_tables_are_written_and_read_by_both(delta_spark, spark, tmp_path,
             "p": pa.array([1 << 20], pa.int32()),
         }
     )
-    write_arrow(path, grown)
+    write_arrow(path, grown, mode="append")
     assert rows_of(snapshot(path).to_arrow()) == rows_of(delta_spark.read(path))
 
     df = spark.sql("SELECT 1L << 41 AS id, CAST(3 AS TINYINT) AS tiny, 'n' AS name, 5 AS p")
@@ -188,7 +193,7 @@ def test_wider_tables_are_written_and_read_by_both(delta_spark, spark, tmp_path,
     assert rows_of(delta.read(spark).load(path).toArrow()) == expected
     for where in ("id > 1000", "ratio = 0.1D", "tiny = 7", "p > 1000", "price > 3"):
         plain = where.replace("0.1D", "0.1")
-        assert rows_of(snapshot(path).to_arrow(filter=plain)) == rows_of(
+        assert rows_of(snapshot(path).to_arrow(where=plain)) == rows_of(
             delta_spark.read(path, where=where)
         )
 
@@ -206,8 +211,8 @@ def test_merged_schemas_widen_as_delta_sparks_do(delta_spark, tmp_path):
         }
     )
     for path in (ours, theirs):
-        write_arrow(path, first, properties=WIDE)
-    write_arrow(ours, more, schema_mode="merge")
+        write_arrow(path, first, properties=WIDE, mode="append")
+    write_arrow(ours, more, schema_mode="merge", mode="append")
     delta_spark.write(theirs, more, options={"mergeSchema": "true"})
 
     assert snapshot(ours).schema == snapshot(theirs).schema
@@ -231,9 +236,9 @@ def test_a_spark_write_widens_with_merge_schema(spark, delta_spark, tmp_path):
 def test_records_of_the_preview_are_read_by_delta_spark(delta_spark, tmp_path):
     path = str(tmp_path / "t")
     properties = {**WIDE, "delta.feature.typeWidening-preview": "supported"}
-    write_arrow(path, ROWS.select(["id"]), properties=properties)
+    write_arrow(path, ROWS.select(["id"]), properties=properties, mode="append")
     change_column(path, "id", data_type=LONG)
-    write_arrow(path, pa.table({"id": [1 << 40]}))
+    write_arrow(path, pa.table({"id": [1 << 40]}), mode="append")
 
     assert delta_spark.count(path, where="id > 3") == 1
     delta_spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id TYPE DECIMAL(20,0)")

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from lakelog.core import DeltaLog
-from lakelog.core.write import write_arrow
+from lakelog.core.commands.write import write_arrow
 from support.bounded_values import EDGES
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str
             "delta.checkpoint.writeStatsAsStruct": str(form in ("both", "parsed")).lower(),
         }
         first, *rest = files(kind)
-        write_arrow(path, first, properties=properties)
+        write_arrow(path, first, properties=properties, mode="append")
         for each in rest:
-            write_arrow(path, each)
+            write_arrow(path, each, mode="append")
         if form != "commits":
             DeltaLog.for_table(path).checkpoint()
         return path
@@ -166,7 +166,7 @@ def test_we_find_every_row(kind: str, table: Callable[[str], str]) -> None:
     for check in checks(kind):
         operator, value = check
         if operator in OPERATORS and not (isinstance(value, float) and math.isnan(value)):
-            rows = snapshot.to_arrow(filter=[("v", operator, value)])
+            rows = snapshot.to_arrow(where=[("v", operator, value)])
             assert expected(kind, check) <= set(rows["id"].to_pylist()), check
 
 
@@ -175,7 +175,7 @@ def test_delta_spark_finds_every_row(delta_spark: Any, tmp_path: Path) -> None:
     for kind in ("boolean", "float", "double", "date", "timestamp", "string"):
         path = str(tmp_path / kind)
         for each in files(kind):
-            write_arrow(path, each)
+            write_arrow(path, each, mode="append")
         asked = [each for each in checks(kind) if each[0] == "="]
         texts = [
             f"SELECT {i} AS asked, id FROM delta.`{path}` WHERE {sql(kind, each, 'spark')}"

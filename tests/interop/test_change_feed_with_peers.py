@@ -66,7 +66,7 @@ IN_SOAK = [("mapped", None), ("vectors", ["p"])] if SEED else []
 @pytest.mark.parametrize(("way", "partition_by"), HISTORIES + IN_SOAK)
 def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, way, partition_by):
     properties = WAYS[way]
-    write_arrow(path, numbers(30), partition_by=partition_by, properties=properties)
+    write_arrow(path, numbers(30), partition_by=partition_by, properties=properties, mode="append")
     table = f"delta.`{path}`"
     delete_rows(path, "id < 3")
     delta_spark.sql(f"DELETE FROM {table} WHERE id BETWEEN 2 AND 5")
@@ -101,7 +101,7 @@ def test_partitions_of_any_value_are_told_alike(delta_spark, path, properties):
     data = pa.table(
         {"id": pa.array(range(2 * count), pa.int64()), "p": pa.array(PARTITIONS * 2, pa.string())}
     )
-    write_arrow(path, data, partition_by=["p"], properties=properties)
+    write_arrow(path, data, partition_by=["p"], properties=properties, mode="append")
     delete_rows(path, f"id < {count} AND id > 2")
     update_rows(path, {"id": pc.field("id") + 1000}, f"id >= {count}")
     delta_spark.sql(f"UPDATE delta.`{path}` SET id = id + 1000 WHERE id < 1010")
@@ -134,7 +134,7 @@ def test_the_feed_of_a_table_with_mapped_columns_is_read(delta_spark, path, mode
 
 
 def test_deltalake_reads_our_feed(path):
-    write_arrow(path, numbers(30), partition_by=["p"], properties=FEED)
+    write_arrow(path, numbers(30), partition_by=["p"], properties=FEED, mode="append")
     delete_rows(path, "id < 3")
     update_rows(path, {"text": lit("new")}, "id = 7")
     write_arrow(path, numbers(3, 50), mode="overwrite")

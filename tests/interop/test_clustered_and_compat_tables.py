@@ -50,10 +50,10 @@ def test_a_clustered_table_stays_clustered(delta_spark, spark, path, mode):
     )
     domains = dict(snapshot(path).domain_metadata)
 
-    write_arrow(path, ROWS)
+    write_arrow(path, ROWS, mode="append")
     df = spark.sql("SELECT id, NAMED_STRUCT('x', id) AS s, 'z' AS p FROM range(10, 60)")
     delta.write(df).mode("append").save(path)
-    write_arrow(path, ROWS.append_column("new", ROWS["id"]), schema_mode="merge")
+    write_arrow(path, ROWS.append_column("new", ROWS["id"]), schema_mode="merge", mode="append")
 
     assert dict(snapshot(path).domain_metadata) == domains
     assert same(delta_spark, path)
@@ -73,17 +73,17 @@ def test_tables_that_are_read_as_iceberg_go_both_ways(delta_spark, path, version
     columns = COLUMNS if version == 2 else "id LONG, s STRUCT<x: LONG>, p STRING"
     flag = f"delta.enableIcebergCompatV{version}"
     ours, theirs = f"{path}-ours", f"{path}-theirs"
-    write_arrow(ours, data, partition_by=partition_by, properties={flag: "true"})
+    write_arrow(ours, data, partition_by=partition_by, properties={flag: "true"}, mode="append")
     clause = f"PARTITIONED BY ({', '.join(partition_by)})" if partition_by else ""
     delta_spark.sql(
         f"CREATE TABLE delta.`{theirs}` ({columns}) USING delta {clause} TBLPROPERTIES "
         f"('{flag}' = 'true', 'delta.columnMapping.mode' = 'name')"
     )
     for each in (ours, theirs):
-        write_arrow(each, data)
+        write_arrow(each, data, mode="append")
         delta_spark.write(each, data)
         delta_spark.sql(f"ALTER TABLE delta.`{each}` ADD COLUMNS (late STRING)")
-        write_arrow(each, data.append_column("late", data["p"]))
+        write_arrow(each, data.append_column("late", data["p"]), mode="append")
         delta_spark.sql(f"DELETE FROM delta.`{each}` WHERE id = 2 AND late IS NULL")
         assert same(delta_spark, each)
     mine, its = snapshot(ours), snapshot(theirs)
@@ -112,7 +112,7 @@ def test_nested_ids_are_those_that_files_of_delta_spark_have(delta_spark, path):
     """A file of each, read by the ids of the schema alone."""
     import pyarrow.parquet as pq
 
-    write_arrow(path, ROWS, properties={"delta.enableIcebergCompatV2": "true"})
+    write_arrow(path, ROWS, properties={"delta.enableIcebergCompatV2": "true"}, mode="append")
     delta_spark.write(path, ROWS)
     layouts = []
     for each in snapshot(path).files():
@@ -140,7 +140,7 @@ def test_partition_columns_in_files_change_nothing_for_readers(delta_spark, path
     from deltalake import DeltaTable
 
     properties = {"delta.enableMaterializePartitionColumnsFeature": "true"}
-    write_arrow(path, ROWS, partition_by=["p"], properties=properties)
+    write_arrow(path, ROWS, partition_by=["p"], properties=properties, mode="append")
     delta_spark.write(path, ROWS, partition_by=["p"])
 
     assert same(delta_spark, path)

@@ -7,7 +7,7 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.column_paths import walk
+from lakelog.core.schema.column_paths import walk
 from support.samples import SAMPLES, rows_of
 
 MODES = ["name", "id"]
@@ -63,7 +63,7 @@ def protocol_of(path):
 def test_values_of_every_type_come_through(delta_spark, path, mode, sample):
     data, partition_by = SAMPLES[sample]
     properties = {"delta.columnMapping.mode": mode}
-    write_arrow(path, data, partition_by=partition_by, properties=properties)
+    write_arrow(path, data, partition_by=partition_by, properties=properties, mode="append")
 
     assert theirs(delta_spark, path) == rows_of(data) == ours(path)
 
@@ -72,9 +72,9 @@ def test_values_of_every_type_come_through(delta_spark, path, mode, sample):
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["whole", "partitioned"])
 def test_delta_spark_goes_on_where_we_stopped(delta_spark, path, mode, partition_by):
     properties = {"delta.columnMapping.mode": mode}
-    write_arrow(path, ROWS, partition_by=partition_by, properties=properties)
+    write_arrow(path, ROWS, partition_by=partition_by, properties=properties, mode="append")
     table, before = f"delta.`{path}`", marks(path)
-    assert theirs(delta_spark, path, where="s.x = 4 AND p = 'a b'") == ours(path, filter="id = 4")
+    assert theirs(delta_spark, path, where="s.x = 4 AND p = 'a b'") == ours(path, where="id = 4")
 
     delta_spark.write(path, ROWS)
     delta_spark.sql(f"ALTER TABLE {table} RENAME COLUMN `odd name` TO title")
@@ -93,7 +93,7 @@ def test_delta_spark_goes_on_where_we_stopped(delta_spark, path, mode, partition
             "newest": ["n"],
         }
     )
-    write_arrow(path, changed, schema_mode="merge")
+    write_arrow(path, changed, schema_mode="merge", mode="append")
 
     assert ours(path) == theirs(delta_spark, path)
     found = theirs(delta_spark, path, where="newest = 'n'")
@@ -131,8 +131,8 @@ def test_a_table_of_delta_spark_is_written_by_us(delta_spark, path, spark, parti
 
     log = DeltaLog.for_table(path)
     log.checkpoint()
-    assert theirs(delta_spark, path, where="id > 3") == ours(path, filter="id > 3")
-    write_arrow(path, snapshot(path).to_arrow().slice(0, 1))
+    assert theirs(delta_spark, path, where="id > 3") == ours(path, where="id > 3")
+    write_arrow(path, snapshot(path).to_arrow().slice(0, 1), mode="append")
     delta_spark.sql(f"ALTER TABLE {table} DROP COLUMN `a b`")
     assert ours(path) == theirs(delta_spark, path)
 
@@ -144,7 +144,7 @@ def test_the_protocol_and_the_marks_are_those_of_delta_spark(delta_spark, tmp_pa
     for mode in ("name", None):
         properties = {"delta.columnMapping.mode": mode} if mode else {}
         one, two = f"{us}-{mode}", f"{them}-{mode}"
-        write_arrow(one, data, properties=properties)
+        write_arrow(one, data, properties=properties, mode="append")
         delta_spark.write(two, data, options=properties)
         if mode is None:
             for path in (one, two):
@@ -163,8 +163,8 @@ def test_deltalake_reads_names_and_partitions(path):
     from deltalake import DeltaTable, QueryBuilder
 
     properties = {"delta.columnMapping.mode": "name"}
-    write_arrow(path, ROWS, partition_by=["p"], properties=properties)
-    write_arrow(path, ROWS.append_column("new", ROWS["id"]), schema_mode="merge")
+    write_arrow(path, ROWS, partition_by=["p"], properties=properties, mode="append")
+    write_arrow(path, ROWS.append_column("new", ROWS["id"]), schema_mode="merge", mode="append")
 
     query = QueryBuilder().register("t", DeltaTable(path))
     found = pa.table(query.execute('SELECT id, "odd name", s, p, new FROM t').read_all())

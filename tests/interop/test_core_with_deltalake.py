@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog
-from lakelog.core.paths import checkpoint_name, commit_name
+from lakelog.core.log.names import checkpoint_name, commit_name
 
 MOMENT = dt.datetime(2024, 2, 3, 4, 5, 6, 789_012, tzinfo=dt.UTC)
 
@@ -173,5 +173,5 @@ def test_a_filter_gives_the_same_rows(table):
     theirs = deltalake.DeltaTable(table).to_pyarrow_table(
         filters=[("id", ">", 20), ("flag", "=", True)]
     )
-    ours = DeltaLog.for_table(table).snapshot.to_arrow(filter="id > 20 and flag")
+    ours = DeltaLog.for_table(table).snapshot.to_arrow(where="id > 20 and flag")
     assert in_order(ours) == in_order(theirs)

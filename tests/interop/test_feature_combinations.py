@@ -83,7 +83,9 @@ class Story:
         rows = self.fresh(0, 40)
         properties = {k: v for name in self.switches for k, v in SWITCHES[name].items()}
         partition_by = ["p"] if self.partitioned else None
-        write_arrow(self.path, rows, partition_by=partition_by, properties=properties)
+        write_arrow(
+            self.path, rows, partition_by=partition_by, properties=properties, mode="append"
+        )
         self.rows = {row["id"]: row for row in rows.to_pylist()}
         self.told = [f"{self.switches}, partitioned: {self.partitioned}", "create"]
 
@@ -99,7 +101,7 @@ class Story:
 
     def append(self) -> None:
         rows = self.fresh(max(self.rows, default=0) + 1, 10)
-        write_arrow(self.path, rows)
+        write_arrow(self.path, rows, mode="append")
         self.rows.update({row["id"]: row for row in rows.to_pylist()})
 
     def delete(self) -> None:

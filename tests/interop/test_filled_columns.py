@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,16 +16,16 @@ from lakelog.core import (
     PrimitiveType,
     StructField,
     StructType,
+    column_with_default,
     create_table,
-    generated,
-    identity,
+    generated_column,
+    identity_column,
     update_rows,
-    with_default,
     write_arrow,
 )
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.identity_columns import identity_columns
-from lakelog.core.paths import commit_name
+from lakelog.core.features.identity_columns import identity_columns
+from lakelog.core.log.names import commit_name
 from support.delta_spark_peer import DeltaSparkError
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
@@ -42,7 +43,7 @@ def path(tmp_path):
 def append(request, spark):
     """Appends Arrow rows in one of our two ways."""
     if request.param == "core":
-        return write_arrow
+        return partial(write_arrow, mode="append")
 
     def by_spark(path, data):
         lakelog.spark.write(spark.createDataFrame(data)).mode("append").save(path)
@@ -123,7 +124,7 @@ def test_values_that_we_generate_are_those_of_delta_spark(delta_spark, path, app
 
 def test_a_table_of_ours_is_generated_and_checked_by_delta_spark(delta_spark, path, append):
     fields = [StructField("ts", TIMESTAMP), StructField("n", INT), StructField("s", STRING)]
-    fields += [generated(name, TYPES[kind], sql) for name, (kind, sql) in GENERATED.items()]
+    fields += [generated_column(name, TYPES[kind], sql) for name, (kind, sql) in GENERATED.items()]
     create_table(path, StructType(tuple(fields)), partition_by=["day"])
     append(path, base_rows())
     delta_spark.write(path, base_rows())
@@ -148,7 +149,7 @@ def test_an_expression_that_only_spark_has_is_left_to_it(delta_spark, path, spar
         f"CREATE TABLE delta.`{path}` (s STRING, h STRING GENERATED ALWAYS AS (md5(s))) USING delta"
     )
     with pytest.raises(DeltaAnalysisError, match=r"h \(md5\(s\)\)"):
-        write_arrow(path, pa.table({"s": ["a"]}))
+        write_arrow(path, pa.table({"s": ["a"]}), mode="append")
     lakelog.spark.write(spark.sql("SELECT 'a' s")).mode("append").save(path)
     delta_spark.write(path, delta_spark.read(path))
     assert {r["h"] for r in theirs(delta_spark, path)} == {"0cc175b9c0f1b6a831c399e269772661"}
@@ -171,7 +172,7 @@ BY_SPARK = [("spark", "theirs", 10, 3), ("spark", "ours", 0, -2)]
 )
 def test_numbers_go_on_where_the_other_left_off(delta_spark, path, append, creator, start, step):
     if creator == "ours":
-        columns = (identity("id", start=start, step=step), StructField("v", STRING))
+        columns = (identity_column("id", start=start, step=step), StructField("v", STRING))
         create_table(path, StructType(columns))
     else:
         delta_spark.sql(
@@ -195,7 +196,9 @@ def test_numbers_go_on_where_the_other_left_off(delta_spark, path, append, creat
 
 
 def test_numbers_that_writers_bring_move_no_mark_of_either(delta_spark, path, append):
-    create_table(path, StructType((identity("id", by_default=True), StructField("v", STRING))))
+    create_table(
+        path, StructType((identity_column("id", by_default=True), StructField("v", STRING)))
+    )
     delta_spark.write(path, pa.table({"id": [50], "v": ["theirs"]}))
     append(path, pa.table({"id": [60], "v": ["ours"]}))
     assert mark(path) is None
@@ -240,7 +243,9 @@ def test_defaults_of_each_fill_the_rows_of_the_other(delta_spark, path, append, 
     assert rows[0] != rows[2]
     mine = str(tmp_path / "mine")
     field = StructField("a", INT)
-    create_table(mine, StructType((field, with_default("b", LONG, "5"))), properties=DEFAULTS)
+    create_table(
+        mine, StructType((field, column_with_default("b", LONG, "5"))), properties=DEFAULTS
+    )
     delta_spark.sql(f"INSERT INTO delta.`{mine}` (a) VALUES (1)")
     append(mine, data)
     assert theirs(delta_spark, mine) == [{"a": 1, "b": 5}] * 2
@@ -258,9 +263,9 @@ def test_a_table_of_ours_has_the_protocol_and_the_schema_of_delta_spark_s(
         path,
         StructType(
             (
-                identity("id", start=5, by_default=True),
+                identity_column("id", start=5, by_default=True),
                 StructField("n", INT, metadata={"comment": "a number"}),
-                generated("m", INT, "n + 1"),
+                generated_column("m", INT, "n + 1"),
             )
         ),
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.checksums import read_checksum
-from lakelog.core.operations import Operation
-from lakelog.core.paths import commit_name
+from lakelog.core.actions.operation import Operation
+from lakelog.core.log.names import commit_name
+from lakelog.core.state.checksums import read_checksum
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 DELTA = "spark.databricks.delta."
@@ -68,13 +68,13 @@ def test_their_v2_checkpoint_alone_gives_the_table(delta_spark, path, form):
     assert (checkpoint.version, checkpoint.is_v2) == (version, True)
     assert snapshot.state.segment.hint is not None
     assert rows_of(snapshot.to_arrow()) == expected
-    assert ids(snapshot.to_arrow(filter="id = 22")) == [22]
+    assert ids(snapshot.to_arrow(where="id = 22")) == [22]
 
 
 def test_our_checksums_are_what_they_count_and_they_go_on_from_them(delta_spark, path):
     """Told to verify, delta-spark fails where an incremental checksum is not what it counts."""
-    write_arrow(path, numbers(0), partition_by=["p"])
-    write_arrow(path, numbers(10))
+    write_arrow(path, numbers(0), partition_by=["p"], mode="append")
+    write_arrow(path, numbers(10), mode="append")
     log = DeltaLog.for_table(path)
     txn = log.start_transaction()
     gone = txn.filter_files("p = 1")
@@ -89,7 +89,7 @@ def test_our_checksums_are_what_they_count_and_they_go_on_from_them(delta_spark,
         delta_spark.write(path, numbers(20))
         delta_spark.checkpoint(path)
         expected = rows_of(delta_spark.read(path))
-    write_arrow(path, numbers(30))
+    write_arrow(path, numbers(30), mode="append")
     assert len(log_files(path, "0*.crc")) == 5
     strict = {f"{DELTA}checksum.mismatch.fatal": "true"}
     snapshot = DeltaLog.for_table(path, strict).snapshot_at(3)
@@ -103,7 +103,7 @@ def test_our_checksums_are_what_they_count_and_they_go_on_from_them(delta_spark,
 
 def test_a_checksum_of_ours_is_what_theirs_is_derived_from(delta_spark, path):
     """They do read it: the test above would mean nothing otherwise."""
-    write_arrow(path, numbers(0))
+    write_arrow(path, numbers(0), mode="append")
     (file,) = log_files(path, "0*.crc")
     file.write_text(file.read_text().replace('"numFiles":1', '"numFiles":70'))
     delta_spark.write(path, numbers(10, 1))
@@ -142,7 +142,9 @@ OURS = {
 def test_our_checkpoint_alone_gives_them_the_table(delta_spark, path, form):
     properties, confs = OURS[form]
     sample = SAMPLES["by every type"]
-    write_arrow(path, sample.data, partition_by=sample.partition_by, properties=properties)
+    write_arrow(
+        path, sample.data, partition_by=sample.partition_by, properties=properties, mode="append"
+    )
     size = {} if form.startswith("typed") else {"checkpoint.partSize": "3"}
     log = DeltaLog.for_table(path, {f"{DELTA}{k}": v for k, v in {**confs, **size}.items()})
     txn = log.start_transaction()
@@ -166,9 +168,9 @@ def test_our_checkpoint_alone_gives_them_the_table(delta_spark, path, form):
 @pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_a_log_that_we_cleaned_up_is_theirs_to_go_on_with(delta_spark, path, policy):
     properties = {"delta.checkpointPolicy": policy, "delta.checkpointInterval": "3"}
-    write_arrow(path, numbers(0), properties=properties)
+    write_arrow(path, numbers(0), properties=properties, mode="append")
     for start in range(10, 70, 10):
-        write_arrow(path, numbers(start))
+        write_arrow(path, numbers(start), mode="append")
     log = DeltaLog.for_table(path)
     old = log.clock.now_ms() // 1000 - 40 * 86_400
     for number, file in enumerate(sorted([*log_files(path, "0*"), *log_files(path, "_sid*/*")])):

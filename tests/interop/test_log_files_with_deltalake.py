@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 
 DELTA = "spark.databricks.delta."
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -32,7 +32,9 @@ def rows(start):
 def test_our_checkpoint_alone_gives_it_the_table(tmp_path, properties, confs):
     table = str(tmp_path / "t")
     for start in range(0, 25, 5):
-        write_arrow(table, rows(start), properties=properties if start == 0 else None)
+        write_arrow(
+            table, rows(start), properties=properties if start == 0 else None, mode="append"
+        )
     settings = {"checkpoint.partSize": "2", **confs}
     DeltaLog.for_table(table, {f"{DELTA}{k}": v for k, v in settings.items()}).checkpoint()
     folder = Path(table) / "_delta_log"

@@ -79,10 +79,10 @@ def test_our_commits_and_theirs_take_turns_on_one_set(delta_spark, path, columns
         f"CREATE TABLE delta.`{path}` (id LONG, n LONG) USING delta {columns} "
         f"TBLPROPERTIES ({PLAIN}, {KEPT})"
     )
-    write_arrow(path, pa.table({"id": [1, 2], "n": [1, 2]}))
+    write_arrow(path, pa.table({"id": [1, 2], "n": [1, 2]}), mode="append")
     ours = manifests(path)
     delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (3, 3), (4, 1)")
-    write_arrow(path, pa.table({"id": [5], "n": [3]}))
+    write_arrow(path, pa.table({"id": [5], "n": [3]}), mode="append")
     delta_spark.sql(f"DELETE FROM delta.`{path}` WHERE n = 2")
     by_commits = manifests(path)
     delta_spark.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{path}`")

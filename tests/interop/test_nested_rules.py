@@ -56,7 +56,7 @@ def by_spark(spark, path, rows):
 
 
 def test_good_rows_go_every_way(delta_spark, spark, table):
-    write_arrow(table, data(*GOOD))
+    write_arrow(table, data(*GOOD), mode="append")
     by_spark(spark, table, data(*GOOD))
     delta_spark.write(table, data(*GOOD))
     assert delta_spark.count(table) == 6
@@ -67,7 +67,7 @@ def test_a_field_of_a_struct_that_is_null_may_be_absent_here(delta_spark, spark,
     """The one difference, told in the documentation: delta-spark wants every struct to be there."""
     with pytest.raises(DeltaSparkError, match=r"NOT NULL constraint violated for column: s\.y\.z"):
         delta_spark.write(table, data(ABSENT))
-    write_arrow(table, data(ABSENT))
+    write_arrow(table, data(ABSENT), mode="append")
     by_spark(spark, table, data(ABSENT))
     assert delta_spark.count(table, where="s.y IS NULL") == 2
 
@@ -78,7 +78,7 @@ def test_a_bad_row_goes_no_way(delta_spark, spark, table, kind):
     with pytest.raises(DeltaSparkError):
         delta_spark.write(table, rows)
     with pytest.raises(ConstraintViolationError):
-        write_arrow(table, rows)
+        write_arrow(table, rows, mode="append")
     with pytest.raises(ConstraintViolationError):
         by_spark(spark, table, rows)
     assert delta_spark.count(table) == 0

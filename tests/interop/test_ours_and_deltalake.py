@@ -6,7 +6,7 @@ import deltalake
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 # deltalake turns -0.5 into "-0.-5" and fails on that, on tables of its own, too.
@@ -34,7 +34,7 @@ def doubled(sample):
 @pytest.mark.parametrize("name", NAMES)
 def test_deltalake_reads_appends_and_overwrites_what_we_write(path, name):
     sample = SAMPLES[name]
-    write_arrow(path, sample.data, partition_by=sample.partition_by or None)
+    write_arrow(path, sample.data, partition_by=sample.partition_by or None, mode="append")
     assert theirs(path) == rows_of(sample.data)
     deltalake.write_deltalake(path, sample.data, mode="append")
     assert ours(path) == doubled(sample)
@@ -47,7 +47,7 @@ def test_we_read_append_and_overwrite_what_deltalake_writes(path, name):
     sample = SAMPLES[name]
     deltalake.write_deltalake(path, sample.data, partition_by=list(sample.partition_by) or None)
     assert ours(path) == rows_of(sample.data)
-    write_arrow(path, sample.data)
+    write_arrow(path, sample.data, mode="append")
     assert theirs(path) == doubled(sample)
     write_arrow(path, sample.data, mode="overwrite")
     assert theirs(path) == rows_of(sample.data)
@@ -56,8 +56,8 @@ def test_we_read_append_and_overwrite_what_deltalake_writes(path, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_checkpoints_go_both_ways_without_the_commits(path, name):
     sample = SAMPLES[name]
-    write_arrow(path, sample.data, partition_by=sample.partition_by or None)
-    write_arrow(path, sample.data)
+    write_arrow(path, sample.data, partition_by=sample.partition_by or None, mode="append")
+    write_arrow(path, sample.data, mode="append")
     DeltaLog.for_table(path).checkpoint()
     forget_commits(path, 0, 1)
     assert theirs(path) == doubled(sample)
@@ -76,7 +76,7 @@ def forget_commits(path, first, end):
 
 def test_both_travel_to_the_same_versions(path):
     for start in range(4):
-        write_arrow(path, numbers(start, 1))
+        write_arrow(path, numbers(start, 1), mode="append")
     for version in range(4):
         assert theirs(path, version=version) == ours(path, version=version)
         assert len(ours(path, version=version)) == version + 1
@@ -85,8 +85,8 @@ def test_both_travel_to_the_same_versions(path):
 
 
 def test_deltalake_deletes_updates_and_optimizes_rows_of_ours(path):
-    write_arrow(path, numbers(0, 10), partition_by=["p"])
-    write_arrow(path, numbers(10, 10))
+    write_arrow(path, numbers(0, 10), partition_by=["p"], mode="append")
+    write_arrow(path, numbers(10, 10), mode="append")
     table = deltalake.DeltaTable(path)
     table.delete("id >= 15")
     table.update(predicate="id = 3", updates={"name": "'three'"})
@@ -98,13 +98,15 @@ def test_deltalake_deletes_updates_and_optimizes_rows_of_ours(path):
 
 
 def test_a_schema_that_grew_is_read(path):
-    write_arrow(path, numbers(0, 2))
+    write_arrow(path, numbers(0, 2), mode="append")
     deltalake.write_deltalake(
         path,
         numbers(2, 1).append_column("more", [["x"]]),
         mode="append",
         schema_mode="merge",
     )
-    write_arrow(path, numbers(3, 1).append_column("last", [[True]]), schema_mode="merge")
+    write_arrow(
+        path, numbers(3, 1).append_column("last", [[True]]), schema_mode="merge", mode="append"
+    )
     assert theirs(path) == ours(path)
     assert [row["more"] for row in ours(path)] == [None, None, "x", None]

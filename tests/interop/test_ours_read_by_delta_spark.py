@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 
@@ -23,7 +23,7 @@ def path(tmp_path):
 
 def write_sample(path, name):
     sample = SAMPLES[name]
-    write_arrow(path, sample.data, partition_by=sample.partition_by or None)
+    write_arrow(path, sample.data, partition_by=sample.partition_by or None, mode="append")
     return sample
 
 
@@ -56,7 +56,7 @@ def theirs_in_json(path):
 
 
 def test_an_overwrite_of_ours_is_followed(delta_spark, path):
-    write_arrow(path, numbers(0), partition_by=["p"])
+    write_arrow(path, numbers(0), partition_by=["p"], mode="append")
     assert ids(delta_spark.read(path)) == [0, 1, 2, 3, 4]
     write_arrow(path, numbers(10), mode="overwrite")
     assert ids(delta_spark.read(path)) == [10, 11, 12, 13, 14]
@@ -67,8 +67,8 @@ def test_an_overwrite_of_ours_is_followed(delta_spark, path):
 
 def test_our_checkpoint_is_read_without_the_commits_and_the_log_goes_on_after_it(delta_spark, path):
     sample = SAMPLES["by every type"]
-    write_arrow(path, sample.data, partition_by=sample.partition_by)
-    write_arrow(path, sample.data, app_id="job", app_version=7)
+    write_arrow(path, sample.data, partition_by=sample.partition_by, mode="append")
+    write_arrow(path, sample.data, app_id="job", app_version=7, mode="append")
     write_arrow(path, sample.data, mode="overwrite")
     log = DeltaLog.for_table(path)
     log.checkpoint()
@@ -76,7 +76,7 @@ def test_our_checkpoint_is_read_without_the_commits_and_the_log_goes_on_after_it
         (Path(path) / "_delta_log" / commit_name(version)).unlink()
     assert rows_of(delta_spark.read(path)) == rows_of(sample.data)
 
-    write_arrow(path, sample.data)
+    write_arrow(path, sample.data, mode="append")
     assert delta_spark.count(path) == 2 * sample.data.num_rows
     delta_spark.write(path, sample.data, options={"txnAppId": "job", "txnVersion": "7"})
     assert delta_spark.count(path) == 2 * sample.data.num_rows, "our txn is not known"
@@ -105,12 +105,14 @@ def test_tombstones_in_our_checkpoint_are_known_to_vacuum(delta_spark, path):
 
 
 def test_a_schema_that_grew_is_read(delta_spark, path):
-    write_arrow(path, numbers(0, 2))
+    write_arrow(path, numbers(0, 2), mode="append")
     nested = pa.array([{"a": 1, "b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.string())]))
     wider = numbers(2, 1).append_column("more", nested)
-    write_arrow(path, wider, schema_mode="merge")
+    write_arrow(path, wider, schema_mode="merge", mode="append")
     deeper = pa.array([{"c": 2.5}], pa.struct([("c", pa.float64())]))
-    write_arrow(path, numbers(3, 1).append_column("more", deeper), schema_mode="merge")
+    write_arrow(
+        path, numbers(3, 1).append_column("more", deeper), schema_mode="merge", mode="append"
+    )
     rows = rows_of(delta_spark.read(path))
     assert rows == ours(path)
     assert [row["more"] for row in rows] == [
@@ -127,7 +129,7 @@ def test_a_schema_that_grew_is_read(delta_spark, path):
 
 def test_time_travel_leads_both_to_the_same_versions(delta_spark, path):
     for start in range(4):
-        write_arrow(path, numbers(start, 1), user_metadata=f"note {start}")
+        write_arrow(path, numbers(start, 1), user_metadata=f"note {start}", mode="append")
     log = DeltaLog.for_table(path)
     # delta-spark does not travel further back than `delta.deletedFileRetentionDuration`.
     recent = log.clock.now_ms() - 3_600_000
@@ -221,7 +223,7 @@ def one_row_files(tmp_path_factory):
             "flag": pa.array([[True, False, None][n % 3]], pa.bool_()),
             "nest": pa.array([{"x": None if n == 4 else n}], pa.struct([("x", pa.int64())])),
         }
-        write_arrow(path, pa.table(row))
+        write_arrow(path, pa.table(row), mode="append")
     return path
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lakelog.core.actions import Metadata, Protocol
+from lakelog.core.commands.alter_properties import set_properties
 from lakelog.core.errors import DeltaError
-from lakelog.core.property_changes import set_properties
 from support.delta_spark_peer import DeltaSparkError
 from support.tables import schema_json
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 from support.deltalake_writer import DeltalakeWriter, PeerCrashedError, PeerRefusedError
 from support.drawn_tables import DrawnTable, drawn, drawn_tables
 from support.examples import SEED, examples
@@ -65,8 +65,9 @@ def write_ours(path: str, table: DrawnTable, checkpoint: str) -> None:
         table.data.slice(0, half),
         partition_by=table.partition_by or None,
         properties=properties,
+        mode="append",
     )
-    write_arrow(path, table.data.slice(half))
+    write_arrow(path, table.data.slice(half), mode="append")
     if checkpoint == "none":
         return
     log = DeltaLog.for_table(path, conf)
@@ -82,7 +83,7 @@ def assert_ours_reads(path: str, table: DrawnTable) -> None:
     snapshot = DeltaLog.for_table(path).snapshot
     assert table.rows(snapshot.to_arrow()) == table.rows()
     for row in range(table.data.num_rows):
-        assert snapshot.to_arrow(filter=f"id = {row}").num_rows == 1
+        assert snapshot.to_arrow(where=f"id = {row}").num_rows == 1
 
 
 def told(table: DrawnTable) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,16 +56,23 @@ ASSIGNED = {
     "day": "ts",
     "moment": "'2024-02-03 04:05:06'",
     "yes": "n > 3 AND name IS NOT NULL",
+    "st.a": "st.a + n",
+    "ST.inner.y": "name",
+    "none": "DEFAULT",
 }
 
 
 def test_sql_sets_what_it_sets_in_delta_spark(delta_spark, tmp_path):
     ours_at, theirs_at = str(tmp_path / "ours"), str(tmp_path / "theirs")
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"n": n, "i": -n, "name": None if n == 4 else f"näme{n}", "d": n + 0.75, "ts": noon}
         for n in range(6)
     ]
+    for row in rows:
+        inner = None if row["n"] == 3 else {"x": row["n"], "y": "old"}
+        row["st"] = None if row["n"] == 2 else {"a": 10, "inner": inner}
+        row["none"] = 1
     schema = pa.schema(
         {
             "n": pa.int64(),
@@ -77,10 +85,14 @@ def test_sql_sets_what_it_sets_in_delta_spark(delta_spark, tmp_path):
             "day": pa.date32(),
             "moment": pa.timestamp("us", "UTC"),
             "yes": pa.bool_(),
+            "st": pa.struct(
+                {"a": pa.int64(), "inner": pa.struct({"x": pa.int64(), "y": pa.string()})}
+            ),
+            "none": pa.int64(),
         }
     )
     for path in (ours_at, theirs_at):
-        write_arrow(path, pa.Table.from_pylist(rows, schema=schema))
+        write_arrow(path, pa.Table.from_pylist(rows, schema=schema), mode="append")
 
     update_rows(ours_at, ASSIGNED, "n > 0")
     settings = ", ".join(f"{name} = {sql}" for name, sql in ASSIGNED.items())
@@ -97,7 +109,7 @@ def test_sql_sets_what_it_sets_in_delta_spark(delta_spark, tmp_path):
 def test_sql_sets_what_it_sets_in_deltalake(tmp_path):
     ours_at, theirs_at = str(tmp_path / "ours"), str(tmp_path / "theirs")
     for path in (ours_at, theirs_at):
-        write_arrow(path, numbers(9))
+        write_arrow(path, numbers(9), mode="append")
 
     update_rows(ours_at, {"text": "upper(text)", "p": "p + 1"}, "id > 3")
     DeltaTable(theirs_at).update({"text": "upper(text)", "p": "p + 1"}, predicate="id > 3")
@@ -108,7 +120,9 @@ def test_sql_sets_what_it_sets_in_deltalake(tmp_path):
 @either_way
 @pytest.mark.parametrize("partition_by", [None, ["p"]])
 def test_we_and_delta_spark_delete_and_update_in_turns(delta_spark, path, properties, partition_by):
-    write_arrow(path, numbers(2000), partition_by=partition_by, properties=properties)
+    write_arrow(
+        path, numbers(2000), partition_by=partition_by, properties=properties, mode="append"
+    )
     table = f"delta.`{path}`"
 
     delete_rows(path, "id >= 100 AND id < 400")
@@ -137,7 +151,7 @@ def test_we_and_delta_spark_delete_and_update_in_turns(delta_spark, path, proper
 
 
 def test_our_history_reads_as_that_of_a_delete(delta_spark, path):
-    write_arrow(path, numbers(100), properties=VECTORS)
+    write_arrow(path, numbers(100), properties=VECTORS, mode="append")
     done = delete_rows(path, "id < 10")
     table = f"delta.`{path}`"
     delta_spark.sql(f"DELETE FROM {table} WHERE id BETWEEN 10 AND 19")
@@ -157,7 +171,7 @@ def test_statistics_after_a_delete_are_those_of_delta_spark(delta_spark, tmp_pat
     found = []
     for name in ("ours", "theirs"):
         path = str(tmp_path / name)
-        write_arrow(path, numbers(100), properties=VECTORS)
+        write_arrow(path, numbers(100), properties=VECTORS, mode="append")
         if name == "ours":
             delete_rows(path, "id < 10")
         else:
@@ -172,7 +186,7 @@ def test_statistics_after_a_delete_are_those_of_delta_spark(delta_spark, tmp_pat
 def test_vectors_of_every_shape_are_read_by_delta_spark_and_deltalake(delta_spark, path, inline):
     rows = 150_000
     data = pa.table({"id": pa.array(range(rows), pa.int64())})
-    write_arrow(path, data, properties=VECTORS)
+    write_arrow(path, data, properties=VECTORS, mode="append")
     conf = {"spark.lakelog.deletionVectors.maxInlineBytes": "1000000" if inline else "0"}
     gone: set[int] = set()
     for wanted in ([5, 77, 70_000], range(1000, 40_000), range(66_000, 131_000, 3)):
@@ -200,7 +214,7 @@ def read_by_deltalake(path):
 
 @either_way
 def test_deltalake_reads_what_is_left(path, properties):
-    write_arrow(path, numbers(1000), partition_by=["p"], properties=properties)
+    write_arrow(path, numbers(1000), partition_by=["p"], properties=properties, mode="append")
     delete_rows(path, "id >= 100 AND id < 400")
     update_rows(path, {"text": lit("new")}, "id = 7 OR id = 999")
 
@@ -225,7 +239,7 @@ def test_partitions_of_any_value_are_deleted_and_updated_as_delta_spark_sees_the
     data = pa.table(
         {"id": pa.array(range(2 * count), pa.int64()), "p": pa.array(PARTITIONS * 2, pa.string())}
     )
-    write_arrow(path, data, partition_by=["p"], properties=properties)
+    write_arrow(path, data, partition_by=["p"], properties=properties, mode="append")
 
     delete_rows(path, f"id < {count} AND id > 2")
     assert rows_of(delta_spark.read(path)) == ours(path)

@@ -18,11 +18,12 @@ from lakelog.core import (
     delete_rows,
     enable_row_tracking,
     lit,
+    optimize,
     update_rows,
     write_arrow,
 )
-from lakelog.core.paths import commit_name
-from lakelog.core.row_tracking import high_water_mark
+from lakelog.core.features.row_tracking import high_water_mark
+from lakelog.core.log.names import commit_name
 from support.samples import ids, numbers
 
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -100,9 +101,11 @@ def insert(delta_spark, path, *numbers):
 
 
 def test_both_commit_to_our_table_and_no_id_is_given_twice(delta_spark, path):
-    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED}, partition_by=["p"])
+    write_arrow(
+        path, numbers(0, 4), properties={**TRACKED, **TIMED}, partition_by=["p"], mode="append"
+    )
     insert(delta_spark, path, 10, 11)
-    write_arrow(path, numbers(20, 3))
+    write_arrow(path, numbers(20, 3), mode="append")
     insert(delta_spark, path, 30)
     check_ids(path)
     found = row_ids(delta_spark, path)
@@ -120,7 +123,7 @@ def test_both_commit_to_their_table_and_no_id_is_given_twice(delta_spark, path):
         f"CREATE TABLE delta.`{path}` (id LONG, name STRING, p INT) USING delta "
         f"TBLPROPERTIES ({listed})"
     )
-    write_arrow(path, numbers(0, 4))
+    write_arrow(path, numbers(0, 4), mode="append")
     insert(delta_spark, path, 10, 11)
     write_arrow(path, numbers(20, 3), mode="overwrite")
     insert(delta_spark, path, 30)
@@ -132,8 +135,8 @@ def test_both_commit_to_their_table_and_no_id_is_given_twice(delta_spark, path):
 
 
 def test_a_checkpoint_of_ours_is_enough_for_them_to_go_on(delta_spark, path):
-    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED})
-    write_arrow(path, numbers(4, 2))
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED}, mode="append")
+    write_arrow(path, numbers(4, 2), mode="append")
     DeltaLog.for_table(path).checkpoint()
     (Path(path) / "_delta_log" / commit_name(0)).unlink()
     insert(delta_spark, path, 10)
@@ -143,7 +146,7 @@ def test_a_checkpoint_of_ours_is_enough_for_them_to_go_on(delta_spark, path):
     version = delta_spark.checkpoint(path)
     (Path(path) / "_delta_log" / commit_name(1)).unlink()
     assert version == 2
-    write_arrow(path, numbers(20, 1))
+    write_arrow(path, numbers(20, 1), mode="append")
     assert row_ids(delta_spark, path)[20] == 7
     assert times_of(path, 3) > times_of(path, 2)
 
@@ -157,19 +160,19 @@ def times_of(path, version):
 
 
 def test_rows_that_they_moved_keep_their_ids_and_their_columns_are_hidden(delta_spark, path):
-    write_arrow(path, numbers(0, 4), properties=TRACKED)
+    write_arrow(path, numbers(0, 4), properties=TRACKED, mode="append")
     delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'new' WHERE id = 1")
     assert row_ids(delta_spark, path) == {n: n for n in range(4)}
     table = DeltaLog.for_table(path).snapshot.to_arrow()
     assert table.column_names == ["id", "name", "p"]
     assert sorted(table["name"].to_pylist()) == ["new", "row 0", "row 2", "row 3"]
-    write_arrow(path, numbers(9, 1))
+    write_arrow(path, numbers(9, 1), mode="append")
     assert row_ids(delta_spark, path)[9] == marks_of(path)
 
 
 def test_rows_that_we_masked_leave_the_others_their_ids(delta_spark, path):
     vectors = {"delta.enableDeletionVectors": "true"}
-    write_arrow(path, numbers(0, 4), properties={**TRACKED, **vectors})
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **vectors}, mode="append")
     delete_rows(path, "id = 1")
     assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
 
@@ -177,7 +180,7 @@ def test_rows_that_we_masked_leave_the_others_their_ids(delta_spark, path):
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_rows_that_we_moved_keep_their_ids(delta_spark, path, mapping):
     mapped = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
-    write_arrow(path, numbers(0, 4), properties={**TRACKED, **mapped})
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **mapped}, mode="append")
     update_rows(path, {"name": lit("new")}, "id = 2")
     delete_rows(path, "id = 1")
     assert row_ids(delta_spark, path) == {0: 0, 2: 2, 3: 3}
@@ -192,7 +195,7 @@ def test_rows_that_we_moved_keep_their_ids(delta_spark, path, mapping):
 def test_spark_writes_rows_with_ids_and_shows_none_of_the_columns_that_carry_them(
     spark, delta_spark, path
 ):
-    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED})
+    write_arrow(path, numbers(0, 4), properties={**TRACKED, **TIMED}, mode="append")
     delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'new' WHERE id = 1")
     delta.write(spark.createDataFrame(numbers(10, 2))).mode("append").save(path)
     assert row_ids(delta_spark, path)[1] == 1
@@ -208,7 +211,7 @@ def test_spark_writes_rows_with_ids_and_shows_none_of_the_columns_that_carry_the
 
 
 def test_a_table_of_ours_is_enabled_later_and_they_agree(delta_spark, path):
-    write_arrow(path, numbers(0, 3))
+    write_arrow(path, numbers(0, 3), mode="append")
     insert(delta_spark, path, 10)
     enable_row_tracking(DeltaLog.for_table(path))
     found = row_ids(delta_spark, path)
@@ -222,17 +225,17 @@ def test_a_table_of_ours_is_enabled_later_and_they_agree(delta_spark, path):
 
 
 def test_a_table_that_they_enable_is_written_by_us(delta_spark, path):
-    write_arrow(path, numbers(0, 3))
+    write_arrow(path, numbers(0, 3), mode="append")
     delta_spark.sql(
         f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
     )
-    write_arrow(path, numbers(3, 2))
+    write_arrow(path, numbers(3, 2), mode="append")
     assert row_ids(delta_spark, path) == {n: n for n in range(5)}
 
 
 @pytest.mark.parametrize("by_us", [True, False])
 def test_times_that_are_switched_on_later_count_from_there_for_both(delta_spark, path, by_us):
-    write_arrow(path, numbers(0, 1))
+    write_arrow(path, numbers(0, 1), mode="append")
     insert(delta_spark, path, 1)
     if by_us:
         switch_on(path)
@@ -241,7 +244,7 @@ def test_times_that_are_switched_on_later_count_from_there_for_both(delta_spark,
             f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES "
             "('delta.enableInCommitTimestamps' = 'true')"
         )
-    write_arrow(path, numbers(2, 1))
+    write_arrow(path, numbers(2, 1), mode="append")
     insert(delta_spark, path, 3)
     said = times(path)
     assert said[:2] == [None, None]
@@ -263,7 +266,9 @@ def switch_on(path):
 
 
 def test_a_domain_of_ours_outlives_their_commits_and_checkpoints(delta_spark, path):
-    write_arrow(path, numbers(0, 1), properties={"delta.feature.domainMetadata": "supported"})
+    write_arrow(
+        path, numbers(0, 1), properties={"delta.feature.domainMetadata": "supported"}, mode="append"
+    )
     for domain, removed in (("mine", False), ("gone", False), ("gone", True)):
         action = DomainMetadata(domain=domain, configuration='{"a":1}', removed=removed)
         DeltaLog.for_table(path).start_transaction().commit([action], Operation.manual())
@@ -276,10 +281,12 @@ def test_a_domain_of_ours_outlives_their_commits_and_checkpoints(delta_spark, pa
 
 
 def test_a_table_of_which_they_dropped_a_feature_is_written_and_its_history_kept(delta_spark, path):
-    write_arrow(path, numbers(0, 1), properties={"delta.feature.v2Checkpoint": "supported"})
-    write_arrow(path, numbers(1, 1))
+    write_arrow(
+        path, numbers(0, 1), properties={"delta.feature.v2Checkpoint": "supported"}, mode="append"
+    )
+    write_arrow(path, numbers(1, 1), mode="append")
     delta_spark.sql(f"ALTER TABLE delta.`{path}` DROP FEATURE v2Checkpoint")
-    write_arrow(path, numbers(2, 1))
+    write_arrow(path, numbers(2, 1), mode="append")
     log = DeltaLog.for_table(path)
     assert "checkpointProtection" in (log.snapshot.protocol.writer_features or ())
     protected = log.snapshot.properties.get("delta.requireCheckpointProtectionBeforeVersion")
@@ -288,3 +295,17 @@ def test_a_table_of_which_they_dropped_a_feature_is_written_and_its_history_kept
     assert log.snapshot_at(0).num_files == 1
     insert(delta_spark, path, 3)
     assert ids(delta_spark.read(path)) == [0, 1, 2, 3]
+
+
+def test_ids_stay_where_columns_are_mapped_by_id(delta_spark, path):
+    properties = {**TRACKED, "delta.columnMapping.mode": "id"}
+    write_arrow(path, numbers(0, 4), properties=properties, mode="append")
+    write_arrow(path, numbers(4, 2), mode="append")
+    before = row_ids(delta_spark, path)
+    update_rows(path, {"name": lit("x")}, "id = 1")
+    optimize(path)
+    assert row_ids(delta_spark, path) == before
+    delta_spark.sql(f"UPDATE delta.`{path}` SET name = 'new' WHERE id = 2")
+    delete_rows(path, "id = 3")
+    optimize(path)
+    assert row_ids(delta_spark, path) == {key: n for key, n in before.items() if key != 3}

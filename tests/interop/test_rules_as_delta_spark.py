@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 from support.delta_spark_peer import DeltaSparkError
 from support.samples import SAMPLES, numbers, rows_of
 from support.tables import new_table, schema_json
@@ -57,7 +58,9 @@ def test_a_new_table_gets_the_same_protocol_and_properties(delta_spark, paths, g
     clause = f"TBLPROPERTIES ({listed})" if listed else ""
     mine, theirs = paths
     delta_spark.sql(f"CREATE TABLE delta.`{theirs}` (id LONG) USING delta {clause}")
-    write_arrow(mine, pa.table({"id": pa.array([], pa.int64())}), properties=properties)
+    write_arrow(
+        mine, pa.table({"id": pa.array([], pa.int64())}), properties=properties, mode="append"
+    )
     assert protocol(mine) == protocol(theirs)
     assert action(mine, "metaData")["configuration"] == action(theirs, "metaData")["configuration"]
 
@@ -72,7 +75,7 @@ def test_the_same_rows_get_the_same_schema_protocol_and_statistics(delta_spark, 
     sample = SAMPLES[name]
     mine, theirs = paths
     delta_spark.write(theirs, sample.data, partition_by=sample.partition_by)
-    write_arrow(mine, sample.data, partition_by=sample.partition_by or None)
+    write_arrow(mine, sample.data, partition_by=sample.partition_by or None, mode="append")
     assert protocol(mine) == protocol(theirs)
     left, right = action(mine, "metaData"), action(theirs, "metaData")
     assert json.loads(left["schemaString"]) == json.loads(right["schemaString"])
@@ -128,7 +131,7 @@ def test_long_strings_get_the_same_bounds(delta_spark, paths):
     data = pa.table({"id": [1, 2], **columns})
     mine, theirs = paths
     delta_spark.write(theirs, data)
-    write_arrow(mine, data)
+    write_arrow(mine, data, mode="append")
     left, right = total(mine), total(theirs)
     assert left["maxValues"] == right["maxValues"]
     for column, bound in right["minValues"].items():
@@ -193,15 +196,15 @@ def narrowed(kinds):
 
 def test_narrower_types_are_taken_and_become_the_tables_own(delta_spark, paths):
     for path in paths:
-        write_arrow(path, one_row(TABLE))
+        write_arrow(path, one_row(TABLE), mode="append")
     mine, theirs = paths
     narrow = one_row(narrowed(TAKEN_BY_BOTH))
-    write_arrow(mine, narrow)
+    write_arrow(mine, narrow, mode="append")
     delta_spark.write(theirs, narrow)
     found = [DeltaLog.for_table(path).snapshot for path in paths]
     assert found[0].schema == found[1].schema
     assert found[0].to_arrow().to_pylist() == found[1].to_arrow().to_pylist()
-    write_arrow(mine, one_row(narrowed(TAKEN_BY_US)))
+    write_arrow(mine, one_row(narrowed(TAKEN_BY_US)), mode="append")
     assert not accepts(delta_spark.write, theirs, one_row(narrowed(TAKEN_BY_US)))
     rows = delta_spark.read(mine).to_pylist()
     assert rows == [rows[0]] * 3
@@ -212,8 +215,8 @@ def test_another_type_is_taken_by_neither(delta_spark, paths, column, kind):
     mine, theirs = paths
     data = one_row(pa.schema([(column, kind)]))
     for path in paths:
-        write_arrow(path, one_row(pa.schema([TABLE.field(column)])))
-    assert not accepts(write_arrow, mine, data)
+        write_arrow(path, one_row(pa.schema([TABLE.field(column)])), mode="append")
+    assert not accepts(partial(write_arrow, mode="append"), mine, data)
     assert not accepts(delta_spark.write, theirs, data)
 
 
@@ -271,11 +274,15 @@ EVOLUTIONS = {
 def test_merge_schema_gives_the_same_schema(delta_spark, paths, case):
     before, data = (schema.empty_table() for schema in EVOLUTIONS[case])
     for path in paths:
-        write_arrow(path, before)
+        write_arrow(path, before, mode="append")
     mine, theirs = paths
     options = {"mergeSchema": "true"}
     both = (
-        accepts(lambda path, rows: write_arrow(path, rows, schema_mode="merge"), mine, data),
+        accepts(
+            lambda path, rows: write_arrow(path, rows, schema_mode="merge", mode="append"),
+            mine,
+            data,
+        ),
         accepts(lambda path, rows: delta_spark.write(path, rows, options=options), theirs, data),
     )
     assert both in ((True, True), (False, False))
@@ -286,9 +293,9 @@ def test_merge_schema_gives_the_same_schema(delta_spark, paths, case):
 def test_commit_info_has_the_fields_that_history_shows(delta_spark, paths):
     mine, theirs = paths
     data = numbers(0)
-    write_arrow(mine, data, partition_by=["p"], user_metadata="note")
+    write_arrow(mine, data, partition_by=["p"], user_metadata="note", mode="append")
     delta_spark.write(theirs, data, partition_by=["p"], options={"userMetadata": "note"})
-    write_arrow(mine, data)
+    write_arrow(mine, data, mode="append")
     delta_spark.write(theirs, data)
     write_arrow(mine, data, mode="overwrite")
     delta_spark.write(theirs, data, mode="overwrite")

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.logstores import _dynamodb_objects
 from lakelog.logstores.s3_dynamodb import migrate
+from lakelog.logstores.s3_dynamodb import objects as _dynamodb_objects
 from support import appenders
 from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError
@@ -101,7 +101,7 @@ def rows_of_table(dynamodb, lock_table):
 
 def append(log, number):
     """One commit of ours."""
-    return write_arrow(log.table, appenders.row(number, "lakelog"), conf=log.conf)
+    return write_arrow(log.table, appenders.row(number, "lakelog"), conf=log.conf, mode="append")
 
 
 def versions(log):

@@ -12,7 +12,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.paths import commit_name
+from lakelog.core.log.names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 PART_SIZE = "spark.databricks.delta.checkpoint.partSize"
@@ -42,7 +42,7 @@ def test_every_kind_of_table_is_read_and_written_to(delta_spark, path, name):
     sample = SAMPLES[name]
     delta_spark.write(path, sample.data, partition_by=sample.partition_by)
     assert ours(path) == rows_of(sample.data)
-    write_arrow(path, sample.data, partition_by=sample.partition_by or None)
+    write_arrow(path, sample.data, partition_by=sample.partition_by or None, mode="append")
     doubled = sorted(rows_of(sample.data) * 2, key=lambda row: row["id"])
     assert rows_of(delta_spark.read(path)) == doubled
     adds = DeltaLog.for_table(path).snapshot.files()
@@ -51,7 +51,7 @@ def test_every_kind_of_table_is_read_and_written_to(delta_spark, path, name):
         texts = [tuple(sorted(add.partition_values.items())) for add in adds]
         assert len(texts) == 2 * len(set(texts))
     for row in sample.data.slice(0, 3).to_pylist():
-        kept = DeltaLog.for_table(path).snapshot.to_arrow(filter=f"id = {row['id']}")
+        kept = DeltaLog.for_table(path).snapshot.to_arrow(where=f"id = {row['id']}")
         assert kept.num_rows == 2
 
 
@@ -119,7 +119,7 @@ def test_a_checkpoint_in_parts_alone_gives_the_table(delta_spark, lived):
     assert len(checkpoint_files(lived)) > 1
     forget_commits(lived, version)
     assert ours(lived) == expected
-    write_arrow(lived, numbers(50, 1))
+    write_arrow(lived, numbers(50, 1), mode="append")
     assert ids(delta_spark.read(lived)) == [*(row["id"] for row in expected), 50]
 
 
@@ -137,6 +137,7 @@ def test_a_checkpoint_with_statistics_as_columns_alone_gives_the_table(
             "delta.checkpoint.writeStatsAsStruct": "true",
             "delta.checkpoint.writeStatsAsJson": as_json,
         },
+        mode="append",
     )
     delta_spark.write(path, sample.data)
     before = [json.loads(add.stats or "{}") for add in DeltaLog.for_table(path).snapshot.files()]
@@ -151,7 +152,7 @@ def test_a_checkpoint_with_statistics_as_columns_alone_gives_the_table(
     after = [json.loads(add.stats or "{}") for add in snapshot.files()]
     assert sorted(s["numRecords"] for s in after) == sorted(s["numRecords"] for s in before)
     middle = sample.data["id"][1].as_py()
-    assert ids(snapshot.to_arrow(filter=f"id = {middle}")) == [middle, middle]
+    assert ids(snapshot.to_arrow(where=f"id = {middle}")) == [middle, middle]
 
 
 def create(delta_spark, path, columns="id LONG", **properties):
@@ -176,7 +177,7 @@ def test_a_table_with_a_feature_of_theirs_is_read_and_written(delta_spark, path,
         create(delta_spark, path, **how)
     delta_spark.sql(f"INSERT INTO delta.`{path}` (id) VALUES (7)")
     assert ids(DeltaLog.for_table(path).snapshot.to_arrow()) == [7]
-    write_arrow(path, DeltaLog.for_table(path).snapshot.to_arrow())
+    write_arrow(path, DeltaLog.for_table(path).snapshot.to_arrow(), mode="append")
     assert delta_spark.version(path) == 2
     assert ids(delta_spark.read(path)) == [7, 7]
 
@@ -186,19 +187,21 @@ def test_a_feature_that_was_switched_off_again_is_no_hindrance(delta_spark, path
     delta_spark.sql(
         f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = false)"
     )
-    write_arrow(path, numbers(0).select(["id"]))
+    write_arrow(path, numbers(0).select(["id"]), mode="append")
     assert ids(delta_spark.read(path)) == [0, 1, 2, 3, 4]
 
 
 def test_rules_that_delta_spark_gave_a_table_bind_us(delta_spark, path):
     create(delta_spark, path, "id LONG NOT NULL, name STRING, p INT")
     delta_spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (p < 10)")
-    write_arrow(path, numbers(0))
+    write_arrow(path, numbers(0), mode="append")
     good = numbers(10)
     with pytest.raises(DeltaAnalysisError, match="small"):
-        write_arrow(path, good.set_column(2, "p", pa.array([100] * 5, pa.int32())))
+        write_arrow(path, good.set_column(2, "p", pa.array([100] * 5, pa.int32())), mode="append")
     with pytest.raises(DeltaAnalysisError, match="id"):
-        write_arrow(path, good.set_column(0, "id", pa.array([None, 1, 2, 3, 4], pa.int64())))
+        write_arrow(
+            path, good.set_column(0, "id", pa.array([None, 1, 2, 3, 4], pa.int64())), mode="append"
+        )
     assert ids(delta_spark.read(path)) == [0, 1, 2, 3, 4]
     delta_spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.appendOnly = true)")
     with pytest.raises(DeltaAnalysisError, match="append"):

@@ -72,7 +72,7 @@ class Appender:
 @pytest.fixture
 def path(tmp_path):
     path = str(tmp_path / "t")
-    write_arrow(path, appenders.row(0, "creator"), properties=NO_CHECKPOINTS)
+    write_arrow(path, appenders.row(0, "creator"), properties=NO_CHECKPOINTS, mode="append")
     return path
 
 
@@ -96,7 +96,7 @@ def test_in_turns_each_sees_all_rows_of_the_others(delta_spark, tmp_path):
     every_third = {"delta.checkpointInterval": "3"}
     for turn in range(4):
         number = 3 * turn
-        write_arrow(path, appenders.row(number, "lakelog"), properties=every_third)
+        write_arrow(path, appenders.row(number, "lakelog"), properties=every_third, mode="append")
         assert delta_spark.count(path) == number + 1
         delta_spark.append_rows(path, "id long, writer string", [[number + 1, "delta-spark"]])
         assert len(deltalake.DeltaTable(path).to_pyarrow_table()) == number + 2

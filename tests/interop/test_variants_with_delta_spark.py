@@ -67,7 +67,7 @@ def test_variants_of_delta_spark_are_read_and_written_on(
     again = DeltaLog.for_table(path).snapshot.to_arrow()
     delete_rows(path, "id >= 2")
     assert rows_of(path) == {1: expected()[1]}
-    write_arrow(path, again.filter(pc.field("id") >= 2))
+    write_arrow(path, again.filter(pc.field("id") >= 2), mode="append")
     theirs = delta_spark.sql(f"SELECT id, to_json(v) AS j FROM delta.`{path}`")
     assert {row["id"]: row["j"] and json.loads(row["j"]) for row in theirs} == {
         i: text and json.loads(text) for i, text in TEXTS.items()
@@ -81,7 +81,9 @@ def test_a_table_with_variants_of_ours_is_read_and_written_by_delta_spark(
     create_table(path, "id bigint, v variant")
     metadata, value = b"\x11\x01\x00\x01k", bytes([2, 1, 0, 0, 2, 3 << 2, 7])
     write_arrow(
-        path, [{"id": 1, "v": {"metadata": metadata, "value": value}}, {"id": 2, "v": None}]
+        path,
+        [{"id": 1, "v": {"metadata": metadata, "value": value}}, {"id": 2, "v": None}],
+        mode="append",
     )
     delta_spark.sql(f"INSERT INTO delta.`{path}` SELECT 3, parse_json('[1]')")
     theirs = delta_spark.sql(f"SELECT id, to_json(v) AS j FROM delta.`{path}` ORDER BY id")

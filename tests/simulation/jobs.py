@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import DomainMetadata, Metadata, SetTransaction
+from lakelog.core.actions.operation import Operation
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,
     DeltaConcurrentModificationException,
     TableNotFoundError,
 )
-from lakelog.core.operations import Operation
 from simulation.model import LEVEL_KEY, SERIALIZABLE, WRITE_SERIALIZABLE, Deed
 from simulation.numbering import FEATURES, SWITCHES, Numbered, plain
 from simulation.sight import Seen, look
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.snapshot import Snapshot
-    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
     from simulation.scheduling import Actor
     from simulation.storage import Storage
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core import checkpoints, commit_fence, commit_loop, conflicts, prepare
-from lakelog.core.commit_loop import CommitLoop
-from lakelog.core.commit_write import CommitWriter, Written
+from lakelog.core.commit import fence as commit_fence
+from lakelog.core.commit import loop as commit_loop
+from lakelog.core.commit import prepare
+from lakelog.core.commit.draft import Draft
+from lakelog.core.commit.loop import CommitLoop
+from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.conflicts import checker as conflicts
+from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.draft import Draft
-from lakelog.core.isolation import IsolationLevel
-from lakelog.core.reads import ReadSet
-from lakelog.core.snapshot import Snapshot
+from lakelog.core.features.isolation import IsolationLevel
+from lakelog.core.maintenance import checkpoint as checkpoints
+from lakelog.core.state.snapshot import Snapshot
 from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
 from support.mutants import Mutant
 
@@ -20,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lakelog.core.clock import Clock
-    from lakelog.core.commit_attempt import Attempt
-    from lakelog.core.conflicts import PendingCommit
-    from lakelog.core.last_checkpoint import LastCheckpoint
-    from lakelog.core.winners import WinningCommit
+    from lakelog.core.commit.attempt import Attempt
+    from lakelog.core.conflicts.checker import PendingCommit
+    from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.log.last_checkpoint import LastCheckpoint
     from lakelog.logstores import CommitOutcomeUnknownError
     from simulation.world import Step
 

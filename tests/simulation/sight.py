@@ -10,7 +10,7 @@ from simulation.numbering import MARK, plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.snapshot import Snapshot
+    from lakelog.core.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import contextlib
 import re
 from typing import TYPE_CHECKING
 
-from lakelog.core.paths import LOG_FOLDER, commit_path, parse_log_name
+from lakelog.core.log.names import LOG_FOLDER, commit_path, parse_log_name
 from lakelog.logstores import (
     Capabilities,
     CommitOutcomeUnknownError,
@@ -180,9 +180,6 @@ class ProcessStore(LogStore):
             yield given
             self._look("publish", path)
         self._tell(f"publishes {_short(path)}")
-
-    def is_partial_write_visible(self, path: str) -> bool:  # the contract's
-        return False
 
     @property
     def capabilities(self) -> Capabilities:

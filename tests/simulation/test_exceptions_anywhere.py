@@ -19,13 +19,20 @@ import pytest
 
 import lakelog.core
 import lakelog.logstores
-from lakelog.core import convert_to_delta, create_table, delete_rows, update_rows, write_arrow
-from lakelog.core.attempt_files import AttemptFiles
-from lakelog.core.commit_write import CommitWriter
+from lakelog.core import (
+    convert_to_delta,
+    create_table,
+    delete_rows,
+    optimize,
+    update_rows,
+    write_arrow,
+)
+from lakelog.core.commit.landing import Landing
+from lakelog.core.commit.writer import CommitWriter
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
-from lakelog.core.landing import Landing
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.transaction import OptimisticTransaction
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.optimistic import OptimisticTransaction
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import Line, LineInjector
 
@@ -38,21 +45,22 @@ SCHEMA = StructType((StructField("id", PrimitiveType("long")),))
 ROOTS = tuple(str(Path(each.__file__ or "").parent) for each in (lakelog.core, lakelog.logstores))
 GUARD = OptimisticTransaction._guarded.__code__.co_firstlineno
 DECIDING = {
-    "attempt_files.py",
-    "commit_large.py",
-    "commit_loop.py",
-    "commit_write.py",
-    "landing.py",
-    "local.py",
-    "post_commit.py",
-    "row_operations.py",
-    "transaction.py",
-    "write.py",
+    "core/commands/delete_update.py",
+    "core/commands/optimize/committing.py",
+    "core/commands/write.py",
+    "core/commit/landing.py",
+    "core/commit/loop.py",
+    "core/commit/writer.py",
+    "core/hooks/post_commit.py",
+    "core/transaction/attempt_files.py",
+    "core/transaction/large_commit.py",
+    "core/transaction/optimistic.py",
+    "logstores/local/store.py",
 }
 
 
 COMMANDS = {
-    "append": Command(lambda uri: write_arrow(uri, ROWS)),
+    "append": Command(lambda uri: write_arrow(uri, ROWS, mode="append")),
     "overwrite": Command(lambda uri: write_arrow(uri, ROWS, mode="overwrite")),
     "delete": Command(lambda uri: delete_rows(uri, "id = 1")),
     "update": Command(lambda uri: update_rows(uri, {"v": pa.scalar("n")}, "id = 1")),
@@ -62,6 +70,7 @@ COMMANDS = {
     ),
     "convert": Command(convert_to_delta, starts_from="files"),
     "create": Command(lambda uri: create_table(uri, SCHEMA), starts_from="nothing"),
+    "optimize": Command(optimize, starts_from="two files"),
 }
 
 
@@ -85,7 +94,7 @@ def plan(stages: dict[str, Stage]) -> dict[str, list[tuple[Line, type[BaseExcept
             commands.setdefault(line, []).append(name)
     planned: dict[str, list[tuple[Line, type[BaseException]]]] = {name: [] for name in lines}
     for at, (line, names) in enumerate(commands.items()):
-        decides = Path(line.file).name in DECIDING
+        decides = line.module in DECIDING
         for turn, name in enumerate(names):
             if decides or turn == at % len(names):
                 planned[name].append((line, ERRORS[(at + turn) % len(ERRORS)]))
@@ -124,8 +133,8 @@ def test_the_lines_that_decide_are_tried_with_every_exception(
     for planned in plan.values():
         for line, error in planned:
             tried.setdefault(line, set()).add(error)
-    deciding = {line: errors for line, errors in tried.items() if Path(line.file).name in DECIDING}
-    assert {Path(line.file).name for line in deciding} == DECIDING
+    deciding = {line: errors for line, errors in tried.items() if line.module in DECIDING}
+    assert {line.module for line in deciding} == DECIDING
     assert all(errors == set(ERRORS) for errors in deciding.values())
 
 
@@ -134,7 +143,7 @@ def test_between_two_instructions_it_is_the_same(name: str, stages: dict[str, St
     """A signal handler raises between any two of them; here at one of fifteen that decide."""
     stage = stages[name]
     found = lines_of(stage, by_instruction=True)
-    deciding = [each for each in found if Path(each.file).name in DECIDING][::15]
+    deciding = [each for each in found if each.module in DECIDING][::15]
     wrong = []
     with on_stage(stage):
         for at, each in enumerate(deciding):
@@ -172,7 +181,7 @@ def test_these_runs_catch_a_core_in_which(
     plan: dict[str, list[tuple[Line, type[BaseException]]]],
 ) -> None:
     monkeypatch.setattr(*MUTANTS[name])
-    deciding = [each for each in plan["append"] if Path(each[0].file).name in DECIDING]
+    deciding = [each for each in plan["append"] if each[0].module in DECIDING]
     with on_stage(stages["append"]):
         caught = any(
             complaint(

@@ -35,16 +35,17 @@ def row(number: int, writer: str) -> pa.Table:
 def by_lakelog(table: str) -> Callable[[int], dict[str, Any]]:
     """Appends as `write_arrow` does, and tells the transaction's id, too."""
     from lakelog.core import DeltaLog
-    from lakelog.core.data_files import write_plan, write_table
-    from lakelog.core.operations import Operation
+    from lakelog.core.actions.operation import Operation
+    from lakelog.core.data.writer import DataFileWriter, write_plan
 
     log = DeltaLog.for_table(table, json.loads(os.environ.get(CONF_VARIABLE, "{}")))
 
     def append(number: int) -> dict[str, Any]:
         txn = log.start_transaction()
         schema = log.snapshot.schema
-        adds = write_table(row(number, "lakelog"), write_plan(log.store, log.table, schema), schema)
-        version = txn.commit(adds, Operation.write("Append"))
+        with DataFileWriter(write_plan(log.store, log.table, schema), schema) as writer:
+            writer.write(row(number, "lakelog"))
+        version = txn.commit(writer.close(), Operation.write("Append"))
         return {"id": number, "version": version, "txn": txn.txn_id}
 
     return append

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.commit_file import Commit, read_commit
+from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.operations import Operation
+from lakelog.core.log.commit_file import Commit, read_commit
 from support.tables import add_file
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Action, CommitInfo
-    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = [
     "APPEND",

@@ -92,6 +92,14 @@ class DeltaSparkPeer:
         """Append batches of rows, one commit each, without waiting for the caller between them."""
         self._call("append_rows", str(path), schema=schema, batches=[list(b) for b in batches])
 
+    def merges(self, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Run MERGEs, one after another: of each its metrics, or its error."""
+        return list(self._call("merges", list(jobs)))
+
+    def row_changes(self, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Run DELETEs and UPDATEs, one after another: of each nothing, or its error."""
+        return list(self._call("row_changes", list(jobs)))
+
     def read(
         self,
         path: str | Path,
@@ -131,6 +139,17 @@ class DeltaSparkPeer:
     def version(self, path: str | Path) -> int:
         """The table's newest version, looked up anew."""
         return int(self._call("version", str(path)))
+
+    def stream(
+        self,
+        path: str | Path,
+        sink: str | Path,
+        checkpoint: str | Path,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Copy a table to another one by a streaming query, as far as it is now."""
+        places = {"sink": str(sink), "checkpoint": str(checkpoint)}
+        self._call("stream", str(path), **places, options=dict(options or {}))
 
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""

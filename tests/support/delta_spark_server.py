@@ -105,6 +105,11 @@ class Server:
     def detail(self, path: str) -> dict[str, Any]:
         return self.sql(f"DESCRIBE DETAIL delta.`{path}`")[0]
 
+    def stream(self, path: str, *, sink: str, checkpoint: str, options: dict[str, str]) -> None:
+        frame = self.spark.readStream.format("delta").options(**options).load(path)
+        writer = frame.writeStream.format("delta").trigger(availableNow=True)
+        writer.option("checkpointLocation", checkpoint).start(sink).awaitTermination()
+
     def checkpoint(self, path: str) -> int:
         version = self.version(path)
         self._log(path).checkpoint()
@@ -117,6 +122,76 @@ class Server:
     def transaction(self, path: str, *, steps: list[list[Any]]) -> int | None:
         version: int | None = run_transaction(self.spark, path, steps)
         return version
+
+    def row_changes(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Run one DELETE or UPDATE after another: nothing, or how it fails."""
+        answers: list[dict[str, Any]] = []
+        for job in jobs:
+            try:
+                self._row_change(**job)
+                answers.append({})
+            except Exception as exc:
+                answers.append({"error": _failure(exc)})
+        return answers
+
+    def _row_change(
+        self, path: str, condition: str | None, values: dict[str, str], alias: str | None
+    ) -> None:
+        table = self.spark._jvm.io.delta.tables.DeltaTable.forPath(self.spark._jsparkSession, path)
+        if alias is not None:
+            table = getattr(table, "as")(alias)
+        given = [] if condition is None else [condition]
+        if values:
+            table.updateExpr(*given, values)
+        else:
+            table.delete(*given)
+
+    def merges(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Run one MERGE after another: what it returns, or how it fails."""
+        answers: list[dict[str, Any]] = []
+        for job in jobs:
+            try:
+                answers.append({"metrics": self._merge(**job)})
+            except Exception as exc:
+                answers.append({"error": _failure(exc)})
+        return answers
+
+    def _merge(
+        self,
+        path: str,
+        source: str,
+        condition: str,
+        clauses: list[dict[str, Any]],
+        evolution: bool,
+    ) -> list[dict[str, Any]]:
+        from pyspark.sql import DataFrame
+
+        tables = self.spark._jvm.io.delta.tables.DeltaTable
+        rows = getattr(self.spark.read.parquet(source).alias("s"), "_jdf")  # noqa: B009
+        table = tables.forPath(self.spark._jsparkSession, path)
+        builder = getattr(table, "as")("t").merge(rows, condition)
+        if evolution:
+            builder = builder.withSchemaEvolution()
+        whens = {
+            "matched": "whenMatched",
+            "not_matched": "whenNotMatched",
+            "by_source": "whenNotMatchedBySource",
+        }
+        for each in clauses:
+            when = getattr(builder, whens[each["kind"]])
+            clause = when() if each["condition"] is None else when(each["condition"])
+            match each["action"]:
+                case "delete":
+                    builder = clause.delete()
+                case "update_all":
+                    builder = clause.updateAll()
+                case "insert_all":
+                    builder = clause.insertAll()
+                case "update":
+                    builder = clause.updateExpr(each["values"])
+                case "insert":
+                    builder = clause.insertExpr(each["values"])
+        return self._rows(DataFrame(builder.execute(), self.spark))
 
     def _load(self, path: str, options: dict[str, str], where: str | None) -> Any:
         frame = self.spark.read.format("delta").options(**options).load(path)

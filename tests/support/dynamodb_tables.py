@@ -7,13 +7,13 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelog.logstores._dynamodb_rows import LogFolder
 from lakelog.logstores.s3_dynamodb import S3DynamoDBLogStore
+from lakelog.logstores.s3_dynamodb.rows import LogFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.logstores._dynamodb_log import LockedLog
+    from lakelog.logstores.s3_dynamodb.log import LockedLog
     from support.servers.dynamodb import DynamoDBEndpoint
     from support.servers.minio import S3Endpoint
 
@@ -79,7 +79,7 @@ class LockedTable:
 
     def log(self, store: S3DynamoDBLogStore) -> LockedLog:
         """The table's log, as the store sees it."""
-        folder = LogFolder.of(f"{self.uri}/_delta_log")
+        folder = LogFolder.from_uri(f"{self.uri}/_delta_log")
         assert folder is not None
         return store.locked_log(folder)
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import write_arrow
-from lakelog.core.attempt_files import AttemptFiles
-from lakelog.core.deletion_vectors import vector_path
+from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.writer import VectorWriter
 from lakelog.core.errors import PostCommitError
-from lakelog.core.executor_writer import PartitionedWriter
-from lakelog.core.transaction import OptimisticTransaction
-from lakelog.core.vector_writer import VectorWriter
+from lakelog.core.portable.writer import PartitionedWriter
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.optimistic import OptimisticTransaction
 from lakelog.logstores import CommitOutcomeUnknownError
-from lakelog.logstores._time_left import seconds_left
+from lakelog.logstores.limits import seconds_left
 from support.line_injector import Line, LineInjector
 
 if TYPE_CHECKING:
@@ -81,12 +81,14 @@ class Stage:
     def prepare(self, rows: pa.Table) -> None:
         """Make what the command starts from."""
         origin = self.folder / "origin"
-        if self.command.starts_from == "table":
+        if self.command.starts_from in {"table", "two files"}:
             properties = {
                 "delta.enableDeletionVectors": self.command.vectors,
                 "delta.enableChangeDataFeed": "true",
             }
-            write_arrow(str(origin), rows, properties=properties)
+            write_arrow(str(origin), rows, properties=properties, mode="append")
+            if self.command.starts_from == "two files":
+                write_arrow(str(origin), rows, mode="append")
         else:
             origin.mkdir(parents=True)
             if self.command.starts_from == "files":

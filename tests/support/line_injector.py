@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,8 +25,13 @@ class Line:
     instruction: int = -1
     """Its place in the function; -1 for a line."""
 
+    @property
+    def module(self) -> str:
+        """The file as `core/commit/loop.py`."""
+        return self.file.rpartition("/lakelog/")[2]
+
     def __str__(self) -> str:
-        name = f"{Path(self.file).name}:{self.number}"
+        name = f"{self.module}:{self.number}"
         return f"{name}#{self.time}" if self.instruction < 0 else f"{name}+{self.instruction}"
 
 

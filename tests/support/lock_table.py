@@ -6,12 +6,18 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lakelog.logstores._dynamodb_commit import commit
-from lakelog.logstores._dynamodb_log import LockedLog, LogRules
-from lakelog.logstores._dynamodb_objects import LogObjects
-from lakelog.logstores._dynamodb_rows import CommitRow, LogFile, LogFolder, commit_file_name
-from lakelog.logstores._dynamodb_table import RowTable, RowTakenError
-from lakelog.logstores._objects import KeyTakenError, ObjectClient, ObjectEntry, Owner, RetryPolicy
+from lakelog.logstores.object_store.store import (
+    KeyTakenError,
+    ObjectClient,
+    ObjectEntry,
+    Owner,
+    RetryPolicy,
+)
+from lakelog.logstores.s3_dynamodb.commit import commit
+from lakelog.logstores.s3_dynamodb.log import LockedLog, LogRules
+from lakelog.logstores.s3_dynamodb.objects import LogObjects
+from lakelog.logstores.s3_dynamodb.row_table import RowTable, RowTakenError
+from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile, LogFolder, commit_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +82,7 @@ class Hand:
         self.client = _Client(world, pause or _go_on)
         self.table = _Table(world, pause or _go_on)
         policy = RetryPolicy(budget=1.0, sleep=lambda _: None)
-        folder = LogFolder.of(FOLDER)
+        folder = LogFolder.from_uri(FOLDER)
         assert folder is not None
         self.log = LockedLog(
             folder,
@@ -136,7 +142,7 @@ class Hand:
     @staticmethod
     def file(version: int) -> LogFile:
         """The commit file of a version."""
-        file = LogFile.of(FOLDER + commit_file_name(version))
+        file = LogFile.from_path(FOLDER + commit_file_name(version))
         assert file is not None
         return file
 

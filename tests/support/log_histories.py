@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.raw_log import add, metadata, remove
 
 if TYPE_CHECKING:
-    from lakelog.core.snapshot import Snapshot
+    from lakelog.core.state.snapshot import Snapshot
 
 NOW = 1_700_000_000_000
 

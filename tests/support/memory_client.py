@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from lakelog.logstores._objects import (
+from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.object_store.store import (
     KeyTakenError,
     ObjectClient,
     ObjectEntry,
@@ -13,7 +14,6 @@ from lakelog.logstores._objects import (
     Owner,
     TryAgainError,
 )
-from lakelog.logstores.errors import UnsafeLogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from lakelog.logstores._objects import (
+from lakelog.logstores.conformance.http_dialects import HttpDialect
+from lakelog.logstores.object_store.store import (
     KeyTakenError,
     NotTheServiceError,
     ObjectClient,
@@ -29,7 +30,6 @@ from lakelog.logstores._objects import (
     Owner,
     TryAgainError,
 )
-from lakelog.logstores.conformance.http_dialects import HttpDialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

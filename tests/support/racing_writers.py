@@ -17,12 +17,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import AddFile, Metadata
+from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaConcurrentModificationException
-from lakelog.core.operations import Operation
 
 if TYPE_CHECKING:
-    from lakelog.core.transaction import OptimisticTransaction
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 CONF: dict[str, str] = json.loads(os.environ.get("RACING_CONF", "{}"))
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'

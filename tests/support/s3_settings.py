@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelog.logstores._s3_conf import S3Settings
+from lakelog.logstores.s3.conf import S3Settings
 
 __all__ = ["FS", "KEYS", "SECRET", "parsed", "settings"]
 

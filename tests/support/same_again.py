@@ -27,6 +27,23 @@ __all__ = ["SameAgain"]
 _BEGIN: Final = 1_790_000_000_000
 """The time of day, in milliseconds since 1970, at which every test begins."""
 _STEP: Final = 10
+_KNOWN_AS: Final = {
+    "core/deletion_vectors/writer.py": "vector_writer.py",
+    "core/maintenance/checkpoint.py": "checkpoints.py",
+    "core/metadata/column_mapping.py": "mapping_updates.py",
+    "core/metadata/row_tracking.py": "row_tracking_names.py",
+    "core/portable/writer.py": "executor_writer.py",
+    "core/transaction/changes.py TransactionChanges.__init__": (
+        "transaction.py OptimisticTransaction.__init__"
+    ),
+    "core/transaction/changes.py TransactionChanges._blank": (
+        "tracked_changes.py TrackedChanges._blank"
+    ),
+    "spark/writing/by_spark.py": "_native_write.py",
+    "spark/writing/table_schema.py": "_table_schema.py",
+}
+"""Where a place that draws has moved: what it was called when memories were made. They hold the
+bytes that it drew, so that it has to go on drawing the same."""
 
 
 class SameAgain:
@@ -64,7 +81,10 @@ class SameAgain:
     def _for_caller(self) -> random.Random:
         # Each place draws for itself: which of two threads comes first changes nothing then.
         code = sys._getframe(2).f_code
-        place = f"{self._seed} {code.co_filename.rpartition('/')[2]} {code.co_qualname}"
+        module = code.co_filename.rpartition("/lakelog/")[2]
+        known = _KNOWN_AS.get(f"{module} {code.co_qualname}")
+        file = _KNOWN_AS.get(module, code.co_filename.rpartition("/")[2])
+        place = f"{self._seed} {known or f'{file} {code.co_qualname}'}"
         return self._draws.setdefault(place, random.Random(place))
 
     @contextlib.contextmanager
@@ -74,8 +94,8 @@ class SameAgain:
             patch.setattr(secrets, "choice", self.choice)
             for name in ("now_ms", "monotonic", "sleep"):
                 patch.setattr(SystemClock, name, _unbound(getattr(self, name)))
-            patch.setattr("lakelog.core.checkpoints._modified", lambda *_: self.now_ms())
-            patch.setattr("lakelog.core.executor_writer.time", cast("ModuleType", _Time(self)))
+            patch.setattr("lakelog.core.maintenance.checkpoint._modified", lambda *_: self.now_ms())
+            patch.setattr("lakelog.core.portable.writer.time", cast("ModuleType", _Time(self)))
             yield
 
 

@@ -23,7 +23,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakelog.logstores._objects import (
+from lakelog.logstores.object_store.store import (
     KeyTakenError,
     NotTheServiceError,
     ObjectClient,
@@ -157,7 +157,7 @@ class ScriptedClient(ObjectClient):
 
     def get(self, key: str) -> bytes:
         if self._begin("get", self._creates) is not Fate.OK:
-            raise TryAgainError("cut short", may_have_landed=True)
+            raise TryAgainError("the reply was cut short", may_have_landed=True)
         if key not in self.bucket.objects:
             raise FileNotFoundError(key)
         return self.bucket.objects[key][1]
@@ -171,7 +171,7 @@ class ScriptedClient(ObjectClient):
         self, prefix: str, start: str, continuation: str | None, limit: int | None
     ) -> tuple[list[ObjectEntry], str | None]:
         if self._begin("page", self._creates) is not Fate.OK:
-            raise TryAgainError("cut short", may_have_landed=True)
+            raise TryAgainError("the reply was cut short", may_have_landed=True)
         rests = [key[len(prefix) :] for key in self.bucket.objects if key.startswith(prefix)]
         found = {(rest.partition("/")[0], "/" in rest) for rest in rests}
         # Not in the order of names, as S3 Express has it.

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import AddFile, Metadata
+from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.operations import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from click.testing import CliRunner
 
-from lakelog.core.cli._app import app
+from lakelog.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

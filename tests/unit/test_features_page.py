@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelog.core.features import FEATURES
+from lakelog.core.features.registry import FEATURES
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "scripts" / "feature_table.py"

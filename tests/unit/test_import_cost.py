@@ -28,5 +28,36 @@ def test_opening_a_log_needs_no_engine(tmp_path: object) -> None:
     assert not loaded & {"pyspark", "pandas", "sqlglot", "pyarrow.dataset"}
 
 
+@pytest.mark.parametrize("command", ["describe", "files", "sample", "schema", "history"])
+def test_the_program_reads_a_table_without_pandas(command: str, tmp_path: object) -> None:
+    from lakelog.core import write_arrow
+
+    write_arrow(str(tmp_path), {"id": [1], "p": ["a"]}, mode="append")
+    code = (
+        "import atexit, sys\n"
+        "from lakelog.cli import main\n"
+        "atexit.register(lambda: print('pandas' in sys.modules, file=sys.stderr))\n"
+        f"sys.argv = ['lakelog', {command!r}, {str(tmp_path)!r}]\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "False"), done.stderr
+
+
+def test_pandas_is_there_for_whoever_wants_it() -> None:
+    pytest.importorskip("pandas")
+    code = (
+        "from lakelog.cli.startup import keep_pandas_out\n"
+        "keep_pandas_out()\n"
+        "import pyarrow as pa, sys\n"
+        "pa.array([1, 'x'][:1])\n"
+        "print('pandas' in sys.modules)\n"
+        "import pandas\n"
+        "print(pandas.DataFrame({'a': [1]}).shape)"
+    )
+    found = subprocess.check_output([sys.executable, "-c", code], text=True).split("\n")
+    assert found[:2] == ["False", "(1, 1)"]
+
+
 def test_the_data_pipeline_is_the_only_layer_that_loads_pyspark() -> None:
     assert "pyspark" not in _loaded("import lakelog.spark"), "only a session's user needs it"

@@ -10,7 +10,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 REPOSITORY = Path(__file__).parents[2]
-ROOTS = ("logstores", "core", "spark", "contrib")
+ROOTS = ("logstores", "core", "spark", "cli", "contrib")
 TOOL = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]
 
 
@@ -28,9 +28,13 @@ def test_every_tool_knows_every_root() -> None:
     assert hatch["dev-mode-dirs"] == list(ROOTS)
     assert hatch["targets"]["wheel"]["packages"] == [f"{r}/lakelog" for r in ROOTS]
     assert {f"/{r}" for r in ROOTS} <= set(hatch["targets"]["sdist"]["include"])
-    assert TOOL["mypy"]["files"][:4] == TOOL["pyright"]["include"][:4] == list(ROOTS)
-    assert TOOL["mypy"]["mypy_path"][:4] == [f"$MYPY_CONFIG_FILE_DIR/{r}" for r in ROOTS]
-    assert TOOL["pyright"]["extraPaths"][:4] == list(ROOTS)
+    assert (
+        TOOL["mypy"]["files"][: len(ROOTS)]
+        == TOOL["pyright"]["include"][: len(ROOTS)]
+        == list(ROOTS)
+    )
+    assert TOOL["mypy"]["mypy_path"][: len(ROOTS)] == [f"$MYPY_CONFIG_FILE_DIR/{r}" for r in ROOTS]
+    assert TOOL["pyright"]["extraPaths"][: len(ROOTS)] == list(ROOTS)
     assert set(TOOL["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]) >= set(ROOTS)
     assert TOOL["importlinter"]["root_packages"] == [f"lakelog.{r}" for r in ROOTS]
 

@@ -113,7 +113,7 @@ def test_what_is_drawn_and_the_time_are_the_same_again(tmp_path: Path) -> None:
     def written(seed: str, name: str) -> dict[str, bytes]:
         table = tmp_path / name
         with SameAgain(seed).installed():
-            write_arrow(str(table), pa.table({"a": [1, 2]}))
+            write_arrow(str(table), pa.table({"a": [1, 2]}), mode="append")
         return {str(f.relative_to(table)): f.read_bytes() for f in table.rglob("*") if f.is_file()}
 
     first = written("one", "a")

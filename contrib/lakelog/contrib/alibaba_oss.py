@@ -1,4 +1,4 @@
-"""Alibaba Cloud OSS: a commit is a PutObject that forbids to overwrite.
+"""Alibaba Cloud OSS: a commit is a PutObject that forbids overwriting.
 
 Settings are those of Hadoop's Aliyun connector (`fs.oss.endpoint`, `fs.oss.accessKeyId`,
 `fs.oss.accessKeySecret`, `fs.oss.securityToken`), else `OSS_ACCESS_KEY_ID` and
@@ -12,17 +12,17 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.contrib._oss_client import OSSClient
+from lakelog.contrib.oss_client import OSSClient
 from lakelog.logstores import LogStoreConfError, MissingExtraError
-from lakelog.logstores._objects import ObjectLogStore
-from lakelog.logstores._travelling import own_settings
+from lakelog.logstores.object_store import ObjectLogStore
+from lakelog.logstores.travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow.fs
 
-    from lakelog.logstores._objects import ObjectClient
+    from lakelog.logstores.object_store import ObjectClient
 
 __all__ = ["OSSLogStore"]
 
@@ -37,7 +37,7 @@ class OSSLogStore(ObjectLogStore):
         """Keep the conf; connect at the first use.
 
         Raises:
-            LogStoreConfError: a retry setting is no number.
+            LogStoreConfError: a retry setting is not a number.
         """
         super().__init__(conf)
         self._clients: dict[tuple[int, str], OSSClient] = {}
@@ -45,7 +45,7 @@ class OSSLogStore(ObjectLogStore):
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
         """The bucket through the same SDK, whole objects at a time; Arrow has none for OSS."""
-        from lakelog.contrib._object_filesystem import object_filesystem
+        from lakelog.logstores.object_store.filesystem import object_filesystem
 
         return object_filesystem(self, "oss://")
 
@@ -53,13 +53,13 @@ class OSSLogStore(ObjectLogStore):
         """`oss://bucket/key` as `bucket/key`.
 
         Raises:
-            ValueError: the path is no such URI.
+            ValueError: the path is not such a URI.
         """
         bucket, key = _split(path)
         return f"{bucket}/{key}".rstrip("/")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connections behind, and the settings of other storages."""
+        """Drop the connections, and the settings of other storages."""
         cls = type(self)
         conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
         return {**self.__dict__, "_clients": {}, "_conf": conf}
@@ -129,5 +129,5 @@ def _region(endpoint: str) -> str | None:
 def _split(path: str) -> tuple[str, str]:
     bucket, _, key = path.removeprefix("oss://").partition("/")
     if not path.startswith("oss://") or not bucket:
-        raise ValueError(f"{path!r} is no oss://bucket/key")
+        raise ValueError(f"{path!r} is not of the form oss://bucket/key")
     return bucket, key

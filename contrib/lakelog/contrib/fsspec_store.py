@@ -1,13 +1,13 @@
-"""A log on any fsspec file system, which excludes as many writers as were declared, no more.
+"""A log on any fsspec file system, which excludes exactly as many writers as are declared.
 
-fsspec has one interface for storages that keep very different promises, so nothing is assumed of
-any. The conf declares between whom `pipe_file(mode="create")` has to have one winner:
+fsspec has one interface for storages that keep very different promises, so nothing is
+assumed. The conf declares between whom `pipe_file(mode="create")` has to have one winner:
 
-    process, host    a lock of lakelog's own makes it so, for all writers that use lakelog
+    process, host    a lock of lakelog's ensures it, for all writers that use lakelog
     cluster          the storage has to: a look at the class and a probe search for signs that it
                      does not
 
-A rename is never used: most fsspec file systems replace the target of one in silence.
+A rename is never used: most fsspec file systems silently replace its target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.contrib._fsspec_probe import ProbeResult, probed
+from lakelog.contrib.fsspec_probe import ProbeResult, probed
 from lakelog.logstores import (
     Capabilities,
     CommitOutcomeUnknownError,
@@ -29,10 +29,11 @@ from lakelog.logstores import (
     MissingExtraError,
     Scope,
     UnsafeLogStoreError,
+    keys,
 )
-from lakelog.logstores._travelling import own_settings
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.locks import host_lock, process_lock
+from lakelog.logstores.travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 
 __all__ = ["FsspecLogStore"]
 
-SCOPE_KEY: Final = "spark.lakelog.fsspec.exclusiveCreate"
+SCOPE_KEY: Final = keys.FSSPEC_SCOPE.name
 """Between whom `pipe_file(mode="create")` has one winner: none, process, host or cluster."""
-ATOMIC_KEY: Final = "spark.lakelog.fsspec.wholeFiles"
+ATOMIC_KEY: Final = keys.FSSPEC_ATOMIC.name
 """`true`: a file appears under its name whole or not at all, as on object stores."""
 OPTIONS_KEY: Final = "spark.lakelog.fsspec.options."
 """Before each option of the file system's constructor."""
-_SINGLE_WRITER_KEY: Final = "spark.lakelog.unsafe.singleWriter"
+_SINGLE_WRITER_KEY: Final = keys.SINGLE_WRITER.name
 _PRECONDITION: Final = "pre-conditions"
 """s3fs reports a taken key as an OSError of errno 22 with Amazon's sentence in it."""
 
@@ -68,7 +69,7 @@ class FsspecLogStore(LogStore):
         """
         super().__init__(conf)
         self._declared = _declared_scope(self.conf)
-        self._whole = _truth(self.conf, ATOMIC_KEY)
+        self._whole = _flag(self.conf, ATOMIC_KEY)
         self._options = {
             key.removeprefix(OPTIONS_KEY): _option(value)
             for key, value in self.conf.items()
@@ -91,7 +92,7 @@ class FsspecLogStore(LogStore):
 
         A storage that fails without saying whether it wrote is asked for the file. One that holds
         the same bytes is this commit (each carries a `txnId` of its own); one with others is
-        another writer's; where none is, nobody knows.
+        another writer's; without one, the outcome is unknown.
 
         Raises:
             UnsafeLogStoreError: no scope is declared, or a probe contradicts the declaration.
@@ -148,22 +149,17 @@ class FsspecLogStore(LogStore):
             if name >= start
         )
 
-    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002
-        """Yes, unless `spark.lakelog.fsspec.wholeFiles` says that files appear whole."""
-        return not self._whole
-
     @property
     def capabilities(self) -> Capabilities:
-        """What was declared, and the least for the rest.
+        """What was declared, and the minimum for the rest.
 
-        Whoever declares a scope vouches for listings that show what was written.
+        Declaring a scope also guarantees listings that show what was written.
         """
         return Capabilities(
             exclusive_create=self._declared or Scope.NONE,
             partial_write_visible=not self._whole,
             atomic_overwrite=self._whole,
             consistent_listing=self._declared is not None,
-            ordered_listing=False,
             durable=False,
         )
 
@@ -173,7 +169,7 @@ class FsspecLogStore(LogStore):
 
         Its first use may fail as `filesystem_path` can.
         """
-        from lakelog.contrib._fsspec_filesystem import filesystem_of
+        from lakelog.contrib.fsspec_filesystem import filesystem_of
 
         return filesystem_of(self._latest)
 
@@ -198,10 +194,10 @@ class FsspecLogStore(LogStore):
             fs.put_file(str(draft), inner)
 
     def probe(self, folder: str) -> ProbeResult:
-        """Look whether exclusive creates in a folder have one winner; see `ProbeResult`.
+        """Test whether exclusive creates in a folder have one winner; see `ProbeResult`.
 
         Args:
-            folder: where two dozen small files may be made, and are removed again.
+            folder: where two dozen small files are made, and removed again.
         """
         fs, inner = self._open(folder)
         return probed(fs, inner)
@@ -213,7 +209,7 @@ class FsspecLogStore(LogStore):
         return fs, fs._strip_protocol(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the settings of other storages behind."""
+        """Drop the settings of other storages."""
         cls = type(self)
         conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
         return {**self.__dict__, "_conf": conf}
@@ -227,7 +223,7 @@ class FsspecLogStore(LogStore):
         except ImportError as error:
             raise MissingExtraError("fsspec", "FsspecLogStore") from error
         try:
-            # Listings must be of now, whatever the file system would rather remember.
+            # Listings must be current, so no cache of the file system's is used.
             return fsspec.filesystem(protocol, use_listings_cache=False, **self._options)
         except ImportError as error:
             raise LogStoreConfError(
@@ -241,22 +237,23 @@ class FsspecLogStore(LogStore):
             ) from error
 
     def _alone(self, fs: Any, inner: str) -> contextlib.AbstractContextManager[None]:
-        """Hold the file's lock, as far as the declared scope is one that a lock can reach."""
+        """Hold the file's lock, if a lock can cover the declared scope."""
         key = f"fsspec {type(fs).__qualname__} {inner}"
         if self._declared == Scope.CLUSTER:
             return contextlib.nullcontext()
         return host_lock(key) if self._declared == Scope.HOST else process_lock(key)
 
     def _ensure_declared(self, fs: Any, inner: str) -> None:
-        if _truth(self.conf, _SINGLE_WRITER_KEY):
+        if _flag(self.conf, _SINGLE_WRITER_KEY):
             return
         if self._declared is None or self._declared == Scope.NONE:
             raise UnsafeLogStoreError(
-                f"nothing is known about who excludes whom on {type(fs).__name__}, so a commit "
-                "could be overwritten by another. Declare it: "
+                f"lakelog does not know which writers exclude each other on {type(fs).__name__}, "
+                "so one commit could overwrite another. Declare it: "
                 f"{SCOPE_KEY}=process or host, if all writers use lakelog in one process or on one "
-                "host; cluster, if the storage's pipe_file(mode='create') has one winner whoever "
-                f"writes. If a single process ever writes the table, set {_SINGLE_WRITER_KEY}=true."
+                "host; cluster, if the storage's pipe_file(mode='create') has one winner among all "
+                f"writers. If only one process ever writes the table, set "
+                f"{_SINGLE_WRITER_KEY}=true."
             )
         if self._declared != Scope.CLUSTER:
             return
@@ -294,7 +291,7 @@ class FsspecLogStore(LogStore):
 
 
 def _refuse_taken(fs: Any, inner: str, path: str) -> None:
-    """Look, under the lock: many file systems take no notice of `mode="create"` and overwrite.
+    """Check under the lock: many file systems ignore `mode="create"` and overwrite.
 
     Raises:
         FileExistsError: the name is taken.
@@ -328,7 +325,7 @@ def _declared_scope(conf: Mapping[str, str]) -> Scope | None:
         ) from None
 
 
-def _truth(conf: Mapping[str, str], key: str) -> bool:
+def _flag(conf: Mapping[str, str], key: str) -> bool:
     text = conf.get(key, "false").strip().lower()
     if text not in ("true", "false"):
         raise LogStoreConfError(f"{key} must be true or false, but it is {text!r}")

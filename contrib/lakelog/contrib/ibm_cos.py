@@ -1,9 +1,9 @@
-"""IBM Cloud Object Storage: Amazon's protocol, in the names and settings that Stocator has.
+"""IBM Cloud Object Storage: Amazon's protocol, with Stocator's names and settings.
 
-A path is `cos://bucket.service/key`, where `service` is a name of the user's own, under which the
-conf has the endpoint and the HMAC keys: `fs.cos.<service>.endpoint`, `….access.key`, `….secret.key`
-(https://github.com/CODAIT/stocator). A commit is a PUT with `If-None-Match: *`, as Stocator's
-atomic write is, on which Delta's own IBMCOSLogStore builds.
+A path is `cos://bucket.service/key`, where `service` is a name that the user chooses, under which
+the conf has the endpoint and the HMAC keys: `fs.cos.<service>.endpoint`, `….access.key`,
+`….secret.key` (https://github.com/CODAIT/stocator). A commit is a PUT with `If-None-Match: *`, as
+Stocator's atomic write is, on which Delta's own IBMCOSLogStore builds.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from lakelog.logstores import LogStoreConfError, S3ConditionalLogStore
-from lakelog.logstores._objects import ObjectLogStore
+from lakelog.logstores.object_store import ObjectLogStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow.fs
 
-    from lakelog.logstores._objects import ObjectClient
+    from lakelog.logstores.object_store import ObjectClient
 
 __all__ = ["IBMCOSLogStore"]
 
@@ -33,15 +33,16 @@ class IBMCOSLogStore(ObjectLogStore):
     """A log on IBM Cloud Object Storage, for any number of writers anywhere.
 
     IBM documents that on a bucket with versioning its *own* header against overwriting is
-    ignored; of `If-None-Match` it does not say. The endpoint is therefore probed before the first
-    commit, as every one that nobody vouches for, and refused if it lets two writers win.
+    ignored; about `If-None-Match` it says nothing. The endpoint is therefore probed before the
+    first commit, like every one that no documentation vouches for, and refused if it lets two
+    writers win.
     """
 
     def __init__(self, conf: Mapping[str, str] | None = None) -> None:
         """Keep the conf; connect at the first use.
 
         Raises:
-            LogStoreConfError: a retry setting is no number.
+            LogStoreConfError: a retry setting is not a number.
         """
         super().__init__(conf)
         self._stores: dict[str, S3ConditionalLogStore] = {}
@@ -61,7 +62,7 @@ class IBMCOSLogStore(ObjectLogStore):
         """`cos://bucket.service/key` as `bucket/key`.
 
         Raises:
-            ValueError: the path is no such URI.
+            ValueError: the path is not such a URI.
             LogStoreConfError: the conf lacks a setting of the service.
         """
         bucket, service, key = _split(path)
@@ -83,8 +84,8 @@ class IBMCOSLogStore(ObjectLogStore):
         services = {match[1] for key in self.conf if (match := pattern.fullmatch(key))}
         if len(services) != 1:
             raise LogStoreConfError(
-                f"the conf has {len(services)} services (fs.cos.<service>.endpoint); a path has to "
-                "say which is meant"
+                f"the conf has {len(services)} services (fs.cos.<service>.endpoint); a path must "
+                "name one of them"
             )
         return services.pop()
 
@@ -92,7 +93,7 @@ class IBMCOSLogStore(ObjectLogStore):
 def _split(path: str) -> tuple[str, str, str]:
     match = _URI.fullmatch(path)
     if match is None:
-        raise ValueError(f"{path!r} is no cos://bucket.service/key")
+        raise ValueError(f"{path!r} is not of the form cos://bucket.service/key")
     return match[1], match[2], match[3] or ""
 
 
@@ -108,7 +109,7 @@ def _as_s3(conf: Mapping[str, str], service: str) -> dict[str, str]:
         endpoint = f"https://{endpoint}"
     host = urlsplit(endpoint).hostname or ""
     region = _REGION.match(host)
-    # A bucket of another cloud in the same conf must lend nothing to this one.
+    # Settings of another cloud's bucket in the same conf must not apply to this one.
     own = {k: v for k, v in conf.items() if not k.removeprefix(_HADOOP).startswith("fs.s3a.")}
     s3 = {
         "endpoint": endpoint,

@@ -1,6 +1,6 @@
 """Oracle Cloud Infrastructure Object Storage: a commit is a PutObject with `if-none-match: *`.
 
-It is asked by its own API. The S3-compatible one lists no conditional put among what it supports:
+It uses Oracle's own API. The S3-compatible one does not list conditional puts as supported:
 https://docs.oracle.com/en-us/iaas/Content/Object/Tasks/s3compatibleapi_topic-Amazon_S3_Compatibility_API_Support.htm
 
 Paths and settings are those of Oracle's HDFS connector: `oci://bucket@namespace/key`, and
@@ -14,17 +14,17 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.contrib._oci_client import OCIClient
+from lakelog.contrib.oci_client import OCIClient
 from lakelog.logstores import LogStoreConfError, MissingExtraError
-from lakelog.logstores._objects import ObjectLogStore
-from lakelog.logstores._travelling import own_settings
+from lakelog.logstores.object_store import ObjectLogStore
+from lakelog.logstores.travelling import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow.fs
 
-    from lakelog.logstores._objects import ObjectClient
+    from lakelog.logstores.object_store import ObjectClient
 
 __all__ = ["OracleCloudLogStore"]
 
@@ -50,7 +50,7 @@ class OracleCloudLogStore(ObjectLogStore):
         """Keep the conf; connect at the first use.
 
         Raises:
-            LogStoreConfError: a retry setting is no number.
+            LogStoreConfError: a retry setting is not a number.
         """
         super().__init__(conf)
         self._clients: dict[tuple[int, str, str], OCIClient] = {}
@@ -58,7 +58,7 @@ class OracleCloudLogStore(ObjectLogStore):
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
         """The bucket through the same SDK, whole objects at a time; Arrow has none for OCI."""
-        from lakelog.contrib._object_filesystem import object_filesystem
+        from lakelog.logstores.object_store.filesystem import object_filesystem
 
         return object_filesystem(self, "oci://")
 
@@ -66,13 +66,13 @@ class OracleCloudLogStore(ObjectLogStore):
         """`oci://bucket@namespace/key` as `bucket@namespace/key`.
 
         Raises:
-            ValueError: the path is no such URI.
+            ValueError: the path is not such a URI.
         """
         bucket, namespace, key = _split(path)
         return f"{bucket}@{namespace}/{key}".rstrip("/")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connections behind, and the settings of other storages."""
+        """Drop the connections, and the settings of other storages."""
         cls = type(self)
         conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
         return {**self.__dict__, "_clients": {}, "_conf": conf}
@@ -91,7 +91,7 @@ class OracleCloudLogStore(ObjectLogStore):
         name = (os.getpid(), kept, self._timeout)
         found = _sdks.get(name)
         if found is None:
-            # Two threads may both make one; the first that is kept is used by all.
+            # Two threads may both make one; the first one stored is used by all.
             found = _sdks.setdefault(name, self._connected())
         return found
 
@@ -122,7 +122,7 @@ class OracleCloudLogStore(ObjectLogStore):
         # Their texts may quote the key.
         except (oci.exceptions.ClientError, ValueError, OSError) as error:
             raise LogStoreConfError(
-                "Oracle's client could not be made of fs.oci.client.* or ~/.oci/config "
+                "Oracle's client could not be created from fs.oci.client.* or ~/.oci/config "
                 f"({type(error).__name__}). Check hostname, auth.tenantId, auth.userId, "
                 "auth.fingerprint, and that auth.pemfilepath is a readable PEM key on this host."
             ) from None
@@ -148,8 +148,8 @@ class OracleCloudLogStore(ObjectLogStore):
             raise LogStoreConfError(f"these settings are missing: {', '.join(missing)}")
         if not Path(given["key_file"] or "").is_file():
             raise LogStoreConfError(
-                f"fs.oci.client.auth.pemfilepath is {given['key_file']}, which is no file here. It "
-                "has to be on every host that works with the table."
+                f"fs.oci.client.auth.pemfilepath is {given['key_file']}, which is not a file on "
+                "this host. It has to be on every host that works with the table."
             )
         return {**given, "pass_phrase": self._setting("auth.passphrase")}, {}
 
@@ -174,5 +174,5 @@ _sdks: dict[tuple[int, frozenset[tuple[str, str]], float], Any] = {}
 def _split(path: str) -> tuple[str, str, str]:
     match = _URI.fullmatch(path)
     if match is None:
-        raise ValueError(f"{path!r} is no oci://bucket@namespace/key")
+        raise ValueError(f"{path!r} is not of the form oci://bucket@namespace/key")
     return match[1], match[2], match[3] or ""

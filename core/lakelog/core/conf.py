@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
+from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = ["DELTA_PREFIX", "LAKELOG_PREFIX", "DeltaConf"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from lakelog.logstores.keys import Key
+
+__all__ = ["DELTA_PREFIX", "DeltaConf", "full_key", "travelling_conf"]
+
 
 DELTA_PREFIX = "spark.databricks.delta."
 """Where Delta's own keys live; a name without `spark.` is looked up under it."""
+
 LAKELOG_PREFIX = "spark.lakelog."
 """Where the keys that only we have live."""
 
 _T = TypeVar("_T")
+_K = TypeVar("_K")
+
 _BOOLEANS = {"true": True, "false": False}
 
 
 class DeltaConf(Mapping[str, str]):
     """An unchangeable view of a Spark conf.
 
-    The mapping itself holds full keys. The `get_*` methods take either a full key, which starts
-    with `spark.`, or the part of a Delta key after `spark.databricks.delta.`, so that
-    `conf.get_int("maxCommitAttempts", 10)` reads `spark.databricks.delta.maxCommitAttempts`.
+    The mapping itself holds full keys. `read` takes a key of the registries
+    (`lakelog.core.keys`, `lakelog.logstores.keys`). The `get_*` methods take a name that is made
+    at run time: a full key, which starts with `spark.`, or the part of a Delta key after
+    `spark.databricks.delta.`.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_derived", "_values")
 
     def __init__(self, values: Mapping[str, str | bool | float] | None = None) -> None:
         """Copy the values, so that a later change of the caller's dict changes nothing here.
@@ -37,11 +48,25 @@ class DeltaConf(Mapping[str, str]):
             DeltaAnalysisError: a value of another type; names the key and never the value.
         """
         self._values = {key: _text(key, value) for key, value in (values or {}).items()}
+        self._derived: dict[Any, Any] = {}
+
+    @classmethod
+    def from_mapping(cls, conf: Mapping[str, str] | None) -> DeltaConf:
+        """Give `conf` itself if it is a DeltaConf already, else a view of it (empty for None)."""
+        return conf if isinstance(conf, DeltaConf) else cls(conf)
 
     @classmethod
     def of(cls, conf: Mapping[str, str] | None) -> DeltaConf:
-        """Give `conf` itself if it is a DeltaConf already, else a view of it (empty for None)."""
-        return conf if isinstance(conf, DeltaConf) else cls(conf)
+        """The old name of `from_mapping`, which warns."""
+        warn_renamed("DeltaConf.of", "DeltaConf.from_mapping(conf)")
+        return cls.from_mapping(conf)
+
+    def derived(self, make: Callable[[DeltaConf], _T]) -> _T:
+        """What `make` makes of the conf, made once: the conf doesn't change."""
+        found = self._derived.get(make)
+        if found is None:
+            found = self._derived[make] = make(self)
+        return found
 
     def __getitem__(self, key: str) -> str:
         return self._values[key]
@@ -55,6 +80,17 @@ class DeltaConf(Mapping[str, str]):
     def __repr__(self) -> str:
         """Keys only: values may hold secrets."""
         return f"DeltaConf({sorted(self._values)})"
+
+    def read(self, key: Key[_K]) -> _K:
+        """The value of a key of `lakelog.core.keys` or `lakelog.logstores.keys`, or its default.
+
+        Raises:
+            DeltaAnalysisError: a value of another kind; names key and value.
+        """
+        if key.kind == "text":
+            return cast("_K", self._values.get(key.name, key.default))
+        parse, expected = _PARSERS[key.kind]
+        return cast("_K", self._parsed(key.name, key.default, parse, expected))
 
     @overload
     def get_str(self, name: str, default: str) -> str: ...
@@ -128,7 +164,7 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise DeltaAnalysisError(
-        f"the conf {key} must be a text, a bool or a number, not {type(value).__name__}", key=key
+        f"the conf {key} must be a string, a bool or a number, not {type(value).__name__}", key=key
     )
 
 
@@ -146,3 +182,54 @@ def _finite(text: str) -> float:
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(text)
     return value
+
+
+def _seconds(text: str) -> float:
+    value = _finite(text)
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
+_PARSERS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+    "flag": (_boolean, "true or false"),
+    "whole": (int, "a whole number"),
+    "number": (_finite, "a number"),
+    "seconds": (_seconds, "a number of seconds above 0"),
+}
+
+
+_OF_TABLES: Final = (
+    DELTA_PREFIX,
+    LAKELOG_PREFIX + "commit",
+    "spark.databricks.io.skipping.",
+    "spark.sql.session.timeZone",
+    "spark.sql.sources.",
+    "spark.sql.parquet.",
+    "spark.sql.files.",
+    "spark.app.id",
+    "spark.app.name",
+)
+"""What the keys begin with that reading and writing a table look at, whatever its storage."""
+
+
+def travelling_conf(
+    conf: Mapping[str, str], uri: str | None = None, also: Iterable[str] = ()
+) -> dict[str, str]:
+    """The keys that a reader or a writer of tables needs: its own, and those of its store.
+
+    Credentials for databases, catalogs and whatever else a session is set up for stay behind. With
+    a URI, so do those for other storages.
+
+    Args:
+        conf: the session's.
+        uri: the table; `None` where it is not known yet.
+        also: keys that are wanted beside those, or what they begin with: those of a LogStore of
+            the user's own.
+
+    Raises:
+        LogStoreConfError: the keys that choose a store contradict each other.
+    """
+    from lakelog.logstores.travelling import settings_for
+
+    return settings_for(conf, uri, (*_OF_TABLES, *also))

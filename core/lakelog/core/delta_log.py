@@ -1,336 +1,35 @@
-"""The log of one table: its newest state, older ones, and the way to write."""
+"""`DeltaLog`: the log of one table, and the ways to write to it."""
 
 from __future__ import annotations
 
-import logging
-import threading
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Union
 
-from lakelog.core.clock import Clock, SystemClock
-from lakelog.core.commit_file import read_commit
-from lakelog.core.conf import DeltaConf
-from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
-from lakelog.core.log_budget import LogBudget
-from lakelog.core.log_identity import still_there
-from lakelog.core.log_segment import list_log
-from lakelog.core.paths import normalize_table_uri
-from lakelog.core.protocol import check_readable
-from lakelog.core.protocol_access import ProtocolAccess
-from lakelog.core.replay import State, advance, load_state, read_commits
-from lakelog.core.snapshot import Snapshot
-from lakelog.logstores import Scope
-from lakelog.logstores._log_limit import log_limit
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.core.table_log import TableLog
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
-    from datetime import datetime
 
-    from lakelog.core.checksums import VersionChecksum
-    from lakelog.core.commit_file import Commit
-    from lakelog.core.history import HistoryEntry
-    from lakelog.core.replayer import Replayer
-    from lakelog.core.transaction import OptimisticTransaction
-    from lakelog.logstores._contract import LogStore
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["DeltaLog"]
+__all__ = ["DeltaLog", "TableOrLog", "begin_change", "log_of"]
 
-_logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# After so many new commits found one by one, a listing is cheaper than further probes.
-_PROBES = 8
-# So far behind, a checkpoint is likely to be nearer than all the commits.
-_FAR_BEHIND = 100
-# Within so many seconds of seeing a commit in far storage, it is taken to be there still: a writer
-# that commits again and again would pay for a look each time. Near storage is always looked at.
-_TRUSTED_SECONDS = 1.0
 
-
-class DeltaLog(ProtocolAccess):
+class DeltaLog(TableLog):
     """One table, by its path. It need not exist yet.
 
-    Safe for threads. There is no cache beyond this object: two of them know nothing of each
+    Safe for threads. There is no cache beyond this object: two of them know nothing about each
     other, as if in two processes.
     """
 
-    def __init__(
-        self,
-        table: str,
-        store: LogStore,
-        conf: DeltaConf,
-        clock: Clock,
-        replayer: Replayer | None = None,
-    ) -> None:
-        """Put the parts together; `for_table` is the usual way."""
-        self._table = table
-        self._store = store
-        self._conf = conf
-        self._clock = clock
-        self._replayer = replayer
-        self._snapshot: Snapshot | None = None
-        self.last_checksum: tuple[int, VersionChecksum] | None = None
-        """Of the newest version that was committed here, if it was computed; for the core."""
-        self._seen_at = 0.0
-        """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
-        self._lock = threading.RLock()
-
-    @classmethod
-    def for_table(
-        cls,
-        uri: str | os.PathLike[str],
-        conf: Mapping[str, str] | None = None,
-        clock: Clock | None = None,
-        replayer: Replayer | None = None,
-    ) -> DeltaLog:
-        """Open the log of a table; nothing is read yet.
-
-        Args:
-            uri: where the table is, or shall be.
-            conf: the user's whole Spark conf; it chooses the store.
-            clock: the machine's if `None`.
-            replayer: who replays logs that are too large for this process; nobody if `None`.
-
-        Raises:
-            LogStoreConfError: the conf does not lead to a store.
-        """
-        from lakelog.logstores import log_store_for
-
-        table = normalize_table_uri(uri)
-        settings = DeltaConf.of(conf)
-        log_limit(settings)
-        store = log_store_for(table, settings)
-        return cls(table, store, settings, clock or SystemClock(), replayer)
-
-    @property
-    def table(self) -> str:
-        """The table's URI, normalised."""
-        return self._table
-
-    @property
-    def store(self) -> LogStore:
-        """The store of the log."""
-        return self._store
-
-    @property
-    def conf(self) -> DeltaConf:
-        """The conf it was opened with."""
-        return self._conf
-
-    @property
-    def clock(self) -> Clock:
-        """The time it goes by."""
-        return self._clock
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The newest version that is known here; loaded on first use, then only by `update`.
-
-        Raises:
-            TableNotFoundError: there is no table.
-            UnsupportedFeatureError: reading the table needs a feature that we don't have.
-            CorruptLogError: the log is damaged.
-        """
-        with self._lock:
-            if self._snapshot is None:
-                began = self._clock.monotonic()
-                self._snapshot = self._wrap(self._load())
-                self._seen_at = began
-            return self._snapshot
-
-    @property
-    def known_version(self) -> int | None:
-        """The newest version that is known here; None before anything was read. Reads nothing."""
-        with self._lock:
-            return None if self._snapshot is None else self._snapshot.version
-
-    def update(self) -> Snapshot:
-        """Read what was committed since, and nothing else; give the newest snapshot.
-
-        Where another table stands at the path by now, or log cleanup has removed the version that
-        was known, everything is read anew.
-
-        Raises:
-            TableNotFoundError: there is no table.
-            UnsupportedFeatureError: reading the table needs a feature that we don't have.
-            CorruptLogError: the log is damaged.
-        """
-        with self._lock:
-            known = self._snapshot
-            if known is None:
-                return self.snapshot
-            commits = self._probe(known.version + 1)
-            # Looked at after the probe: what was read before belongs to the same log.
-            if not self._is_current(known, has_news=bool(commits)):
-                self._snapshot = None
-                return self.snapshot
-            if not commits:
-                return known
-            state = advance(known.state, commits)
-            if len(commits) == _PROBES:
-                state = self._catch_up(state)
-            self._snapshot = self._wrap(state, checked=known.state)
-            return self._snapshot
-
-    def _load(self, version: int | None = None) -> State:
-        use = self._conf.get_bool("deltaLog.minorCompaction.useForReads", True)
-        return load_state(
-            self._store, self._table, version, use_compacted=use, replayer=self._replayer
-        )
-
-    def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
-        """Whether the known version is still in the log, so that what follows it is ours."""
-        now = self._clock.monotonic()
-        far = self._store.capabilities.exclusive_create == Scope.CLUSTER
-        if far and not has_news and now - self._seen_at < _TRUSTED_SECONDS:
-            return True
-        self._seen_at = now
-        return still_there(self._store, self._table, known.version, known.commit_info)
-
-    def _probe(self, version: int) -> list[Commit]:
-        """Read commits from `version` on until one is missing, or until listing is cheaper."""
-        commits: list[Commit] = []
-        while len(commits) < _PROBES:
-            try:
-                commits.append(read_commit(self._store, self._table, version + len(commits)))
-            except FileNotFoundError:
-                break
-        return commits
-
-    def _catch_up(self, state: State) -> State:
-        listing = list_log(self._store, self._table, state.version + 1)
-        latest = listing.latest()
-        if latest is None or latest <= state.version:
-            return state
-        newer = range(state.version + 1, latest + 1)
-        whole = all(version in listing.commits for version in newer)
-        if not whole or (len(newer) > _FAR_BEHIND and listing.checkpoints):
-            return self._load()
-        LogBudget.of(self._store).check_files(listing.commits[version] for version in newer)
-        paths = {version: listing.commits[version].path for version in newer}
-        commits = read_commits(self._store, self._table, paths)
-        return advance(state, commits, listing.commits[latest].modification_time)
-
-    def after_commit(self, commit: Commit) -> None:
-        """Take over a commit that this process made, without reading it back.
-
-        Does nothing unless it follows the known snapshot directly; `update` then finds it.
-        """
-        with self._lock:
-            known = self._snapshot
-            if known is not None and known.version + 1 == commit.version:
-                self._snapshot = self._wrap(advance(known.state, [commit]), checked=known.state)
-                self._seen_at = self._clock.monotonic()
-
-    def table_exists(self) -> bool:
-        """Whether there is a table that can be read at all, of whatever features."""
-        try:
-            return list_log(self._store, self._table).latest() is not None
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-
-    def snapshot_at(
-        self, version: int | None = None, timestamp: int | str | datetime | None = None
-    ) -> Snapshot:
-        """The table as it was.
-
-        Args:
-            version: which version.
-            timestamp: or the newest version that was committed at or before this time: epoch
-                milliseconds, a datetime (UTC where it has no zone), or ISO 8601 text (likewise).
-
-        Raises:
-            VersionNotFoundError: no such version, or it can't be rebuilt any more.
-            TimestampOutOfRangeError: the time is before the first commit or after the last.
-            DeltaAnalysisError: both are given, neither, or the text is no time.
-        """
-        if (version is None) == (timestamp is None):
-            raise DeltaAnalysisError(
-                "give either version or timestamp to read an older state of "
-                f"{self._table}, not {'both' if version is not None else 'neither'}",
-                table=self._table,
-            )
-        if timestamp is not None:
-            from lakelog.core.history import version_at
-
-            version = version_at(self.update(), timestamp)
-        if not isinstance(version, int):
-            raise DeltaAnalysisError(
-                f"{version!r} is no version of {self._table}: give an int", table=self._table
-            )
-        known = self._snapshot
-        if known is not None and known.version == version:
-            return known
-        return self._wrap(self._load(version))
-
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """What was done to the table, newest first.
-
-        Args:
-            limit: no more entries than this.
-
-        Raises:
-            TableNotFoundError: there is no table.
-        """
-        from lakelog.core.history import read_history
-        from lakelog.core.in_commit_time import in_commit_since
-
-        newest = self.update()
-        since = in_commit_since(newest.metadata)
-        # Where they are off, the times that older commits carry count for nothing.
-        first = newest.version + 1 if since is None else since[0]
-        return read_history(self._store, self._table, newest.version, limit, times_since=first)
-
-    def checkpoint(self, version: int | None = None) -> None:
-        """Write a checkpoint, so that opening the table needs no older commits.
-
-        After one of the newest version, what has expired of the log is deleted
-        (`lakelog.core.log_cleanup`); where that fails, it is logged.
-
-        Args:
-            version: of which version; the newest if `None`.
-
-        Raises:
-            OSError: it could not be written. The table is as it was.
-        """
-        from lakelog.core.checkpoints import write_checkpoint
-
-        newest = self.update()
-        snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
-        write_checkpoint(snapshot, self._clock)
-        if snapshot is newest:
-            self._clean(snapshot)
-
-    def generate_symlink_manifest(self) -> list[str]:
-        """Write lists of the data files of the newest version, for Presto, Athena and the like.
-
-        With the table property `delta.compatibility.symlinkFormatManifest.enabled` commits keep
-        them up to date.
-
-        Returns:
-            The manifests, relative to the table's folder, sorted.
-
-        Raises:
-            TableNotFoundError: there is no table.
-            DeltaAnalysisError: the table has deletion vectors or column mapping.
-            OSError: the storage refused; some of the manifests may be old ones still.
-        """
-        from lakelog.core.symlink_manifest import generate_symlink_manifest
-
-        return generate_symlink_manifest(self.update())
-
-    def _clean(self, snapshot: Snapshot) -> None:
-        from lakelog.core.log_cleanup import clean_log
-
-        try:
-            clean_log(snapshot, self._clock)
-        except (OSError, DeltaError):
-            _logger.warning("%s: cleaning up the log failed", self._table, exc_info=True)
-
     def start_transaction(self) -> OptimisticTransaction:
-        """Begin a transaction on the newest version; on none, where the table is to be made."""
-        from lakelog.core.transaction import OptimisticTransaction
+        """Start a transaction on the newest version; on none where the table does not exist yet."""
+        from lakelog.core.transaction.optimistic import OptimisticTransaction
 
         try:
             snapshot: Snapshot | None = self.update()
@@ -339,7 +38,7 @@ class DeltaLog(ProtocolAccess):
         return OptimisticTransaction(self, snapshot)
 
     def with_new_transaction(self, work: Callable[[OptimisticTransaction], T]) -> T:
-        """Run something with a new transaction, which is the thread's active one meanwhile.
+        """Run something with a new transaction, which is the thread's active one while it runs.
 
         Args:
             work: reads, changes and commits the transaction; without a commit nothing happens.
@@ -350,7 +49,7 @@ class DeltaLog(ProtocolAccess):
         Raises:
             DeltaAnalysisError: a transaction is active in this thread already.
         """
-        from lakelog.core.active_transaction import run_active
+        from lakelog.core.transaction.optimistic import run_active
 
         return run_active(self.start_transaction(), work)
 
@@ -358,43 +57,108 @@ class DeltaLog(ProtocolAccess):
     def is_commit_lock_enabled(self) -> bool:
         """Whether commits take a lock of the process or of the host.
 
-        `spark.databricks.delta.commitLock.enabled` where it is set, else what the store needs.
+        `spark.databricks.delta.commitLock.enabled` decides where it is set, else the store does.
 
         Raises:
-            UnsafeLogStoreError: the store excludes nobody.
+            UnsafeLogStoreError: the store can't exclude other writers.
         """
-        from lakelog.core.commit_lock import LockKind, lock_for
+        from lakelog.core.commit.lock import LockKind, lock_for
 
         return lock_for(self._store, self._table, self._conf).kind is not LockKind.NONE
 
     def lock_commit_if_enabled(self) -> AbstractContextManager[None]:
-        """The lock that a commit takes: to hold while doing what no commit may interrupt.
+        """The lock that a commit takes: hold it while doing what no commit may interrupt.
 
         Not reentrant: a transaction that commits inside waits for itself.
 
         Raises:
-            UnsafeLogStoreError: the store excludes nobody.
+            UnsafeLogStoreError: the store can't exclude other writers.
         """
-        from lakelog.core.commit_lock import held, lock_for
+        from lakelog.core.commit.lock import hold_lock, lock_for
 
-        return held(lock_for(self._store, self._table, self._conf), self._table)
+        return hold_lock(lock_for(self._store, self._table, self._conf), self._table)
 
-    def _wrap(self, state: State, checked: State | None = None) -> Snapshot:
-        snapshot = Snapshot(self._table, self._store, self._conf, self._clock, state)
-        same = checked is not None and (
-            state.protocol is checked.protocol and state.metadata is checked.metadata
+    def upgrade_protocol(
+        self,
+        reader_version: int | None = None,
+        writer_version: int | None = None,
+        *,
+        features: Iterable[str] = (),
+    ) -> int:
+        """Require more of the table's clients, so that it may use more. This can't be undone.
+
+        Nothing is removed from the protocol: lower versions change nothing. The protocol is stored
+        in its lowest form, so reader 3 and writer 7 without features add nothing, and lists of
+        features that a version number implies become that number.
+
+        Args:
+            reader_version: the version of the protocol that readers must have, 1 to 3.
+            writer_version: that of writers, 1 to 7.
+            features: names of table features, such as `domainMetadata`.
+
+        Returns:
+            The version that holds the change; the table's present one where there was none.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            DeltaAnalysisError: there is no such version or feature.
+            UnsupportedFeatureError: this client could no longer write the table.
+            ProtocolChangedException: another writer changed the protocol at the same time.
+        """
+        from dataclasses import replace
+
+        from lakelog.core.actions.operation import Operation, json_text
+        from lakelog.core.features.properties import FEATURE_PREFIX, validate_properties
+        from lakelog.core.features.protocol import upgraded_for
+
+        txn = begin_change(self)
+        words = {f"{FEATURE_PREFIX}{name}": "supported" for name in features}
+        if reader_version is not None:
+            words["delta.minReaderVersion"] = str(reader_version)
+        if writer_version is not None:
+            words["delta.minWriterVersion"] = str(writer_version)
+        asked = {**txn.metadata.configuration, **validate_properties(words, self.conf)}
+        protocol = upgraded_for(txn.protocol, replace(txn.metadata, configuration=asked))
+        if protocol is None:
+            return txn.read_version
+        text = json_text(protocol.to_json_value())
+        return txn.commit([protocol], Operation("UPGRADE PROTOCOL", {"newProtocol": text}))
+
+
+TableOrLog: TypeAlias = Union[str, "os.PathLike[str]", DeltaLog]
+"""What functions of tables take: where the table is, or its log, which need not be opened again."""
+
+
+def log_of(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> DeltaLog:
+    """The log of the table that a function was given.
+
+    Args:
+        uri: where the table is, or its log.
+        conf: the user's whole Spark conf, for a table that is opened here.
+
+    Raises:
+        DeltaAnalysisError: a conf beside a log, which has one already.
+        LogStoreConfError: the conf does not lead to a store.
+    """
+    if not isinstance(uri, DeltaLog):
+        return DeltaLog.for_table(uri, conf)
+    if conf is not None:
+        raise DeltaAnalysisError(
+            f"conf can't be given with the open log of {uri.table}, which has its own. Leave it "
+            "out, or open the log with it: DeltaLog.for_table(uri, conf).",
+            table=uri.table,
         )
-        if not same:
-            try:
-                check_readable(state.protocol, self._table, state.metadata)
-            except DeltaError:
-                raise
-            except (ValueError, KeyError, TypeError):
-                # Which features are in use depends on the schema; say so if that is the reason.
-                _ = snapshot.schema
-                raise
-        return snapshot
+    return uri
 
-    def __repr__(self) -> str:
-        """`DeltaLog(/lake/flights)`."""
-        return f"DeltaLog({self._table})"
+
+def begin_change(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> OptimisticTransaction:
+    """Begin a transaction on a table that exists; see `log_of`.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    log = log_of(uri, conf)
+    txn = log.start_transaction()
+    if txn.snapshot is None:
+        _ = log.snapshot  # raises, and says what is there instead
+    return txn

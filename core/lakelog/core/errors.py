@@ -1,7 +1,7 @@
-"""What the core raises, grouped by what the caller does next.
+"""The errors of the core, grouped by what the caller does next.
 
     DeltaError
-    +-- DeltaConcurrentModificationException   another writer won: read again, run again
+    +-- DeltaConcurrentModificationException   another writer won: run again (retry_on_conflict)
     |   +-- ConcurrentWriteException
     |   +-- ConcurrentAppendException
     |   +-- ConcurrentDeleteReadException
@@ -12,7 +12,7 @@
     +-- MaxCommitAttemptsExceededError         separate the jobs, or raise the budget
     +-- PostCommitError                        the commit is in the table: do not repeat it
     |   +-- PostCommitHookFailedError
-    |   +-- InvalidCommittedVersionError         the storage does not show what it took
+    |   +-- InvalidCommittedVersionError         the storage does not show what it accepted
     +-- DeltaAnalysisError                     fix the call                     (ValueError)
     |   +-- SchemaMismatchError                fix the data, or let the schema evolve
     |   +-- InvalidPredicateError
@@ -22,18 +22,18 @@
     |   +-- TableExistsError                   mode "error" met a table  (FileExistsError)
     |   +-- AppendOnlyError
     +-- TableNotFoundError                     check the path             (FileNotFoundError)
-    +-- UnsupportedFeatureError                use a client that knows the feature
+    +-- UnsupportedFeatureError                use a client that has the feature
     +-- CorruptLogError                        repair the log: the file is named
     |   +-- CorruptCommitError
     |   +-- CorruptCheckpointError
     |   +-- LogGapError
-    +-- LogTooLargeError                       raise the limit, or look who wrote the log
+    +-- LogTooLargeError                       raise the limit, or find out who wrote the log
     +-- DataFileMissingError                   restore the file           (FileNotFoundError)
-    +-- DataFileError                          restore the file, or have it written anew
+    +-- DataFileError                          restore the file, or write it again
 
-`CommitOutcomeUnknownError` is the store's own: `lakelog.logstores.errors`. Where a part of the
-commit is in the log, it is a `TornCommitError`. Names that end in
-`Exception` are Delta's (package `io.delta.exceptions`); the others are ours.
+All of these are importable from `lakelog.core`. `CommitOutcomeUnknownError` is the store's own;
+where part of the commit is in the log, it is a `TornCommitError`. Names that end in `Exception`
+are Delta's (package `io.delta.exceptions`); the others are ours.
 
 Every message says what was wrong, where (path and version), and what to do.
 """
@@ -81,10 +81,10 @@ __all__ = [
 
 
 class DeltaError(Exception):
-    """Base of everything that `lakelog.core` raises of its own.
+    """Base of all errors of `lakelog.core`.
 
-    `fields` keeps the values that the message was made of, by name, so that a handler reads
-    values and never parses text; it survives pickling.
+    `fields` keeps the values in the message, by name, so that a handler can read values and never
+    has to parse text; it survives pickling.
     """
 
     def __init__(self, message: str, **fields: Any) -> None:
@@ -93,7 +93,7 @@ class DeltaError(Exception):
         self.fields: dict[str, Any] = fields
 
     def __getattr__(self, name: str) -> Any:
-        """Give an entry of `fields` as an attribute: `error.version`, `error.path`."""
+        """An entry of `fields` as an attribute: `error.version`, `error.path`."""
         fields = self.__dict__.get("fields", {})
         try:
             return fields[name]
@@ -112,7 +112,8 @@ def _rebuild(cls: type[DeltaError], message: str, fields: dict[str, Any]) -> Del
 class DeltaConcurrentModificationException(DeltaError):  # noqa: N818  # Delta's name
     """Another transaction committed something that this one must not ignore.
 
-    Nothing of this transaction is in the table. Read the table again and repeat the job.
+    Nothing of this transaction is in the table. Read the table again and repeat the job, as
+    `lakelog.core.retry_on_conflict` does.
 
     Fields: `table` (path), `version` (the winner's), `commit_info` (the winner's, a dict, or
     `None`), `sub_condition` (`WITH_PARTITION_HINT` where the message names a partition,
@@ -120,7 +121,7 @@ class DeltaConcurrentModificationException(DeltaError):  # noqa: N818  # Delta's
     """
 
     condition: str = ""
-    """The error condition of delta-spark, as `DELTA_CONCURRENT_APPEND`."""
+    """The error condition of delta-spark, such as `DELTA_CONCURRENT_APPEND`."""
 
     @property
     def winning_version(self) -> int | None:
@@ -147,7 +148,7 @@ class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
 
 
 class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
-    """A file that this transaction removes was removed already."""
+    """A file that this transaction removes has been removed already."""
 
     condition = "DELTA_CONCURRENT_DELETE_DELETE"
 
@@ -159,7 +160,7 @@ class MetadataChangedException(DeltaConcurrentModificationException):
 
 
 class ProtocolChangedException(DeltaConcurrentModificationException):
-    """The protocol of the table changed, or the table was created meanwhile."""
+    """The protocol of the table changed, or another writer created the table."""
 
     condition = "DELTA_PROTOCOL_CHANGED"
 
@@ -175,14 +176,14 @@ class MaxCommitAttemptsExceededError(DeltaError):
 
 
 class PostCommitError(DeltaError):
-    """The commit is in the table; what was to follow it failed. Do not run the job again.
+    """The commit is in the table; the work that follows it failed. Do not run the job again.
 
     Fields: `table`, `version` (the committed one).
     """
 
 
 class PostCommitHookFailedError(PostCommitError):
-    """A hook that runs after commits failed, and it or the conf asks to be told.
+    """A hook that runs after commits failed, and the hook or the conf turns that into an error.
 
     Fields: as the base, and `hook` (its name); `__cause__` is what it raised.
     """
@@ -191,7 +192,7 @@ class PostCommitHookFailedError(PostCommitError):
 
 
 class InvalidCommittedVersionError(PostCommitError):
-    """The storage took a commit and does not show it.
+    """The storage accepted a commit but does not show it.
 
     Fields: as the base, and `current_version` (-1 where it shows no table).
     """
@@ -200,7 +201,7 @@ class InvalidCommittedVersionError(PostCommitError):
 
 
 class DeltaAnalysisError(DeltaError, ValueError):
-    """The call can't be carried out as given; nothing was touched."""
+    """The call can't be carried out as given; nothing was changed."""
 
 
 class SchemaMismatchError(DeltaAnalysisError):
@@ -227,7 +228,7 @@ class TimestampOutOfRangeError(DeltaAnalysisError):
 
 
 class TableExistsError(DeltaAnalysisError, FileExistsError):
-    """A table stands where a new one was to be made."""
+    """A table exists where a new one was to be created."""
 
 
 class AppendOnlyError(DeltaAnalysisError):
@@ -235,7 +236,7 @@ class AppendOnlyError(DeltaAnalysisError):
 
 
 class TornCommitError(CommitOutcomeUnknownError):
-    """A version holds a part of this writer's commit: a store let half of a file be seen.
+    """A version holds only part of this writer's commit: a store exposed a half-written file.
 
     Nothing that the commit refers to may be deleted.
     """
@@ -244,11 +245,11 @@ class TornCommitError(CommitOutcomeUnknownError):
         """Name the file and what is in it."""
         super().__init__(path, evidence)
         self.args = (
-            f"the outcome of writing {path} is unknown: {evidence}. Until that is mended readers "
-            "see a part of the commit, or fail. Stop the table's writers and look at the file "
+            f"the outcome of writing {path} is unknown: {evidence}. Until it is fixed, readers "
+            "see part of the commit, or fail. Stop the table's writers and look at the file "
             "again. If it stays as it is and is the newest version, move it away and run the job "
-            "again; if there are newer ones, restore the table to the version before it. Delete "
-            "no data file that it may refer to until then.",
+            "again; if there are newer ones, restore the table to the version before it. Until "
+            "then, do not delete any data file that it may refer to.",
         )
 
 

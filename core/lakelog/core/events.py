@@ -18,24 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from lakelog.core import keys
+from lakelog.logstores import keys as store_keys
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = [
-    "EVENTS_JOB_KEY",
-    "EVENTS_PATH_KEY",
-    "CommitOutcome",
-    "CommitStats",
-    "Writer",
-    "emit",
-    "write_events_to",
-]
+__all__ = ["CommitOutcome", "CommitStats", "Writer", "emit", "write_events_to"]
 
-EVENTS_PATH_KEY = "spark.lakelog.commitEvents.path"
+EVENTS_PATH_KEY = store_keys.EVENTS_PATH.name
 """A local file that gets one line of JSON per attempt."""
-EVENTS_JOB_KEY = "spark.lakelog.commitEvents.job"
+EVENTS_JOB_KEY = store_keys.EVENTS_JOB.name
 """The job's name in the records; `spark.app.name` where it is not set."""
 
 logger = logging.getLogger("lakelog.commit")
@@ -69,11 +64,11 @@ class Writer:
     pid: int
 
     @classmethod
-    def of(cls, conf: DeltaConf) -> Writer:
+    def from_conf(cls, conf: DeltaConf) -> Writer:
         """The writer that this process is under a conf."""
         return cls(
-            job=conf.get_str(EVENTS_JOB_KEY) or conf.get_str("spark.app.name"),
-            app_id=conf.get_str("spark.app.id"),
+            job=conf.read(store_keys.EVENTS_JOB) or conf.read(keys.APP_NAME),
+            app_id=conf.read(keys.APP_ID),
             host=_host(),
             pid=os.getpid(),
         )
@@ -90,7 +85,7 @@ def _host() -> str:
 class CommitStats:
     """One attempt to write one version.
 
-    Fields that Delta's `CommitStats` has too go by its names, in snake_case. What would cost a
+    Fields that Delta's `CommitStats` has as well have its names, in snake_case. What would cost a
     read of the table's state (`numFilesTotal`, `sizeInBytesTotal`, histograms) is left to the
     version's checksum.
     """
@@ -179,7 +174,7 @@ def emit(stats: CommitStats, conf: DeltaConf) -> None:
     try:
         if logger.isEnabledFor(logging.INFO):
             logger.info("%s", stats.to_json())
-        path = conf.get_str(EVENTS_PATH_KEY)
+        path = conf.read(store_keys.EVENTS_PATH)
         if path:
             _append_line(path, stats.to_json())
         span = _current_span()

@@ -8,52 +8,40 @@ is another thing: a URI that *is* percent-encoded, relative to the table or abso
 
 from __future__ import annotations
 
-import enum
 import os
 import posixpath
 import re
-from dataclasses import dataclass
+import unicodedata
 from urllib.parse import quote, unquote
 
 from lakelog.core.errors import CorruptLogError
 
 __all__ = [
-    "LAST_CHECKPOINT",
-    "LOG_FOLDER",
-    "SIDECAR_FOLDER",
-    "LogFileKind",
-    "LogFileName",
     "canonical_path",
-    "checkpoint_name",
-    "checkpoint_path",
-    "checksum_path",
-    "commit_name",
-    "commit_path",
     "data_path",
     "encode_path",
     "is_local",
     "is_near",
-    "is_nearly_log_name",
-    "log_path",
     "normalize_table_uri",
-    "parse_log_name",
-    "part_name",
     "path_key",
     "refuse_escape",
-    "sidecar_path",
 ]
 
-LOG_FOLDER = "_delta_log"
-LAST_CHECKPOINT = "_last_checkpoint"
-SIDECAR_FOLDER = "_sidecars"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+
 _MANY_SLASHES = re.compile(r"/{2,}")
+
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^/]*")
+
 _DOTTED = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)")
 
 # The ASCII that `java.net.URI` leaves bare in a path, so that Spark and we spell a file alike.
 _BARE = "/!$&'()*+,;=:@~-._"
+
+_ENCODED = frozenset(("Cc", "Zs", "Zl", "Zp"))
+
+_OTHER = re.compile(r"[^A-Za-z0-9/!$&'()*+,;=:@~._-]")
 
 
 def normalize_table_uri(uri: str | os.PathLike[str]) -> str:
@@ -93,42 +81,6 @@ def _tidy(path: str) -> str:
     return _MANY_SLASHES.sub("/", path).rstrip("/") or "/"
 
 
-def log_path(table: str, name: str = "") -> str:
-    """The path of a file of the table's log; of the log's folder without a name."""
-    base = f"{table.rstrip('/')}/{LOG_FOLDER}"
-    return f"{base}/{name}" if name else base
-
-
-def commit_name(version: int) -> str:
-    """`00000000000000000007.json`: the file that is version 7."""
-    return f"{version:020d}.json"
-
-
-def checkpoint_name(version: int) -> str:
-    """`00000000000000000010.checkpoint.parquet`: the classic checkpoint in one file."""
-    return f"{version:020d}.checkpoint.parquet"
-
-
-def part_name(version: int, part: int, parts: int) -> str:
-    """`N.checkpoint.M.K.parquet`: part M, counted from 1, of a classic checkpoint in K parts."""
-    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
-
-
-def commit_path(table: str, version: int) -> str:
-    """Where the commit of a version lies."""
-    return log_path(table, commit_name(version))
-
-
-def checkpoint_path(table: str, version: int) -> str:
-    """Where the classic checkpoint of a version lies."""
-    return log_path(table, checkpoint_name(version))
-
-
-def checksum_path(table: str, version: int) -> str:
-    """Where the version checksum of a version lies."""
-    return log_path(table, f"{version:020d}.crc")
-
-
 def is_local(path: str) -> bool:
     """Whether a path is one of the local file system."""
     scheme = _SCHEME.match(path)
@@ -139,91 +91,6 @@ def is_near(table: str) -> bool:
     """Whether a table lies on a file system, where one more small file costs next to nothing."""
     scheme = _SCHEME.match(table)
     return scheme is None or scheme[1].lower() in ("hdfs", "viewfs", "webhdfs", "swebhdfs")
-
-
-def sidecar_path(table: str, name: str) -> str:
-    """Where a sidecar lies, by the `path` of its action: percent-encoded, mostly a bare name.
-
-    Whatever the path says, it is a file of the log's own folder of sidecars.
-    """
-    return log_path(table, f"{SIDECAR_FOLDER}/{unquote(name).rpartition('/')[2]}")
-
-
-class LogFileKind(enum.Enum):
-    """What a file of the log is, by its name."""
-
-    COMMIT = "commit"
-    CHECKPOINT = "checkpoint"
-    """Classic, in one file."""
-    MULTIPART = "multipart"
-    """One part of a classic checkpoint."""
-    V2 = "v2"
-    """Top level of a V2 checkpoint."""
-    COMPACTED = "compacted"
-    CRC = "crc"
-
-
-@dataclass(frozen=True, slots=True)
-class LogFileName:
-    """A parsed name."""
-
-    kind: LogFileKind
-    version: int
-    """The last version that the file covers."""
-    part: int = 1
-    """1-based; only of `MULTIPART`."""
-    parts: int = 1
-    first: int | None = None
-    """The first version that the file covers; only of `COMPACTED`."""
-
-
-# `isdigit` and `\d` accept digits of every script; a version is ASCII, and of 20 digits: a file
-# `20240131120000.json` is somebody's export.
-_DIGITS = 20
-_LAST = (1 << 63) - 1  # a version is a long
-_LOG_NAME = re.compile(
-    r"(?P<version>[0-9]{20})(?:"
-    r"(?P<commit>\.json)"
-    r"|(?P<crc>\.crc)"
-    r"|\.(?P<end>[0-9]{20})\.compacted\.json"
-    r"|(?P<checkpoint>\.checkpoint\.parquet)"
-    r"|\.checkpoint\.(?P<part>[0-9]+)\.(?P<parts>[0-9]+)\.parquet"
-    r"|(?P<v2>\.checkpoint\.[^.]+\.(?:json|parquet))"
-    r")"
-)
-
-
-def parse_log_name(name: str) -> LogFileName | None:
-    """Read a file name of the log; `None` for every name that the protocol does not have."""
-    match = _LOG_NAME.fullmatch(name)
-    if match is None:
-        return None
-    version = int(match["version"])
-    if version > _LAST or int(match["end"] or 0) > _LAST:
-        return None
-    if match["commit"]:
-        return LogFileName(LogFileKind.COMMIT, version)
-    if match["checkpoint"]:
-        return LogFileName(LogFileKind.CHECKPOINT, version)
-    if match["crc"]:
-        return LogFileName(LogFileKind.CRC, version)
-    if match["v2"]:
-        return LogFileName(LogFileKind.V2, version)
-    if match["end"]:
-        end = int(match["end"])
-        return LogFileName(LogFileKind.COMPACTED, end, first=version) if version < end else None
-    part, parts = int(match["part"]), int(match["parts"])
-    if not 1 <= part <= parts:
-        return None
-    return LogFileName(LogFileKind.MULTIPART, version, part, parts)
-
-
-def is_nearly_log_name(name: str) -> bool:
-    """Whether a name is one of the protocol but for its version: its digits, or its size."""
-    digits = len(name) - len(name.lstrip("0123456789"))
-    if not digits or parse_log_name(name) is not None:
-        return False
-    return parse_log_name("0" * _DIGITS + name[digits:]) is not None
 
 
 def data_path(table: str, add_path: str) -> str:
@@ -255,7 +122,7 @@ def refuse_escape(table: str, add_path: str) -> None:
         raise CorruptLogError(
             f"the log of {table} names the file {add_path}, which is not in the table: a relative "
             "path must stay there, and only an absolute one may name a file elsewhere. No file "
-            "outside was touched. Whoever wrote this log made a mistake, or means harm.",
+            "outside the table was touched. The writer of this log made a mistake, or means harm.",
             table=table,
             path=add_path,
         )
@@ -310,13 +177,28 @@ def _with_authority(table: str, path: str, scheme: re.Match[str] | None) -> str:
     return root[0] + "/" + rest.lstrip("/") if same else path
 
 
-def encode_path(path: str) -> str:
+def encode_path(path: str, *, bare: bool = False) -> str:
     """Spell a path of the file system, relative to the table, as the `path` of an action.
 
     The inverse of the decoding in `data_path`. Spark would leave letters beyond ASCII as they
     are; here they are encoded too, because deltalake compares the paths of its removes, which it
     encodes, with those of the adds as text.
+
+    Args:
+        path: not encoded.
+        bare: leave letters beyond ASCII as Spark does, that is, as `java.net.URI` does.
     """
-    first, slash, rest = quote(path, safe=_BARE, errors="strict").partition("/")
+    if bare and not path.isascii():
+        text = _OTHER.sub(_as_java, path)
+    else:
+        text = quote(path, safe=_BARE, errors="strict")
+    first, slash, rest = text.partition("/")
     # A reader would take `a:b/part` for a URI of scheme `a`.
     return first.replace(":", "%3A") + slash + rest
+
+
+def _as_java(found: re.Match[str]) -> str:
+    """A character as Java's URIs have it: beyond ASCII, only spaces and controls are encoded."""
+    character = found[0]
+    kept = character > "\x7f" and unicodedata.category(character) not in _ENCODED
+    return character if kept else quote(character, safe="", errors="strict")

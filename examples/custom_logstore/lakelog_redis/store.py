@@ -45,15 +45,12 @@ class RedisLogStore(LogStore):
         entries = self._files.entries(self.filesystem_path(shown), start)
         return (FileStatus(f"{shown}/{name}", *status) for name, *status in entries)
 
-    def is_partial_write_visible(self, path):
-        return False
-
     @property
     def capabilities(self):
         durable = self.conf.get("spark.lakelog.redis.durable") == "true"  # appendfsync always
         return Capabilities(
             exclusive_create=Scope.CLUSTER, partial_write_visible=False, atomic_overwrite=True,
-            consistent_listing=True, ordered_listing=True, durable=durable,
+            consistent_listing=True, durable=durable,
         )  # fmt: skip
 
     @property

@@ -40,7 +40,7 @@ def test_a_table_lives_in_redis():
     """Create, append, checkpoint, read back."""
     uri = f"redis://lake/{uuid.uuid4().hex}"
     rows = pa.table({"id": pa.array(range(5), pa.int64())})
-    write_arrow(uri, rows, conf=CONF)
+    write_arrow(uri, rows, conf=CONF, mode="append")
     write_arrow(uri, rows, conf=CONF, mode="append")
     log = DeltaLog.for_table(uri, CONF)
     log.checkpoint()

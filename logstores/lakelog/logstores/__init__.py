@@ -2,14 +2,14 @@
 
     store = log_store_for("/lake/flights", {"spark.delta.logStore.class": "my.module.MyStore"})
 
-The transaction core needs four operations and honest `Capabilities`; `docs/logstores.md` says
-how to write a store, and `lakelog.logstores.conformance` checks one.
+A store reads, writes and lists the files of a log, says by honest `Capabilities` what that is
+worth, and shows the same storage as a pyarrow file system: six members, and some with defaults.
+`docs/logstores.md` says how to write one, and `lakelog.logstores.conformance` checks it.
 """
 
 import typing
 
-from lakelog.logstores._contract import Capabilities, FileStatus, LogStore, Scope
-from lakelog.logstores._resolution import Resolution, log_store_for, resolve
+from lakelog.logstores.contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores.errors import (
     CommitOutcomeUnknownError,
     FileTooLargeError,
@@ -25,6 +25,7 @@ from lakelog.logstores.errors import (
 )
 from lakelog.logstores.local import LocalLogStore
 from lakelog.logstores.memory import MemoryLogStore
+from lakelog.logstores.resolution import Resolution, log_store_for, resolve
 
 if typing.TYPE_CHECKING:
     from lakelog.logstores.azure import AzureConditionalLogStore, AzureLeaseLogStore

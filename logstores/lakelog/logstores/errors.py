@@ -2,20 +2,20 @@
 
     LogStoreError
     +-- CommitOutcomeUnknownError    read the file back before anything else
-    +-- UnsafeLogStoreError          choose another store, or say that there is one writer
+    +-- UnsafeLogStoreError          choose another store, or declare a single writer
     +-- LogStoreConfError            fix the conf                             (ValueError)
     |   +-- InvalidLogStoreConfError        class and scheme keys at once
     |   +-- InconsistentLogStoreConfError   two spellings, two values
-    |   +-- UnknownLogStoreKeyError         a key that nobody reads
+    |   +-- UnknownLogStoreKeyError         a key that nothing reads
     |   +-- LogStoreClassError              a class that can't be found, imported or made
     +-- MissingExtraError            install the extra                        (ImportError)
 
-Beside these a store raises the built-in `FileExistsError` (lost the race: rebase, next
+A store also raises the built-in `FileExistsError` (lost the race: rebase, next
 version), `FileNotFoundError` and `OSError`, of which two have names of their own:
 
     OSError
     +-- StorageUnavailableError      nothing was done; run it again when the storage is back
-    +-- FileTooLargeError            nothing was read; raise the limit, or look who wrote it
+    +-- FileTooLargeError            nothing was read; raise the limit, or find out who wrote it
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def install_command(extra: str) -> str:
-    """How an extra is installed today: the package is on no index.
+    """How to install an extra today: the package is not on an index.
 
     Args:
         extra: its name, or several with commas between them.
@@ -46,11 +46,11 @@ def install_command(extra: str) -> str:
 
 
 class LogStoreError(Exception):
-    """Base of everything that `lakelog.logstores` raises of its own."""
+    """Base of all errors that are `lakelog.logstores`' own."""
 
 
 class CommitOutcomeUnknownError(LogStoreError):
-    """A write whose outcome could not be settled: it may have landed, or may land yet.
+    """A write whose outcome could not be settled: it may have landed, or may still land.
 
     Nothing that the write refers to may be deleted.
     """
@@ -60,7 +60,7 @@ class CommitOutcomeUnknownError(LogStoreError):
         super().__init__(
             f"the outcome of writing {path} is unknown: {evidence}. "
             "Read that file before anything else: if it holds this writer's txnId the write "
-            "landed. Delete no data file that it may refer to."
+            "landed. Don't delete any data file that it may refer to."
         )
         self.path = path
         self.evidence = evidence
@@ -71,9 +71,9 @@ class CommitOutcomeUnknownError(LogStoreError):
 
 
 class StorageUnavailableError(OSError):
-    """The store has repeated its request for as long as it may, and nobody served it.
+    """The store has repeated its request for as long as it may, without success.
 
-    What was asked for was not done. Whoever asks for something else meets the same silence.
+    The operation was not carried out, and others are bound to meet the same silence.
     """
 
 
@@ -83,8 +83,8 @@ class FileTooLargeError(OSError):
     def __init__(self, path: str, size: int, limit: int) -> None:
         """Name the file, the bytes that it has at least, and those that it may have."""
         super().__init__(
-            f"{path} has {size} bytes or more, and no more than {limit} are taken of a log. If it "
-            "is what a writer of yours made, raise spark.lakelog.log.maxBytes"
+            f"{path} has {size} bytes or more, over the limit of {limit} for a file of a log. "
+            "If one of your writers made it, raise spark.lakelog.log.maxBytes"
         )
         self.path = path
         self.size = size
@@ -112,7 +112,7 @@ class InconsistentLogStoreConfError(LogStoreConfError):
 
 
 class UnknownLogStoreKeyError(LogStoreConfError):
-    """A key under `delta.logStore.` that nobody reads."""
+    """A key under `delta.logStore.` that nothing reads."""
 
 
 class LogStoreClassError(LogStoreConfError):

@@ -1,6 +1,6 @@
-"""Locks by name for stores that exclude only the threads of a process, or nobody.
+"""Locks by name for stores that exclude only the threads of a process, or no writer at all.
 
-A lock of this module makes writers take turns. It is no substitute for a store that refuses:
+A lock of this module makes writers take turns. It is not a substitute for a store that refuses:
 writers on another host never see it.
 """
 
@@ -65,7 +65,7 @@ def process_lock(key: str, *, timeout: float = DEFAULT_TIMEOUT) -> Iterator[None
         timeout: seconds to wait; 0 only looks.
 
     Raises:
-        TimeoutError: another thread kept it all that time.
+        TimeoutError: another thread held it all that time.
     """
     with _entries_lock:
         entry = _entries.setdefault(key, _Entry())
@@ -105,8 +105,8 @@ def host_lock(
         sleep: how to wait between two looks.
 
     Raises:
-        TimeoutError: another thread or process kept it all that time.
-        UnsafeLogStoreError: the folder belongs to somebody else or is open to others.
+        TimeoutError: another thread or process held it all that time.
+        UnsafeLogStoreError: the folder belongs to another user or is open to others.
     """
     deadline = time.monotonic() + timeout
     # Threads queue here first, fairly; below, waiters poll.
@@ -159,7 +159,7 @@ def _open_lock_file(key: str) -> int:
 
 
 def _refuse_foreign(folder: str) -> None:
-    """In a shared /tmp anybody may have made the folder first, to hold our locks or to see them."""
+    """In a shared /tmp another user may have made the folder first, to hold or see our locks."""
     found = os.lstat(folder)
     mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
     if not mine or found.st_mode & 0o077:

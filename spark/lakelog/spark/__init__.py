@@ -1,9 +1,9 @@
 """Delta tables for PySpark: planned and committed in the user's process, by public API only.
 
-import lakelog.spark as delta
+    import lakelog.spark as delta
 
-delta.write(df).mode("append").partitionBy("month").save("/lake/flights")
-delta.read(spark).where("month = 1").load("/lake/flights").count()
+    delta.write(df).mode("append").partitionBy("month").save("/lake/flights")
+    delta.read(spark).where("month = 1").load("/lake/flights").count()
 
 `enable(spark)` sends PySpark's own `df.write.format("delta")` and `spark.read.format("delta")`
 here, `register(spark)` makes `format("lakelog")` a Python Data Source for SQL and temporary views.
@@ -15,48 +15,69 @@ import importlib
 import zipimport
 from typing import TYPE_CHECKING, Any
 
-from lakelog.spark._json_stand_in import ensure_orjson
+from lakelog.spark.workers.json_stand_in import ensure_orjson
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark._enable import disable, enable
-    from lakelog.spark._marked import original_error
-    from lakelog.spark._reader import DeltaReader
-    from lakelog.spark._register import register
-    from lakelog.spark._table import DeltaTable
-    from lakelog.spark._table_builder import DeltaTableBuilder, IdentityGenerator
-    from lakelog.spark._writer import DeltaWriter
+    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.format.enable import disable, enable
+    from lakelog.spark.format.register import register
+    from lakelog.spark.format.stream_reader import DeltaStreamReader
+    from lakelog.spark.reading.reader import DeltaReader
+    from lakelog.spark.sql_statements.front import sql
+    from lakelog.spark.streaming.once import once_per_batch
+    from lakelog.spark.streaming.writer import DeltaStreamWriter
+    from lakelog.spark.table.builder import DeltaTableBuilder, IdentityGenerator
+    from lakelog.spark.table.delta_table import DeltaTable
+    from lakelog.spark.workers.marked_errors import unwrap_error
+    from lakelog.spark.writing.writer import DeltaWriter
+    from lakelog.spark.writing.writer_v2 import DeltaWriterV2
 
 # Name -> module. Imported on first use: a worker that needs one of them has no PySpark session.
 _HOMES = {
-    "DeltaReader": "_reader",
-    "DeltaTable": "_table",
-    "DeltaTableBuilder": "_table_builder",
-    "DeltaWriter": "_writer",
-    "IdentityGenerator": "_table_builder",
-    "disable": "_enable",
-    "enable": "_enable",
-    "original_error": "_marked",
-    "register": "_register",
+    "DeltaMergeBuilder": "dml.builder",
+    "DeltaReader": "reading.reader",
+    "DeltaStreamReader": "format.stream_reader",
+    "DeltaStreamWriter": "streaming.writer",
+    "DeltaTable": "table.delta_table",
+    "DeltaTableBuilder": "table.builder",
+    "DeltaWriter": "writing.writer",
+    "DeltaWriterV2": "writing.writer_v2",
+    "IdentityGenerator": "table.builder",
+    "disable": "format.enable",
+    "enable": "format.enable",
+    "once_per_batch": "streaming.once",
+    "unwrap_error": "workers.marked_errors",
+    "register": "format.register",
+    "sql": "sql_statements.front",
 }
 
 __all__ = [
+    "DeltaMergeBuilder",
     "DeltaReader",
+    "DeltaStreamReader",
+    "DeltaStreamWriter",
     "DeltaTable",
     "DeltaTableBuilder",
     "DeltaWriter",
+    "DeltaWriterV2",
     "IdentityGenerator",
     "disable",
     "enable",
-    "original_error",
+    "once_per_batch",
     "read",
+    "read_stream",
     "register",
+    "sql",
+    "unwrap_error",
     "write",
+    "write_stream",
+    "write_to",
 ]
 
 if isinstance(globals().get("__loader__"), zipimport.zipimporter):
-    # Shipped to a worker by `_pyfiles`: compiled dependencies did not come along.
+    # Shipped to a worker by `workers.pyfiles`, without compiled dependencies.
     ensure_orjson()
 
 
@@ -66,9 +87,20 @@ def read(spark: SparkSession) -> DeltaReader:
     Args:
         spark: a session, classic or Connect. Its conf chooses the LogStore.
     """
-    from lakelog.spark._reader import DeltaReader
+    from lakelog.spark.reading.reader import DeltaReader
 
     return DeltaReader(spark)
+
+
+def read_stream(spark: SparkSession) -> DeltaStreamReader:
+    """Begin a streaming read; the counterpart of `spark.readStream.format("delta")`.
+
+    Args:
+        spark: a session, classic or Connect. Its conf chooses the LogStore.
+    """
+    from lakelog.spark.format.stream_reader import DeltaStreamReader
+
+    return DeltaStreamReader(spark)
 
 
 def write(df: DataFrame) -> DeltaWriter:
@@ -77,12 +109,40 @@ def write(df: DataFrame) -> DeltaWriter:
     Args:
         df: the rows. The conf of its session chooses the LogStore.
     """
-    from lakelog.spark._writer import DeltaWriter
+    from lakelog.spark.writing.writer import DeltaWriter
 
     return DeltaWriter(df)
 
 
+def write_stream(df: DataFrame) -> DeltaStreamWriter:
+    """Begin a streaming query; the counterpart of `df.writeStream.format("delta")`.
+
+    Args:
+        df: a streaming DataFrame. The conf of its session chooses the LogStore.
+    """
+    from lakelog.spark.streaming.writer import DeltaStreamWriter
+
+    return DeltaStreamWriter(df)
+
+
+def write_to(df: DataFrame, table: str) -> DeltaWriterV2:
+    """Begin a write to a named table; the counterpart of `df.writeTo(table)`.
+
+    Args:
+        df: the rows. The conf of its session chooses the LogStore.
+        table: a name in Spark's own catalog, or ``delta.`/its/path` ``.
+    """
+    from lakelog.spark.writing.writer_v2 import DeltaWriterV2
+
+    return DeltaWriterV2(df, table)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "original_error":
+        from lakelog.core.deprecation import warn_renamed
+
+        warn_renamed(f"{__name__}.{name}", f"from {__name__} import unwrap_error")
+        return __getattr__("unwrap_error")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

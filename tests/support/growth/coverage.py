@@ -9,7 +9,7 @@ from typing import Final
 
 import lakelog.core
 import lakelog.spark
-from lakelog.core.cli._app import COMMANDS
+from lakelog.cli.app import COMMANDS
 from lakelog.logstores import LogStore
 
 __all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operations_of_spark"]
@@ -29,6 +29,10 @@ def _public(module: ModuleType) -> set[str]:
     found: set[str] = set()
     for name in module.__all__:
         value = getattr(module, name)
+        if not isinstance(value, FunctionType | type) or (
+            inspect.isclass(value) and issubclass(value, Exception)
+        ):
+            continue
         found |= _members(value) if inspect.isclass(value) else {name}
     return found
 
@@ -49,22 +53,25 @@ _REASONS = {
     "hands out what it was given, or says one thing of it": """
         DeltaLog.clock DeltaLog.conf DeltaLog.known_version DeltaLog.store DeltaLog.table
         Snapshot.clock Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
-        Snapshot.partition_columns
+        Snapshot.partition_columns Snapshot.has_deletion_vectors
         OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log
-        OptimisticTransaction.may_be_committed OptimisticTransaction.has_written
+        OptimisticTransaction.may_be_committed OptimisticTransaction.began_ms
         OptimisticTransaction.mark_written
         OptimisticTransaction.new_metadata OptimisticTransaction.new_protocol
         OptimisticTransaction.read_version OptimisticTransaction.snapshot
-        OptimisticTransaction.lock_choice
+        OptimisticTransaction.lock_choice OptimisticTransaction.file_layout
         OptimisticTransaction.register_post_commit_hook OptimisticTransaction.read_whole_table
         LogStore.capabilities LogStore.close LogStore.conf LogStore.create_folder
         LogStore.filesystem LogStore.filesystem_path LogStore.is_partial_write_visible
         LogStore.settings
         Clock.monotonic Clock.now_ms Clock.sleep
         SystemClock.monotonic SystemClock.now_ms SystemClock.sleep
-        DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str DeltaConf.of
+        DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str
+        DeltaConf.from_mapping DeltaConf.of DeltaConf.derived DeltaConf.read
         DeltaConf.session_tz
         IsolationLevel.parse
+        FileSizes.as_delta OptimizeMetrics.as_delta OptimizeMetrics.num_files_added
+        OptimizeMetrics.num_files_removed Optimized.version
     """,
     "a part of every commit or write that is measured": """
         DeltaLog.for_table DeltaLog.start_transaction DeltaLog.with_new_transaction
@@ -74,10 +81,15 @@ _REASONS = {
         OptimisticTransaction.metadata OptimisticTransaction.protocol
         OptimisticTransaction.commit_if_needed OptimisticTransaction.run_post_commit_hooks
         OptimisticTransaction.assert_removable OptimisticTransaction.track_files_read
+        OptimisticTransaction.terms OptimisticTransaction.update_metadata_for_restore
+        FileSizes.measured Operation.streaming_update
         Operation.changes_data Operation.create_table Operation.json_metrics
         Operation.json_parameters Operation.manual Operation.may_change_partitioning
         Operation.takes_files_as_they_are Operation.write
-        LogStore.staged CommitStats.to_json
+        LogStore.staged LogStore.delete_files CommitStats.to_json
+        AttemptFiles.add AttemptFiles.at AttemptFiles.own AttemptFiles.of
+        PostCommitHook.handle_error PostCommitHook.name hook_failed write_events_to
+        retry_on_conflict
     """,
     "one action: commits that hold many are measured": """
         AddCDCFile.from_json_value AddCDCFile.to_json AddCDCFile.to_json_value
@@ -94,7 +106,8 @@ _REASONS = {
     """,
     "one column: schemas that have many are measured": """
         ArrayType.json_value DecimalType.json_value MapType.json_value PrimitiveType.json_value
-        StructField.json_value StructField.with_type generated identity lit with_default
+        StructField.json_value StructField.with_type column_with_default generated_column
+        identity_column lit
     """,
     "speaks to a server, a fixed number of times": """
         cli.conformance cli.doctor cli.migrate
@@ -105,7 +118,7 @@ EXCUSED: Final = {name: reason for reason, names in _REASONS.items() for name in
 """Name -> why nothing that it does can grow with a table, or where that is measured."""
 
 _REASONS_OF_SPARK = {
-    "takes down what `load`, `save` or `execute` then does": """
+    "takes down what `load`, `save`, `execute` or `start` then does": """
         DeltaReader.format DeltaReader.option DeltaReader.options DeltaReader.schema
         DeltaReader.filter DeltaReader.where
         DeltaWriter.format DeltaWriter.mode DeltaWriter.option DeltaWriter.options
@@ -114,11 +127,42 @@ _REASONS_OF_SPARK = {
         DeltaTableBuilder.partitionedBy DeltaTableBuilder.property DeltaTableBuilder.tableName
         DeltaTable.create DeltaTable.createIfNotExists DeltaTable.createOrReplace
         DeltaTable.replace
+        DeltaTable.alias DeltaTable.merge DeltaTable.optimize
+        DeltaMergeBuilder.whenMatchedDelete DeltaMergeBuilder.whenMatchedUpdate
+        DeltaMergeBuilder.whenMatchedUpdateAll DeltaMergeBuilder.whenNotMatchedBySourceDelete
+        DeltaMergeBuilder.whenNotMatchedBySourceUpdate DeltaMergeBuilder.whenNotMatchedInsert
+        DeltaMergeBuilder.whenNotMatchedInsertAll DeltaMergeBuilder.withSchemaEvolution
+        read_stream DeltaStreamReader.format DeltaStreamReader.option DeltaStreamReader.options
+        DeltaStreamReader.schema
+        write_stream DeltaStreamWriter.format DeltaStreamWriter.option DeltaStreamWriter.options
+        DeltaStreamWriter.outputMode DeltaStreamWriter.partitionBy DeltaStreamWriter.queryName
+        DeltaStreamWriter.trigger
+        write_to DeltaWriterV2.clusterBy DeltaWriterV2.option DeltaWriterV2.options
+        DeltaWriterV2.partitionedBy DeltaWriterV2.tableProperty DeltaWriterV2.using
     """,
-    "always refuses: names are a catalog's": "DeltaReader.table DeltaTable.forName",
-    "the core's, which is measured": "DeltaTable.generate DeltaTable.isDeltaTable DeltaTable.log",
-    "one query of Spark's over the rows, and a commit": "DeltaTable.addConstraint",
-    "once for a session": "disable enable original_error register",
+    "the core's, which is measured": """
+        DeltaTable.generate DeltaTable.isDeltaTable DeltaTable.log DeltaTable.vacuum
+        DeltaTable.addColumns DeltaTable.alterColumn DeltaTable.clusterBy DeltaTable.dropColumns
+        DeltaTable.dropConstraint DeltaTable.renameColumn DeltaTable.replaceColumns
+        DeltaTable.setProperties DeltaTable.syncIdentity DeltaTable.unsetProperties
+        DeltaTable.addFeatureSupport DeltaTable.dropFeatureSupport DeltaTable.upgradeTableProtocol
+        DeltaTable.clone DeltaTable.cloneAtTimestamp DeltaTable.cloneAtVersion
+        DeltaTable.restoreToTimestamp DeltaTable.restoreToVersion
+    """,
+    "queries of Spark's over the rows, and a commit": """
+        DeltaTable.addConstraint DeltaTable.delete DeltaTable.update DeltaMergeBuilder.execute
+    """,
+    "hands a query to Spark, each batch of which reads or writes as `load` and `save`": """
+        DeltaStreamReader.load DeltaStreamWriter.start once_per_batch
+    """,
+    "a question to the catalog, and what is done by path": """
+        DeltaTable.forName DeltaReader.table DeltaStreamReader.table DeltaStreamWriter.toTable
+        DeltaWriter.saveAsTable DeltaWriterV2.append DeltaWriterV2.create
+        DeltaWriterV2.createOrReplace DeltaWriterV2.overwrite DeltaWriterV2.overwritePartitions
+        DeltaWriterV2.replace
+    """,
+    "reads a statement, and does what a method does": "sql",
+    "once for a session": "disable enable unwrap_error register",
 }
 
 EXCUSED_OF_SPARK: Final = {

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import lakelog.core as core
+from lakelog.cli.app import EXIT_CANNOT_RUN
 from lakelog.core import AddFile, Operation, PrimitiveType, StructField, StructType
-from lakelog.core.arrow_types import from_arrow_schema
+from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.logstores import MemoryLogStore
 from support.growth.worlds import MARKED, Axis, World
 from support.terminal import lakelog
@@ -27,6 +28,14 @@ __all__ = ["OPERATIONS", "Measured"]
 Work = "Callable[[], object]"
 MAPPED = {"delta.columnMapping.mode": "name"}
 UNMARKED = dict.fromkeys(("vectors", "deleted rows"), "refused for tables with deletion vectors")
+MERGE_ALL = ("when_matched_update_all", "when_not_matched_insert_all")
+MERGE_SOME = (
+    *("when_matched_update", "when_matched_delete", "when_not_matched_insert"),
+    *("when_not_matched_by_source_update", "when_not_matched_by_source_delete"),
+)
+OF_ANY_AGE = {
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false"
+}
 FED = {"delta.enableChangeDataFeed": "true"}
 
 
@@ -88,7 +97,7 @@ def measured(
 @measured("write_arrow", "append")
 def _(world: World) -> Callable[[], object]:
     data = world.rows()
-    return lambda: core.write_arrow(world.uri, data)
+    return lambda: core.write_arrow(world.uri, data, mode="append")
 
 
 @measured("write_arrow", "overwrite")
@@ -102,7 +111,7 @@ def _(world: World) -> Callable[[], object]:
     data = world.rows()
     for name in world.columns:
         data = data.append_column(f"new {name}".replace(" ", "_"), data[name])
-    return lambda: core.write_arrow(world.uri, data, schema_mode="merge")
+    return lambda: core.write_arrow(world.uri, data, schema_mode="merge", mode="append")
 
 
 @measured("write_arrow", "overwrite the schema", not_for={"constraints": "they need the columns"})
@@ -117,7 +126,7 @@ def _(world: World) -> Callable[[], object]:
     data = world.rows()
     by = ["day"] if world.axis.name == "partitions" else None
     new = str(world.folder / "new")
-    return lambda: core.write_arrow(new, data, partition_by=by)
+    return lambda: core.write_arrow(new, data, partition_by=by, mode="append")
 
 
 @measured("delete_rows", "rewrite", filters=True)
@@ -141,7 +150,7 @@ def _(world: World) -> Callable[[], object]:
 def _(world: World) -> Callable[[], object]:
     data = world.rows()
     if world.axis.name != "partitions":
-        return lambda: core.write_arrow(world.uri, data)
+        return lambda: core.write_arrow(world.uri, data, mode="append")
     return lambda: core.write_arrow(
         world.uri, data, mode="overwrite", replace_where="day >= '2000-01-01'"
     )
@@ -165,6 +174,62 @@ def _(world: World) -> Callable[[], object]:
 def _(world: World) -> Callable[[], object]:
     values = {name: f"`{name}`" for name in world.columns}
     return lambda: core.update_rows(world.uri, values)
+
+
+@measured(
+    ("merge", *(f"MergeBuilder.{name}" for name in ("execute", *MERGE_ALL))),
+    "all columns",
+    only=frozenset({"files", "partitions", "columns", "fields", "rows"}),
+)
+def _(world: World) -> Callable[[], object]:
+    merge = core.merge(world.uri, world.rows(), ["id"])
+    return merge.when_matched_update_all().when_not_matched_insert_all().execute
+
+
+@measured("merge", "vectors", properties=MARKED, only=frozenset({"vectors", "deleted rows"}))
+def _(world: World) -> Callable[[], object]:
+    return (
+        core.merge(world.uri, world.rows(), "target.id = source.id").when_matched_delete().execute
+    )
+
+
+@measured("merge", "new columns", only=frozenset({"columns"}))
+def _(world: World) -> Callable[[], object]:
+    names = world.rows().schema.names
+    source = world.rows().rename_columns([n if n == "id" else f"new_{n}" for n in names])
+    merge = core.merge(world.uri, source, ["id"], with_schema_evolution=True)
+    return merge.when_matched_update_all().when_not_matched_insert_all().execute
+
+
+@measured(
+    ("merge", *(f"MergeBuilder.{name}" for name in MERGE_SOME)),
+    "SQL",
+    only=frozenset({"columns", "rows"}),
+)
+def _(world: World) -> Callable[[], object]:
+    new = {name: f"source.`{name}`" for name in world.columns}
+    return (
+        core.merge(world.uri, world.rows(), "target.id = source.id + 1")
+        .when_matched_delete("source.id = 1")
+        .when_matched_update(new)
+        .when_not_matched_insert({"id": "source.id", **new})
+        .when_not_matched_by_source_delete("target.id = 2")
+        .when_not_matched_by_source_update({"id": "target.id + 1"})
+        .execute
+    )
+
+
+@measured("merge", "SQL of fields", only=frozenset({"fields"}))
+def _(world: World) -> Callable[[], object]:
+    new = {f"s.f{i}": f"source.s.f{i}" for i in range(world.n)}
+    return core.merge(world.uri, world.rows(), ["id"]).when_matched_update(new).execute
+
+
+@measured("merge", "many literals", only=frozenset({"literals: OR"}))
+def _(world: World) -> Callable[[], object]:
+    where = world.where.replace("id", "target.id")
+    merge = core.merge(world.uri, world.rows(), ["id"])
+    return merge.when_matched_update({"value": "2.5"}, where).execute
 
 
 @measured("update_rows", "change data feed", filters=True, properties=FED)
@@ -267,6 +332,85 @@ def _(world: World) -> Callable[[], object]:
     return lambda: core.enable_row_tracking(world.log())
 
 
+@measured("drop_feature", properties=MARKED, only=frozenset({"vectors"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.drop_feature(world.uri, "deletionVectors")
+
+
+@measured("replace_columns", only=frozenset({"columns", "fields"}))
+def _(world: World) -> Callable[[], object]:
+    (first, *others) = from_arrow_schema(world.rows().schema)
+    new = StructType((first, StructField("new", PrimitiveType("long")), *others))
+    return lambda: core.replace_columns(world.uri, new)
+
+
+@measured("cluster_by", only=frozenset({"files", "columns"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.cluster_by(world.uri, ["id", world.columns[0]])
+
+
+def _numbered(world: World) -> str:
+    """A table with many identity columns."""
+    fields = tuple(core.identity_column(f"i{i}") for i in range(world.n))
+    uri = str(world.folder / "numbered")
+    core.create_table(uri, StructType((StructField("id", PrimitiveType("long")), *fields)))
+    return uri
+
+
+@measured("sync_identity", only=frozenset({"columns"}))
+def _(world: World) -> Callable[[], object]:
+    uri = _numbered(world)
+    core.write_arrow(uri, {"id": [1, 2]}, mode="append")
+    return lambda: core.sync_identity(uri, f"i{world.n - 1}")
+
+
+# Maintaining tables
+
+
+@measured("vacuum", only=frozenset({"files", "versions", "partitions"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.vacuum(world.log())
+
+
+@measured("vacuum", "deletes", only=frozenset({"files"}))
+def _(world: World) -> Callable[[], object]:
+    core.delete_rows(world.uri)
+    conf = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    return lambda: core.vacuum(world.uri, retention_hours=0, conf=conf)
+
+
+@measured("optimize", only=frozenset({"files", "partitions", "columns"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.optimize(world.uri)
+
+
+@measured("optimize", "Z-order", only=frozenset({"files", "rows"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.optimize(world.uri, z_order_by=["id", "value"])
+
+
+@measured("purge", properties=MARKED, only=frozenset({"vectors"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.purge(world.uri)
+
+
+@measured("restore", only=frozenset({"files", "versions", "columns"}))
+def _(world: World) -> Callable[[], object]:
+    core.delete_rows(world.uri)
+    version = world.log().snapshot.version - 1
+    return lambda: core.restore(world.uri, version, conf=OF_ANY_AGE)
+
+
+@measured("clone", "shallow", only=frozenset({"files", "columns", "applications"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.clone(world.uri, f"{world.folder}/new")
+
+
+@measured("clone", "deep", only=frozenset({"files"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.clone(world.uri, f"{world.folder}/new", shallow=False)
+
+
 @measured("table_changes", properties=FED)
 def _(world: World) -> Callable[[], object]:
     return lambda: core.table_changes(world.uri, 0).read_all()
@@ -353,7 +497,7 @@ def _(world: World) -> Callable[[], object]:
 @measured("Snapshot.to_arrow", filters=True)
 def _(world: World) -> Callable[[], object]:
     snapshot, where = world.log().snapshot, world.where
-    return lambda: snapshot.to_arrow(filter=where)
+    return lambda: snapshot.to_arrow(where=where)
 
 
 @measured("Snapshot.to_arrow", "all")
@@ -368,10 +512,16 @@ def _(world: World) -> Callable[[], object]:
     return lambda: snapshot.to_arrow()
 
 
+@measured("read_arrow")
+def _(world: World) -> Callable[[], object]:
+    log = world.log()
+    return lambda: core.read_arrow(log)
+
+
 @measured("Snapshot.to_batches", filters=True)
 def _(world: World) -> Callable[[], object]:
     snapshot, where, columns = world.log().snapshot, world.where, world.rows().schema.names
-    return lambda: list(snapshot.to_batches(columns, filter=where))
+    return lambda: list(snapshot.to_batches(columns, where=where))
 
 
 PARTS_OF_A_SNAPSHOT = (
@@ -461,11 +611,8 @@ def _(world: World) -> Callable[[], object]:
 
 @measured("OptimisticTransaction.advance_identity_columns", only=frozenset({"columns"}))
 def _(world: World) -> Callable[[], object]:
-    fields = tuple(core.identity(f"i{i}") for i in range(world.n))
-    uri = str(world.folder / "numbered")
-    core.create_table(uri, StructType((StructField("id", PrimitiveType("long")), *fields)))
-    txn = core.DeltaLog.for_table(uri).start_transaction()
-    return lambda: txn.advance_identity_columns({field.name: 7 for field in fields})
+    txn = core.DeltaLog.for_table(_numbered(world)).start_transaction()
+    return lambda: txn.advance_identity_columns({f"i{i}": 7 for i in range(world.n)})
 
 
 @measured("OptimisticTransaction.update_metadata")
@@ -540,9 +687,14 @@ def _(world: World) -> Callable[[], object]:
 # The command line
 
 
+def _run(*words: str) -> None:
+    outcome = lakelog(*words)
+    assert outcome.code != EXIT_CANNOT_RUN, outcome.err
+
+
 def _command(*words: str) -> Callable[[World], Callable[[], object]]:
     def prepare(world: World) -> Callable[[], object]:
-        return lambda: lakelog(words[0], world.uri, *words[1:])
+        return lambda: _run(words[0], world.uri, *words[1:])
 
     return prepare
 
@@ -553,6 +705,28 @@ measured("cli.files", "all")(_command("files", "--all"))
 measured("cli.files", "summary")(_command("files", "--summary"))
 measured("cli.history", "all")(_command("history", "--all"))
 measured("cli.manifest", not_for=UNMARKED)(_command("manifest"))
+measured("cli.vacuum", only=frozenset({"files"}))(_command("vacuum", "--dry-run"))
+measured("cli.optimize", only=frozenset({"files"}))(_command("optimize", "--dry-run"))
+measured("cli.restore", only=frozenset({"files"}))(
+    _command(
+        *("restore", "--version", "0", "--dry-run"),
+        *(word for key, value in OF_ANY_AGE.items() for word in ("--conf", f"{key}={value}")),
+    )
+)
+measured("cli.diff", only=frozenset({"files", "versions", "columns"}))(_command("diff", "0"))
+measured("cli.sample", only=frozenset({"files", "columns"}))(_command("sample"))
+measured("cli.schema", only=frozenset({"columns", "fields"}))(_command("schema"))
+measured("cli.schema", "SQL", only=frozenset({"columns", "fields"}))(_command("schema", "--sql"))
+measured("cli.properties", only=frozenset({"properties"}))(_command("properties"))
+measured("cli.delete", only=frozenset({"files"}))(
+    _command("delete", "--where", "id >= 1", "--dry-run")
+)
+
+
+@measured("cli.update", only=frozenset({"files", "columns"}))
+def _(world: World) -> Callable[[], object]:
+    words = [word for name in world.columns for word in ("--set", f"{name}={name}")]
+    return lambda: _run("update", world.uri, *words, "--dry-run")
 
 
 @measured("cli.conflicts", "as many commits", only=frozenset({"versions"}))
@@ -564,4 +738,4 @@ def _(world: World) -> Callable[[], object]:
         txn = log.start_transaction()
         txn.filter_files([("id", "=", number)])
         txn.commit([file], Operation("UPDATE"))
-    return lambda: lakelog("conflicts", events)
+    return lambda: _run("conflicts", events)

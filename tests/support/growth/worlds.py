@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
-from lakelog.core.arrow_types import from_arrow_schema
-from lakelog.core.paths import LOG_FOLDER, commit_name
+from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.log.names import LOG_FOLDER, commit_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,14 +172,14 @@ def _twin(world: World, add: dict[str, Any], number: int, **changes: Any) -> dic
 
 def _files(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, properties)
-    write_arrow(world.uri, _narrow())
+    write_arrow(world.uri, _narrow(), mode="append")
     first = _add_of(world, 1)
     _commit(world, 2, [_twin(world, first, i) for i in range(world.n)])
 
 
 def _versions(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, properties)
-    write_arrow(world.uri, _narrow())
+    write_arrow(world.uri, _narrow(), mode="append")
     first = _add_of(world, 1)
     last = first
     for i in range(world.n):
@@ -192,7 +192,7 @@ def _versions(world: World, properties: Mapping[str, str]) -> None:
 
 def _partitions(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, properties, partition_by=("day",))
-    write_arrow(world.uri, _narrow())
+    write_arrow(world.uri, _narrow(), mode="append")
     first = _add_of(world, 1)
     adds = []
     (column,) = first["partitionValues"]
@@ -229,12 +229,12 @@ def _nested(n: int) -> pa.Table:
 
 def _one_file(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, properties)
-    write_arrow(world.uri, world.rows())
+    write_arrow(world.uri, world.rows(), mode="append")
 
 
 def _vectors(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, {**MARKED, **properties})
-    write_arrow(world.uri, _narrow())
+    write_arrow(world.uri, _narrow(), mode="append")
     delete_rows(world.uri, "id = 0")
     marked = _add_of(world, 2)
     _commit(world, 3, [_twin(world, marked, i) for i in range(world.n)])
@@ -242,13 +242,13 @@ def _vectors(world: World, properties: Mapping[str, str]) -> None:
 
 def _deleted(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, {**MARKED, **properties})
-    write_arrow(world.uri, _narrow(4 * world.n))
+    write_arrow(world.uri, _narrow(4 * world.n), mode="append")
     delete_rows(world.uri, [("id", "in", list(range(0, 4 * world.n, 3)))])
 
 
 def _row_groups(world: World, properties: Mapping[str, str]) -> None:
     _begin(world, properties)
-    write_arrow(world.uri, _narrow(2 * world.n))
+    write_arrow(world.uri, _narrow(2 * world.n), mode="append")
     add = _add_of(world, 1)
     path = f"{world.uri}/{add['path']}"
     rows = pq.read_table(path)

@@ -162,7 +162,7 @@ def s3_bucket(minio: S3Endpoint) -> Iterator[str]:
 @pytest.fixture
 def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """A machine that nobody has set up for AWS, and what can set it up for the test."""
-    from lakelog.logstores import _s3_sdk
+    from lakelog.logstores.s3 import sdk as _s3_sdk
 
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)

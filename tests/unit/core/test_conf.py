@@ -7,17 +7,17 @@ from lakelog.core.errors import DeltaAnalysisError
 
 
 def test_a_short_name_is_delta_s_own_key() -> None:
-    conf = DeltaConf.of({"spark.databricks.delta.maxCommitAttempts": " 7 "})
+    conf = DeltaConf.from_mapping({"spark.databricks.delta.maxCommitAttempts": " 7 "})
     assert conf.get_int("maxCommitAttempts", 1) == 7
 
 
 def test_a_full_key_is_taken_as_it_is() -> None:
-    conf = DeltaConf.of({"spark.lakelog.commit.timeBudget": "1.5"})
+    conf = DeltaConf.from_mapping({"spark.lakelog.commit.timeBudget": "1.5"})
     assert conf.get_float("spark.lakelog.commit.timeBudget", 600.0) == 1.5
 
 
 def test_a_missing_key_gives_the_default() -> None:
-    conf = DeltaConf.of(None)
+    conf = DeltaConf.from_mapping(None)
     assert conf.get_bool("x", True) is True
     assert conf.get_bool("x") is None
     assert conf.get_int("x", 3) == 3
@@ -28,7 +28,9 @@ def test_a_missing_key_gives_the_default() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("FALSE", False), (" True ", True)])
 def test_booleans_are_read_in_any_case(text: str, value: bool) -> None:
-    assert DeltaConf.of({"spark.databricks.delta.b": text}).get_bool("b", not value) is value
+    assert (
+        DeltaConf.from_mapping({"spark.databricks.delta.b": text}).get_bool("b", not value) is value
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_booleans_are_read_in_any_case(text: str, value: bool) -> None:
     ],
 )
 def test_a_bad_value_is_refused_with_key_and_value_named(getter: str, text: str) -> None:
-    conf = DeltaConf.of({"spark.databricks.delta.k": text})
+    conf = DeltaConf.from_mapping({"spark.databricks.delta.k": text})
     with pytest.raises(DeltaAnalysisError) as caught:
         getattr(conf, getter)("k", 1)
     assert "spark.databricks.delta.k" in str(caught.value)
@@ -54,11 +56,13 @@ def test_a_bad_value_is_refused_with_key_and_value_named(getter: str, text: str)
 
 def test_a_later_change_of_the_callers_dict_changes_nothing() -> None:
     values = {"spark.a": "1"}
-    conf = DeltaConf.of(values)
+    conf = DeltaConf.from_mapping(values)
     values["spark.a"] = "2"
     assert dict(conf) == {"spark.a": "1"}
-    assert DeltaConf.of(conf) is conf
+    assert DeltaConf.from_mapping(conf) is conf
 
 
 def test_values_are_not_printed() -> None:
-    assert "hunter2" not in repr(DeltaConf.of({"spark.hadoop.fs.s3a.secret.key": "hunter2"}))
+    assert "hunter2" not in repr(
+        DeltaConf.from_mapping({"spark.hadoop.fs.s3a.secret.key": "hunter2"})
+    )

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from lakelog.core import DeltaLog
-from lakelog.core.commit_file import parse_commit
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import (
     CorruptCommitError,
@@ -18,7 +17,8 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lakelog.core.paths import checkpoint_name
+from lakelog.core.log.commit_file import parse_commit
+from lakelog.core.log.names import checkpoint_name
 from lakelog.logstores import LocalLogStore, MemoryLogStore, Scope
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, SCHEMA, RawLog, add, metadata, remove
@@ -59,7 +59,7 @@ class Counting(LocalLogStore):
 
 def counted(log):
     store = Counting()
-    return DeltaLog(log.table, store, DeltaConf.of(None), ManualClock()), store
+    return DeltaLog(log.table, store, DeltaConf.from_mapping(None), ManualClock()), store
 
 
 def test_a_snapshot_says_what_the_log_says(log):
@@ -144,7 +144,7 @@ class Far(Counting):
 
 def test_update_on_far_storage_trusts_for_a_second_what_it_saw(log):
     store, clock = Far(), ManualClock()
-    delta_log = DeltaLog(log.table, store, DeltaConf.of(None), clock)
+    delta_log = DeltaLog(log.table, store, DeltaConf.from_mapping(None), clock)
     first = delta_log.snapshot
     store.reads.clear()
     assert delta_log.update() is first
@@ -293,7 +293,7 @@ def test_an_older_version_can_be_read(log):
 
 @pytest.mark.parametrize("kwargs", [{"version": "1"}, {"timestamp": 1.5}, {"timestamp": b"x"}])
 def test_time_travel_to_what_is_no_version_and_no_time_is_refused(log, kwargs):
-    with pytest.raises(DeltaAnalysisError, match=r"is no (version|time)"):
+    with pytest.raises(DeltaAnalysisError, match=r"is not a (version|time)"):
         opened(log).snapshot_at(**kwargs)
 
 

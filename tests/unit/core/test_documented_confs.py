@@ -23,13 +23,15 @@ from lakelog.core import (
     create_table,
     delete_rows,
     enable_row_tracking,
+    merge,
     set_properties,
     update_rows,
+    vacuum,
     write_arrow,
 )
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import LogStoreConfError
-from lakelog.spark._options import WriteOptions
+from lakelog.spark.writing.options import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +40,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 DOCUMENTED = {
     key
     for page in DOCS.glob("*.md")
+    if page.name != "settings.md"  # made from the code: what is read there is in the code
     for key in re.findall(r"`(spark\.[A-Za-z0-9.]*[A-Za-z0-9])`", page.read_text())
 }
 ROWS = pa.table({"id": [1, 2, 3], "p": ["a", "b", "b"]})
@@ -65,10 +68,13 @@ READERS: dict[str, Any] = {
     "history": lambda uri, conf: list(DeltaLog.for_table(uri, conf).history()),
 }
 ROW_WRITERS: dict[str, Any] = {
-    "append": lambda uri, conf: write_arrow(uri, ROWS, conf=conf),
+    "append": lambda uri, conf: write_arrow(uri, ROWS, conf=conf, mode="append"),
     "overwrite": lambda uri, conf: write_arrow(uri, ROWS, mode="overwrite", conf=conf),
     "delete_rows": lambda uri, conf: delete_rows(uri, "id = 2", conf=conf),
     "update_rows": lambda uri, conf: update_rows(uri, {"id": 9}, "id = 2", conf=conf),
+    "merge": lambda uri, conf: (
+        merge(uri, {"id": [2]}, ["id"], conf=conf).when_matched_update({"p": "'c'"}).execute()
+    ),
 }
 COMMITS: dict[str, Any] = {
     **ROW_WRITERS,
@@ -82,14 +88,17 @@ COMMITS: dict[str, Any] = {
     "commit_large": _large,
 }
 SPARK: dict[str, Any] = {
-    "Spark's overwrite": lambda _, conf: WriteOptions.of("overwrite", None, {}, DeltaConf.of(conf)),
+    "Spark's overwrite": lambda _, conf: WriteOptions.from_options(
+        "overwrite", None, {}, DeltaConf.from_mapping(conf)
+    ),
 }
 TRACKING: dict[str, Any] = {
-    "enable_row_tracking": lambda uri, conf: enable_row_tracking(DeltaLog.for_table(uri, conf)),
+    "enable_row_tracking": lambda uri, conf: enable_row_tracking(uri, conf=conf),
     "set_properties": lambda uri, conf: set_properties(
         uri, {"delta.enableRowTracking": "true"}, conf=conf
     ),
 }
+VACUUM: dict[str, Any] = {"vacuum": lambda uri, conf: vacuum(uri, conf=conf)}
 DELTA = "spark.databricks.delta."
 
 
@@ -103,14 +112,22 @@ CONCERNED: dict[str, dict[str, Any]] = {
     "spark.lakelog.commit.timeBudget": COMMITS,
     "spark.lakelog.log.maxBytes": {**READERS, **COMMITS},
     f"{DELTA}commitLock.enabled": COMMITS,
-    f"{DELTA}schema.autoMerge.enabled": {**of(COMMITS, "append", "overwrite"), **SPARK},
+    f"{DELTA}schema.autoMerge.enabled": {**of(COMMITS, "append", "overwrite", "merge"), **SPARK},
     "spark.sql.sources.partitionOverwriteMode": {**of(COMMITS, "overwrite"), **SPARK},
     "spark.sql.parquet.compression.codec": {**ROW_WRITERS, **SPARK},
     "spark.sql.files.maxRecordsPerFile": {**ROW_WRITERS, **SPARK},
     f"{DELTA}delete.deletionVectors.persistent": of(COMMITS, "delete_rows"),
     f"{DELTA}update.deletionVectors.persistent": of(COMMITS, "update_rows"),
-    f"{DELTA}deletionVectors.packing.targetSize": of(COMMITS, "delete_rows", "update_rows"),
-    "spark.lakelog.deletionVectors.maxInlineBytes": of(COMMITS, "delete_rows", "update_rows"),
+    f"{DELTA}merge.deletionVectors.persistent": of(COMMITS, "merge"),
+    f"{DELTA}deletionVectors.packing.targetSize": of(
+        COMMITS, "delete_rows", "update_rows", "merge"
+    ),
+    "spark.lakelog.deletionVectors.maxInlineBytes": of(
+        COMMITS, "delete_rows", "update_rows", "merge"
+    ),
+    "spark.lakelog.merge.maxSourceBytes": of(COMMITS, "merge"),
+    f"{DELTA}retentionDurationCheck.enabled": VACUUM,
+    f"{DELTA}vacuum.logging.enabled": VACUUM,
     f"{DELTA}rowTracking.backfill.enabled": TRACKING,
     f"{DELTA}rowTracking.backfill.maxNumFiles": TRACKING,
 }
@@ -124,11 +141,37 @@ TEXTS = {
 ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
     "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
+    "spark.sql.streaming.checkpointLocation": "streams alone",
     "spark.lakelog.unsafe.singleWriter": "the stores that ask for it",
+    **dict.fromkeys(
+        (
+            f"{DELTA}optimize.{name}"
+            for name in (
+                *("minFileSize", "maxFileSize", "maxDeletedRowsRatio", "batchSize", "maxThreads"),
+                "clustering.mergeStrategy.minCubeSize.threshold",
+            )
+        ),
+        "OPTIMIZE, whose values have tests of their own",
+    ),
+    **dict.fromkeys(
+        (
+            f"{DELTA}autoCompact.{name}"
+            for name in (
+                *("enabled", "minNumFiles", "maxFileSize", "minFileSize"),
+                "maxNumModifiedPartitions",
+            )
+        ),
+        "auto compaction, whose values have tests of their own",
+    ),
+    **dict.fromkeys(
+        (f"{DELTA}optimizeWrite.enabled", f"{DELTA}optimizeWrite.binSize"),
+        "Spark's writes alone",
+    ),
     "spark.lakelog.store.endpointProbe": "the stores on HTTP",
     "spark.lakelog.store.connect.timeBudget": "the stores on HTTP",
     "spark.lakelog.store.request.timeout": "the stores on HTTP",
     "spark.lakelog.store.retry.timeBudget": "the stores on HTTP",
+    "spark.lakelog.store.warnNotDurable": "the stores that are not durable",
     **dict.fromkeys(
         (
             "spark.lakelog.read.path",
@@ -136,13 +179,15 @@ ELSEWHERE = {
             "spark.lakelog.replay",
             "spark.lakelog.replay.minBytes",
             "spark.lakelog.identity.maxTasks",
+            "spark.lakelog.names.cacheSeconds",
+            "spark.sql.warehouse.dir",
         ),
         "how a Spark job goes about it: there is no job without Spark",
     ),
 }
 NOT_OURS = re.compile(
     r"spark\.(delta\.logStore\.file\.impl|driver\..*|jars.*|sql\.extensions|table"
-    r"|sql\.sources\.default|sql\.sources\.parallelPartitionDiscovery\..*|sql\.python\..*"
+    r"|sql|catalog|sql\.sources\.default|sql\.sources\.parallelPartitionDiscovery\..*|sql\.python\..*"
     r"|redaction\..*)"
 )
 """Spark's own, which the pages speak of, and an example."""
@@ -159,7 +204,13 @@ CASES = [(key, name) for key, doors in CONCERNED.items() for name in doors]
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     uri = str(tmp_path / "t")
-    write_arrow(uri, ROWS, partition_by="p", properties={"delta.enableDeletionVectors": "true"})
+    write_arrow(
+        uri,
+        ROWS,
+        partition_by="p",
+        properties={"delta.enableDeletionVectors": "true"},
+        mode="append",
+    )
     return uri
 
 

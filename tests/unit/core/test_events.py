@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core import events
+from lakelog.core.actions.operation import Operation
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit, write_events_to
-from lakelog.core.operations import Operation
 from support.tables import add_file, new_table, schema_json
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_the_partition_of_a_conflict_reaches_a_span_as_text(
 def test_the_job_is_named_by_its_own_key_or_by_the_application(
     conf: dict[str, str], job: str | None
 ) -> None:
-    writer = Writer.of(DeltaConf({"spark.app.id": "app-7", **conf}))
+    writer = Writer.from_conf(DeltaConf({"spark.app.id": "app-7", **conf}))
     assert (writer.job, writer.app_id, writer.pid) == (job, "app-7", os.getpid())
     assert writer.host
 

@@ -17,8 +17,12 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.clock import SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import LogGapError
-from lakelog.core.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
-from lakelog.core.paths import commit_name
+from lakelog.core.log.last_checkpoint import (
+    LastCheckpoint,
+    read_last_checkpoint,
+    write_last_checkpoint,
+)
+from lakelog.core.log.names import commit_name
 from lakelog.logstores import LocalLogStore
 from support.log_histories import whole_state
 from support.raw_log import RawLog, add
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from lakelog.logstores._contract import FileStatus
+    from lakelog.logstores.contract import FileStatus
 
 
 class Forgetful(LocalLogStore):
@@ -48,7 +52,7 @@ def test_a_commit_that_a_listing_left_out_is_never_skipped(tmp_path: Path, hidde
     whole = whole_state(DeltaLog.for_table(log.table).snapshot)
     store = Forgetful()
     store.hidden = commit_name(hidden)
-    opened = DeltaLog(log.table, store, DeltaConf.of(None), SystemClock())
+    opened = DeltaLog(log.table, store, DeltaConf.from_mapping(None), SystemClock())
     if hidden == 11:
         # A listing that ends early shows an older table. It is whole, and `update` goes on.
         assert opened.update().version == 10
@@ -66,7 +70,7 @@ def test_an_update_never_steps_over_a_commit_that_a_listing_left_out(
 ) -> None:
     log = RawLog(tmp_path / "t").create(add("f0")).commit(add("f1"))
     store = Forgetful()
-    opened = DeltaLog(log.table, store, DeltaConf.of(None), SystemClock())
+    opened = DeltaLog(log.table, store, DeltaConf.from_mapping(None), SystemClock())
     assert opened.update().version == 1
     for version in range(2, 14):
         log.commit(add(f"f{version}"))
@@ -119,13 +123,13 @@ def test_a_table_made_anew_in_the_same_instant_and_of_the_same_size_is_noticed(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "t"
-    write_arrow(path, numbers(0))
+    write_arrow(path, numbers(0), mode="append")
     log = DeltaLog.for_table(path)
     assert log.update().version == 0
     commit = path / "_delta_log" / commit_name(0)
     before = commit.stat()
     shutil.rmtree(path)
-    write_arrow(path, numbers(5))
+    write_arrow(path, numbers(5), mode="append")
     size = len(commit.read_bytes())
     text = commit.read_text().rstrip("\n")
     if size < before.st_size:

@@ -6,6 +6,7 @@ import pytest
 
 from lakelog.core import DeltaLog
 from lakelog.core.actions import Protocol
+from lakelog.core.actions.operation import Operation
 from lakelog.core.errors import (
     CorruptLogError,
     DeltaAnalysisError,
@@ -13,7 +14,6 @@ from lakelog.core.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from lakelog.core.operations import Operation
 from support.raw_log import RawLog
 from support.tables import new_table
 
@@ -112,7 +112,7 @@ def test_reading_and_writing_are_checked_by_name(tmp_path):
     log.protocol_read(unwritten)
     with pytest.raises(UnsupportedFeatureError, match=r"FEATURES_FOR_WRITE.*collations-preview"):
         log.protocol_write(unwritten)
-    with pytest.raises(CorruptLogError, match="not legal"):
+    with pytest.raises(CorruptLogError, match="not valid"):
         log.protocol_read(Protocol(min_reader_version=3, min_writer_version=2))
     missing = DeltaLog.for_table(str(tmp_path / "missing"))
     for check in (missing.protocol_read, missing.protocol_write):

@@ -48,4 +48,4 @@ def test_the_store_of_the_page_is_used_by_conf_alone(my_stores: Any) -> None:
 @pytest.mark.parametrize("code", [code for code in BLOCKS if code is not STORE])
 def test_the_other_blocks_of_the_page_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, str(PAGE), "exec"), {})
-    assert "Resolution(cls_path='lakelog.logstores.LocalLogStore'" in capsys.readouterr().out
+    assert "Resolution(class_path='lakelog.logstores.LocalLogStore'" in capsys.readouterr().out

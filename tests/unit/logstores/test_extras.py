@@ -35,7 +35,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 from lakelog.logstores import MissingExtraError, log_store_for
-from lakelog.logstores._probing_remedies import told
+from lakelog.logstores.doctor.finding import describe_error
 store = log_store_for(uri, dict(each.split("=", 1) for each in settings))
 path = uri + "/_delta_log/00000000000000000000.json"
 def files():
@@ -54,7 +54,7 @@ for ask in (
         ask()
     except MissingExtraError as error:
         named += 1
-        print(error.extra, "|".join(told(error)))
+        print(error.extra, "|".join(describe_error(error)))
 print(named)
 """
 
@@ -75,7 +75,7 @@ def test_the_extra_is_named_by_whatever_is_asked_first(uri: str) -> None:
 def test_how_to_install_is_said_in_one_place() -> None:
     """An index that has no such package is a dead end, so nothing tells of one."""
     texts = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
-    for root in ("logstores", "core", "spark", "contrib", "examples", "docker"):
+    for root in ("logstores", "core", "spark", "cli", "contrib", "examples", "docker"):
         texts += [p for p in (REPOSITORY / root).rglob("*") if p.suffix in (".py", ".md", ".yaml")]
     of_an_index = re.compile(r"(?:pip install '?|Install `)lakelog\b")
     found = [str(path.relative_to(REPOSITORY)) for path in texts if of_an_index.search(_text(path))]

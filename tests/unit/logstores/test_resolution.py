@@ -21,6 +21,7 @@ from lakelog.logstores import (
     log_store_for,
     resolve,
 )
+from lakelog.logstores.resolution import class_path_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +113,7 @@ def test_the_scheme_memory_gets_the_memory_store() -> None:
 )
 def test_each_scheme_has_its_store(uri: str, name: str) -> None:
     found = resolve(uri)
-    assert found.cls_path == f"lakelog.logstores.{name}"
+    assert found.class_path == f"lakelog.logstores.{name}"
     assert found.key is None
     assert getattr(lakelog.logstores, name).__name__ == name
 
@@ -164,12 +165,12 @@ def test_a_class_for_a_scheme_is_for_that_scheme_alone(prefix: str) -> None:
 
 @pytest.mark.parametrize("uri", ["/t", "file:///t"])
 def test_the_class_for_file_is_for_plain_paths_too(uri: str) -> None:
-    assert resolve(uri, {"spark.delta.logStore.file.impl": MEMORY}).cls_path == MEMORY
+    assert resolve(uri, {"spark.delta.logStore.file.impl": MEMORY}).class_path == MEMORY
 
 
 def test_a_resolution_says_which_key_decided_and_imports_nothing() -> None:
     found = resolve("s3a://b/t", {"delta.logStore.s3a.impl": "no.such.module:Store"})
-    assert found.cls_path == "no.such.module.Store"
+    assert found.class_path == "no.such.module.Store"
     assert found.key == "delta.logStore.s3a.impl"
     assert found.value == "no.such.module:Store"
     assert resolve("/t").key is None
@@ -194,7 +195,7 @@ def test_a_global_class_beside_one_for_any_scheme_is_refused(
 
 @pytest.mark.parametrize("key", ["delta.logStore.class", "delta.logStore.s3.impl"])
 def test_two_spellings_with_two_values_are_refused_and_with_one_are_not(key: str) -> None:
-    assert resolve("s3://b/t", {key: MEMORY, f"spark.{key}": MEMORY}).cls_path == MEMORY
+    assert resolve("s3://b/t", {key: MEMORY, f"spark.{key}": MEMORY}).class_path == MEMORY
     with pytest.raises(InconsistentLogStoreConfError) as caught:
         resolve("s3://b/t", {f"spark.{key}": MEMORY, key: LOCAL})
     assert f"{key} = {LOCAL}, spark.{key} = {MEMORY}" in str(caught.value)
@@ -218,7 +219,7 @@ def test_two_spellings_with_two_values_are_refused_and_with_one_are_not(key: str
 def test_a_key_that_nobody_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
     with pytest.raises(UnknownLogStoreKeyError) as caught:
         resolve("/t", {key: MEMORY})
-    assert f"nobody reads the key {key}; did you mean {nearest}?" in str(caught.value)
+    assert f"nothing reads the key {key}; did you mean {nearest}?" in str(caught.value)
 
 
 def test_keys_of_others_are_left_alone() -> None:
@@ -228,7 +229,7 @@ def test_keys_of_others_are_left_alone() -> None:
         "spark.hadoop.delta.enableFastS3AListFrom": "true",
         "my.delta.logStore.clas": "x",
     }
-    assert resolve("/t", conf).cls_path == LOCAL
+    assert resolve("/t", conf).class_path == LOCAL
 
 
 # Names that Delta users have
@@ -260,7 +261,7 @@ def test_the_delegating_store_follows_the_scheme() -> None:
 def test_java_stores_become_ours(name: str, scheme: str, ours: str) -> None:
     key = f"spark.delta.logStore.{scheme}.impl"
     found = resolve(f"{scheme}://b/t", {key: f"io.delta.storage.{name}"})
-    assert found.cls_path == ours
+    assert found.class_path == ours
     assert found.key == key
     assert found.value == f"io.delta.storage.{name}"
 
@@ -291,7 +292,7 @@ def test_a_third_party_store_is_used_by_conf_alone(
 @pytest.mark.usefixtures("entry_points")
 def test_an_entry_point_is_used_by_name() -> None:
     found = resolve("/t", {CLASS: "mine"})
-    assert found.cls_path == MEMORY
+    assert found.class_path == MEMORY
     assert "entry point" in found.reason
     assert type(log_store_for("/t", {CLASS: "mine"})) is MemoryLogStore
 
@@ -322,11 +323,12 @@ def test_a_misspelt_class_of_ours_is_answered_with_the_nearest() -> None:
     [
         ("", "is empty"),
         ("no_such_package.Store", "there is no module 'no_such_package'"),
+        ("no_such_package.Store", "SparkContext.addPyFile"),
         ("com.acme.Store", "a Java class can't be loaded here"),
         ("{pkg}.none.MyStore", "there is no module '{pkg}.none'"),
         ("{pkg}.stores.MyStor", "has no MyStor; did you mean MyStore?"),
-        ("{pkg}.stores.NoStore", "no subclass of lakelog.logstores.LogStore"),
-        ("{pkg}.stores.a_function", "no subclass of lakelog.logstores.LogStore"),
+        ("{pkg}.stores.NoStore", "not a subclass of lakelog.logstores.LogStore"),
+        ("{pkg}.stores.a_function", "not a subclass of lakelog.logstores.LogStore"),
         ("{pkg}.stores.Unfinished", "does not define capabilities, filesystem, filesystem_path"),
         ("{pkg}.stores.NeedsKey", "NeedsKey(conf) failed: KeyError: 'my.key'"),
         ("{pkg}.needs_sdk.Store", "No module named 'an_sdk_that_is_not_installed'"),
@@ -367,3 +369,25 @@ def test_every_conf_error_is_a_value_error() -> None:
         LogStoreClassError,
     ):
         assert issubclass(kind, LogStoreConfError)
+
+
+@pytest.mark.parametrize("name", sorted(lakelog.logstores._LAZY))
+def test_a_class_is_named_by_the_path_that_its_users_write(name: str) -> None:
+    kind = getattr(lakelog.logstores, name)
+    assert kind.__module__ != "lakelog.logstores"
+    assert class_path_of(kind) == f"lakelog.logstores.{name}"
+
+
+def test_a_class_that_no_package_exports_is_named_by_its_module() -> None:
+    class Inner(LocalLogStore):
+        """Not to be reached from outside."""
+
+    assert class_path_of(Inner) == f"{__name__}.{Inner.__qualname__}"
+
+
+def test_the_class_path_has_an_old_name() -> None:
+    found = resolve("/lake/t")
+    told = r"Resolution\.cls_path is deprecated\. Write: resolve\(uri, conf\)\.class_path"
+    with pytest.warns(DeprecationWarning, match=told) as caught:
+        assert found.cls_path == found.class_path
+    assert caught[0].filename == __file__

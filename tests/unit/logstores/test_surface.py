@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from types import ModuleType
@@ -9,6 +10,45 @@ from types import ModuleType
 import pytest
 
 from lakelog import logstores
+from lakelog.logstores.resolution import BUILT_IN
+
+# A name that goes from here is a name that breaks somebody's import: keep it as a deprecated one.
+SURFACE = {
+    "lakelog.logstores": """
+        AzureConditionalLogStore AzureLeaseLogStore Capabilities CommitOutcomeUnknownError
+        FileStatus FileTooLargeError GCSLogStore HDFSLogStore InconsistentLogStoreConfError
+        InvalidLogStoreConfError LocalLogStore LogStore LogStoreClassError LogStoreConfError
+        LogStoreError MemoryLogStore MissingExtraError Resolution S3ConditionalLogStore
+        S3DynamoDBLogStore S3SingleDriverLogStore Scope StorageUnavailableError
+        UnknownLogStoreKeyError UnsafeLogStoreError log_store_for resolve
+    """,
+    "lakelog.logstores.conformance": """
+        CheckResult FaultProxy HttpDialect HttpFaultConformance LogStoreConformance
+        PromiseBrokenError QuickConformance Report run_conformance run_fault_conformance
+    """,
+    "lakelog.logstores.errors": """
+        CommitOutcomeUnknownError FileTooLargeError InconsistentLogStoreConfError
+        InvalidLogStoreConfError LogStoreClassError LogStoreConfError LogStoreError
+        MissingExtraError StorageUnavailableError UnknownLogStoreKeyError
+        UnsafeLogStoreError install_command
+    """,
+    "lakelog.logstores.object_store": """
+        KeyTakenError NotTheServiceError ObjectClient ObjectEntry ObjectInfo ObjectLogStore Owner
+        PreparedRequest RangedObjectClient RetryPolicy TOKEN_NAME TryAgainError retry_policy
+    """,
+}
+
+
+@pytest.mark.parametrize("module", SURFACE)
+def test_the_public_names_are_these(module: str) -> None:
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == sorted(SURFACE[module].split())
+    assert not [name for name in found.__all__ if not hasattr(found, name)]
+
+
+def test_hints_know_every_store_of_the_package() -> None:
+    stores = {name for name in logstores.__all__ if name.endswith("LogStore")} - {"LogStore"}
+    assert set(BUILT_IN) == stores
 
 
 def test_the_public_surface_is_what_it_says() -> None:

@@ -10,10 +10,10 @@ import pytest
 import lakelog.contrib
 import lakelog.core
 import lakelog.logstores
-from lakelog.core.travelling_conf import travelling_conf
+from lakelog.core.conf import travelling_conf
 from lakelog.logstores import LogStore, log_store_for, resolve
-from lakelog.logstores._resolution import _known_classes
-from lakelog.logstores._travelling import _FAMILIES, settings_for
+from lakelog.logstores.resolution import _known_classes
+from lakelog.logstores.travelling import _FAMILIES, settings_for
 
 STORES = {
     "/lake/t": {},
@@ -95,7 +95,7 @@ def test_what_a_value_refers_to_comes_along() -> None:
 
 
 def test_every_class_of_ours_says_what_it_reads() -> None:
-    found = {resolve(uri, conf).cls_path for uri, conf in STORES.items()}
+    found = {resolve(uri, conf).class_path for uri, conf in STORES.items()}
     assert found <= _FAMILIES.keys()
     ours = {f"lakelog.logstores.{name}" for name in lakelog.logstores.__all__}
     classes = {

@@ -1,4 +1,4 @@
-"""Does a store keep the promises of the contract? Checks that any store's author can run.
+"""Does a store keep the promises of the contract? Checks that the author of any store can run.
 
 With pytest, inherit `LogStoreConformance` and give it two fixtures:
 
@@ -22,17 +22,17 @@ The check against a model needs the package `hypothesis`.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakelog.logstores.conformance._expect import PromiseBrokenError
-    from lakelog.logstores.conformance._http_suite import HttpFaultConformance
-    from lakelog.logstores.conformance._runner import (
+    from lakelog.logstores.conformance.checks.expect import PromiseBrokenError
+    from lakelog.logstores.conformance.checks.suite import LogStoreConformance, QuickConformance
+    from lakelog.logstores.conformance.fault_proxy import FaultProxy
+    from lakelog.logstores.conformance.http.suite import HttpFaultConformance
+    from lakelog.logstores.conformance.http_dialects import HttpDialect
+    from lakelog.logstores.conformance.runner import (
         CheckResult,
         Report,
         run_conformance,
         run_fault_conformance,
     )
-    from lakelog.logstores.conformance._suite import LogStoreConformance, QuickConformance
-    from lakelog.logstores.conformance.fault_proxy import FaultProxy
-    from lakelog.logstores.conformance.http_dialects import HttpDialect
 
 __all__ = [
     "CheckResult",
@@ -49,16 +49,16 @@ __all__ = [
 
 # Loaded when they are asked for: pytest imports this package at each start, for its plugin.
 _LAZY = {
-    "CheckResult": "_runner",
+    "CheckResult": "runner",
     "FaultProxy": "fault_proxy",
     "HttpDialect": "http_dialects",
-    "HttpFaultConformance": "_http_suite",
-    "LogStoreConformance": "_suite",
-    "PromiseBrokenError": "_expect",
-    "QuickConformance": "_suite",
-    "Report": "_runner",
-    "run_conformance": "_runner",
-    "run_fault_conformance": "_runner",
+    "HttpFaultConformance": "http.suite",
+    "LogStoreConformance": "checks.suite",
+    "PromiseBrokenError": "checks.expect",
+    "QuickConformance": "checks.suite",
+    "Report": "runner",
+    "run_conformance": "runner",
+    "run_fault_conformance": "runner",
 }
 
 

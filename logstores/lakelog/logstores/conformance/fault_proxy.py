@@ -1,4 +1,4 @@
-"""A TCP proxy on 127.0.0.1 that does chosen harm to chosen HTTP exchanges, once each.
+"""A TCP proxy on 127.0.0.1 that injects chosen faults into chosen HTTP exchanges, once each.
 
     with FaultProxy("http://127.0.0.1:9000") as proxy:
         proxy.arm("drop_reply", b"PUT /bucket/t/_delta_log/0")
@@ -16,14 +16,14 @@ The service does the work, and of its reply
     tear_reply         the head and half of the body come, then the connection ends
     slow:<seconds>     everything comes, in ten pieces over that time
     delay:<seconds>    everything comes, that much later
-    tell:<status>[:<code>]      nothing comes; the client is told this status instead
+    tell:<status>[:<code>]      nothing comes; the client gets this status instead
     page:<status>      nothing comes; the client gets an HTML page, as from a gateway
     die                nothing comes: the connection is reset, and the proxy is down from then on
     twice              the second one comes: the request is delivered again after the first answer
 
 The service hears nothing of the request, and the client
 
-    refuse:<status>[:<code>]    is told this status, with the code where the services have it
+    refuse:<status>[:<code>]    gets this status, with the code where the services have it
     html:<status>      gets an HTML page, as from a company's web proxy
     reset              gets a connection reset before it has sent the body
     drop_request       gets a connection reset after it has sent everything
@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
-from lakelog.logstores.conformance._http_wire import (
+from lakelog.logstores.conformance.http.wire import (
     PATIENCE,
     ConnectionEnd,
     ask,
@@ -122,7 +122,7 @@ class FaultProxy:
             self._armed.append(_Armed(fault, match, times))
 
     def disarm(self) -> None:
-        """Forget what has not happened."""
+        """Forget the faults that have not happened."""
         with self._lock:
             self._armed.clear()
 

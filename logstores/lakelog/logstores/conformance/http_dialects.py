@@ -1,4 +1,4 @@
-"""How the HTTP services of object stores speak, as far as the fault checks have to know it."""
+"""The HTTP protocols of object stores, as far as the fault checks need them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["AZURE", "GCS", "S3", "HttpDialect"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpDialect:
-    """Which requests are which, and how the service says no.
+    """Which requests are which, and how the service refuses.
 
     A pattern is searched for in the head of a request (request line and headers, CRLF between
     them), so `^` is its beginning. `{name}` in it stands for the last part of the path. An answer
@@ -31,7 +31,7 @@ class HttpDialect:
     refused: tuple[str, ...]
     """Answers that say that nothing was done, for certain."""
     expired: tuple[str, ...]
-    """Answers to credentials that are valid no more."""
+    """Answers to credentials that are no longer valid."""
 
     def pattern(self, request: str, path: str) -> re.Pattern[bytes]:
         """The pattern `request` of this dialect, for a path."""

@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.logstores._contract import LogStore
+    from lakelog.logstores.contract import LogStore
 
 __all__ = [
     "lakelog_root",
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lakelog-uri",
         metavar="URI",
-        help="folder that exists or can be made; each run works in a new folder below it",
+        help="folder that exists or can be created; each run works in a new folder below it",
     )
     group.addoption(
         "--lakelog-store",
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not any(item.path.as_posix().endswith(SUITE) for item in items):
         return
     if not config.getoption("--lakelog-uri"):
-        raise pytest.UsageError(f"{SUITE} needs --lakelog-uri: the folder to try the store in")
+        raise pytest.UsageError(f"{SUITE} needs --lakelog-uri: the folder to test the store in")
     conf_of(config)
 
 
@@ -92,7 +92,7 @@ def _uri(config: pytest.Config) -> str:
 def lakelog_root(request: pytest.FixtureRequest) -> Iterator[str]:
     """A new folder below the URI, which is deleted at the end where the storage lets us."""
     from lakelog.logstores import log_store_for
-    from lakelog.logstores.conformance._cleanup import remove_folder
+    from lakelog.logstores.conformance.cleanup import remove_folder
 
     uri = _uri(request.config)
     root = f"{uri.rstrip('/')}/lakelog-conformance-{uuid.uuid4().hex}"
@@ -101,7 +101,7 @@ def lakelog_root(request: pytest.FixtureRequest) -> Iterator[str]:
     problem = remove_folder(store, root)
     store.close()
     if problem:
-        warnings.warn(f"the files of the checks are left in {root}: {problem}", stacklevel=1)
+        warnings.warn(f"the files of the checks remain in {root}: {problem}", stacklevel=1)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from lakelog.logstores.conformance import LogStoreConformance
 
 if TYPE_CHECKING:
-    from lakelog.logstores._contract import LogStore
+    from lakelog.logstores.contract import LogStore
 
 __all__ = ["TestStore"]
 

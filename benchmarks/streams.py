@@ -1,0 +1,108 @@
+"""Streams: lakelog and delta-spark, each in a warm process, in turns.
+
+What is timed is Spark's own `triggerExecution` of each batch, from the query's progress; a catch-up
+is timed as a whole. Sinks read Parquet files, one a batch; sources write to Spark's `noop`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from measure import Measurement
+from versus_delta import Engine
+
+from lakelog.core import write_arrow
+
+SMALL, LARGE, ROWS, COMMITS = 30, 8, 100_000, 1_000
+SKIPPED = 5
+"""Batches at the start of a query that are not counted."""
+
+
+def _rows(first: int, count: int) -> pa.Table:
+    ids = pa.array(range(first, first + count), pa.int64())
+    return pa.table(
+        {"id": ids, "n": pa.array([1.5] * count), "p": [f"p{i % 7}" for i in range(count)]}
+    )
+
+
+def _make(root: Path) -> None:
+    for name, files, rows in (("small", SMALL, 1), ("large", LARGE, ROWS)):
+        folder = root / name
+        folder.mkdir()
+        for number in range(files):
+            pq.write_table(_rows(number * rows, rows), folder / f"{number:04}.parquet")
+    for name, commits in (("one_by_one", SMALL), ("thousand", COMMITS)):
+        for number in range(commits):
+            write_arrow(root / name, _rows(number, 1), mode="append")
+
+
+def _jobs(root: Path) -> dict[str, dict[str, Any]]:
+    one = {"maxFilesPerTrigger": "1"}
+    return {
+        "sink_small": {"source": str(root / "small"), "options": one, "sink": True},
+        "sink_large": {"source": str(root / "large"), "options": one, "sink": True},
+        "source": {"table": str(root / "one_by_one"), "options": {**one, "startingVersion": "0"}},
+        "catch_up": {"table": str(root / "thousand"), "options": {"startingVersion": "0"}},
+    }
+
+
+def measure(
+    folder: Path, peer_python: str, peer_jars: str, rounds: int = 2
+) -> tuple[list[Measurement], str]:
+    """Measure all; the second value names the versions."""
+    targets = {
+        "sink_small": ("stream into a table, one row a batch", 0.25),
+        "sink_large": (f"stream into a table, {ROWS:,} rows a batch", 0.8),
+        "source": ("stream out of a table, one row a batch", 0.8),
+        "catch_up": (f"stream out of a table, {COMMITS:,} commits by availableNow", 0.6),
+    }
+    root = Path(tempfile.mkdtemp(dir=folder))
+    engines: dict[str, Engine] = {}
+    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    try:
+        _make(root)
+        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        jars = ["delta", "--jars", peer_jars]
+        engines["delta"] = Engine(peer_python, jars, root / "delta.log")
+        engines["tuned"] = Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
+        # The first round warms up and is not counted.
+        for number in range(rounds + 1):
+            for op, job in _jobs(root).items():
+                for name, engine in engines.items():
+                    place = root / f"{name}-{op}-{number}"
+                    sink = str(place / "out") if job.get("sink") else None
+                    took, batches = engine.run(
+                        "stream", **{**job, "sink": sink}, checkpoint=str(place / "checkpoint")
+                    )
+                    shutil.rmtree(place, ignore_errors=True)
+                    if number and op == "catch_up":
+                        seconds[name, op].append(took)
+                    elif number:
+                        skipped = min(SKIPPED, len(batches) // 4)
+                        seconds[name, op] += [each / 1000 for each in batches[skipped:]]
+            print(f"  round {number}: done", flush=True)
+        measurements = [
+            Measurement(work, label, seconds["lakelog", op], seconds[peer, op], target)
+            for peer, label in (
+                ("tuned", "delta-spark, snapshotPartitions=2"),
+                ("delta", "delta-spark"),
+            )
+            for op, (work, target) in targets.items()
+        ]
+        versions = (
+            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions. Per batch, but for "
+            "the catch-up."
+        )
+        return measurements, versions
+    finally:
+        for engine in engines.values():
+            engine.close()
+        shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,42 @@
+"""Questions before what can't be taken back easily: asked on a terminal, answered by `--yes`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lakelog.cli.app import EXIT_CANNOT_RUN
+from lakelog.cli.output import error_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["confirm", "yes_option"]
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def yes_option(function: _F) -> _F:
+    """`--yes`: answers the question, for scripts. Passed on as `yes`."""
+    return click.option("--yes", is_flag=True, help="Don't ask before what is dangerous.")(function)
+
+
+def confirm(what: str) -> None:
+    """Ask whether to go on; return if the answer is yes, and end the program otherwise.
+
+    Args:
+        what: what would be done, as a question: `Delete all 5 rows of /lake/t?`.
+
+    Raises:
+        click.UsageError: nobody can be asked, because standard input is not a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{what} Nobody can be asked here: give --yes if that is meant.")
+    sys.stderr.write(f"{what} [y/N] ")
+    sys.stderr.flush()
+    # click's own question makes an exit code 1 of Ctrl-C.
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        error_line("not confirmed: nothing was changed")
+        sys.exit(EXIT_CANNOT_RUN)

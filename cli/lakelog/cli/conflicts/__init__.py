@@ -1,0 +1,1 @@
+"""`lakelog conflicts`: which jobs collide, and what would separate them."""

@@ -1,0 +1,228 @@
+"""Reading commit events back: from files, folders and globs, local or on any storage.
+
+What is not an event is counted and skipped: logs of other things, the last line of a job that was
+killed in the middle of it, the same event written to two places.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import io
+import sys
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
+
+from lakelog.core.events import CommitOutcome, CommitStats
+from lakelog.core.paths import normalize_table_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["Reading", "parse_event", "read_events"]
+
+_SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".log")
+"""Of the files that count in a folder; a file that is named counts whatever its name."""
+_WILD: Final = ("*", "?", "[")
+_REQUIRED: Final = frozenset(f.name for f in fields(CommitStats) if f.default is MISSING)
+_NAMES: Final = frozenset(f.name for f in fields(CommitStats))
+_MOST_WINNERS: Final = 1_000_000
+"""Each is visited; no attempt ever met more."""
+_TEXT, _NUMBER = (str,), (int, float)
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("table", "operation", "txn_id", "outcome"), _TEXT),
+    **dict.fromkeys(("job", "conflict", "error"), _TEXT),
+    **dict.fromkeys(("winner_operation", "winner_txn_id", "winner_engine"), _TEXT),
+    **dict.fromkeys(("version", "attempt", "read_version", "winners"), (int,)),
+    **dict.fromkeys(("committed_version", "winner_version"), (int,)),
+    **dict.fromkeys(("timestamp", "winner_timestamp"), (int,)),
+    **dict.fromkeys(("write_ms", "check_ms", "lock_wait_ms", "backoff_ms"), _NUMBER),
+    "conflict_partition": (dict,),
+    "partition_columns": (list,),
+}
+"""The fields that are used; the rest is only passed on."""
+_Key: TypeAlias = tuple[str, str, int, bool]
+_OUTCOMES: Final = {outcome.value: outcome for outcome in CommitOutcome}
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read, and what was skipped."""
+
+    events: list[CommitStats] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    lines: int = 0
+    foreign: int = 0
+    """Lines that are not commit events."""
+    torn: int = 0
+    """Last lines that end in the middle."""
+    duplicates: int = 0
+
+
+def read_events(
+    places: Sequence[str], conf: Mapping[str, str], tell: Callable[[str], None]
+) -> Reading:
+    """Read all events of some places.
+
+    Args:
+        places: files, folders and globs; paths, or URIs of any storage.
+        conf: the user's; leads to the storage.
+        tell: called with the file that is being read.
+
+    Raises:
+        FileNotFoundError: a place that holds no file.
+        OSError: a file can't be read.
+    """
+    found, seen = Reading(), set[_Key]()
+    for place in places:
+        opened = _files(place, conf)
+        if not opened:
+            raise FileNotFoundError(
+                f"{place}: no event file found. Give the file that "
+                "spark.lakelog.commitEvents.path names, or a folder of such files "
+                f"({', '.join(_SUFFIXES)})."
+            )
+        for name, lines in opened:
+            tell(f"reading {name}")
+            found.files.append(name)
+            _take(found, seen, lines())
+    return found
+
+
+def _take(found: Reading, seen: set[_Key], lines: Iterable[bytes]) -> None:
+    for line in lines:
+        if not line.strip():
+            continue
+        found.lines += 1
+        event = parse_event(line)
+        if event is None:
+            # Every event ends with a line break: without one, its writer was cut off.
+            if line.endswith(b"\n"):
+                found.foreign += 1
+            else:
+                found.torn += 1
+            continue
+        # The end of a commit that gave up bears the number of its last attempt.
+        ended = event.outcome is CommitOutcome.GIVEN_UP
+        key = (event.table, event.txn_id, event.attempt, ended)
+        if key in seen:
+            found.duplicates += 1
+        else:
+            seen.add(key)
+            found.events.append(event)
+
+
+def parse_event(line: bytes) -> CommitStats | None:
+    """The event of a line, or None if it is not one.
+
+    What a logger puts before it, as the time, does not matter.
+    """
+    start = line.find(b"{")
+    try:
+        value = orjson.loads(line[start:]) if start >= 0 else None
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(value, dict) or not _is_event(value):
+        return None
+    known = {name: item for name, item in value.items() if name in _NAMES}
+    known["outcome"] = _OUTCOMES[known["outcome"]]
+    if "partition_columns" in known:
+        known["partition_columns"] = tuple(known["partition_columns"])
+    # Thousands of events share a few names.
+    for name in ("table", "operation"):
+        known[name] = sys.intern(known[name])
+    return CommitStats(**known)
+
+
+def _is_event(value: dict[str, Any]) -> bool:
+    if not value.keys() >= _REQUIRED:
+        return False
+    for name, item in value.items():
+        kinds = _TYPES.get(name)
+        # True is an int to Python only.
+        if kinds is not None and (not isinstance(item, kinds) or isinstance(item, bool)):
+            return False
+    return value["outcome"] in _OUTCOMES and 0 <= value.get("winners", 0) <= _MOST_WINNERS
+
+
+def _files(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], Iterable[bytes]]]]:
+    """The files of a place, by name, and how to open them."""
+    if "://" in place and not place.lower().startswith("file:"):
+        return _remote(place, conf)
+    path = normalize_table_uri(place) if place.lower().startswith("file:") else place
+    names = [path]
+    if not Path(path).exists() and any(sign in path for sign in _WILD):
+        names = sorted(glob.glob(path, recursive=True))  # noqa: PTH207  # an absolute pattern
+    found: list[Path] = []
+    for name in names:
+        if Path(name).is_dir():
+            found += sorted(p for p in Path(name).rglob("*") if p.is_file() and _counts(p.name))
+        else:
+            found += [Path(name)] if Path(name).exists() else []
+    return [(str(each), _local_lines(each)) for each in found]
+
+
+def _counts(name: str) -> bool:
+    return name.endswith(_SUFFIXES) and not name.startswith((".", "_"))
+
+
+def _local_lines(path: Path) -> Callable[[], Iterator[bytes]]:
+    def lines() -> Iterator[bytes]:
+        with path.open("rb") as source:
+            yield from source
+
+    return lines
+
+
+def _remote(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], Iterable[bytes]]]]:
+    from pyarrow.fs import FileSelector, FileType
+
+    from lakelog.logstores import log_store_for
+
+    store = log_store_for(place, conf)
+    filesystem, path = store.filesystem, store.filesystem_path(place)
+    info = filesystem.get_file_info(path)
+    if info.type == FileType.File:
+        names = [path]
+    else:
+        parts = path.split("/")
+        wild = next((i for i, part in enumerate(parts) if any(s in part for s in _WILD)), None)
+        base = path if wild is None else "/".join(parts[:wild])
+        selector = FileSelector(base, recursive=True, allow_not_found=True)
+        names = sorted(
+            each.path
+            for each in filesystem.get_file_info(selector)
+            if each.type == FileType.File
+            and (_counts(each.base_name) if wild is None else _matches(each.path, path))
+        )
+
+    def lines_of(name: str) -> Callable[[], Iterator[bytes]]:
+        def lines() -> Iterator[bytes]:
+            # Arrow's own files have no lines.
+            with io.BufferedReader(filesystem.open_input_file(name)) as source:
+                yield from source
+
+        return lines
+
+    prefix = place[: place.index("://") + 3]
+    return [(f"{prefix}{name}", lines_of(name)) for name in names]
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Match part by part: a star does not cross folders; `**` is any number of them."""
+    return _parts_match(path.split("/"), pattern.split("/"))
+
+
+def _parts_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not names
+    if patterns[0] == "**":
+        return any(_parts_match(names[i:], patterns[1:]) for i in range(len(names) + 1))
+    return (
+        bool(names)
+        and fnmatch.fnmatchcase(names[0], patterns[0])
+        and _parts_match(names[1:], patterns[1:])
+    )

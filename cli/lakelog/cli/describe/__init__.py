@@ -1,0 +1,1 @@
+"""`lakelog describe`: what a table is, in one screen."""

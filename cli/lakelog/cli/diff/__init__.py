@@ -1,0 +1,1 @@
+"""`lakelog diff`: what differs between two versions of a table."""

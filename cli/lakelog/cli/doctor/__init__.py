@@ -1,0 +1,1 @@
+"""`lakelog doctor`: is this storage safe for a log, and is it set up right."""

@@ -1,0 +1,155 @@
+"""`lakelog doctor <uri>`: is this storage, with these settings, fit for tables?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from lakelog.cli.app import EXIT_FINDING
+from lakelog.cli.doctor.examination import Depth, examine
+from lakelog.cli.doctor.report import Verdict
+from lakelog.cli.options import conf_options, json_option, uri_argument
+from lakelog.cli.output import facts, heading, line, print_json, progress, table
+from lakelog.cli.secrets import Scrubber
+from lakelog.logstores.doctor.finding import Status
+
+if TYPE_CHECKING:
+    from lakelog.cli.doctor.report import Report
+    from lakelog.logstores.doctor.finding import Finding
+
+__all__ = ["command"]
+
+_STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skipped": "dim"}
+
+
+@click.command(short_help="Probe a storage and its settings; say what to fix.")
+@uri_argument
+@conf_options
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="How many races to run.",
+)
+@click.option(
+    "--writers",
+    type=click.IntRange(2, 256),
+    default=8,
+    show_default=True,
+    help="Writers in each race.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 3600),
+    default=60,
+    show_default=True,
+    help="Start no new race after this many seconds.",
+)
+@click.option("--read-only", is_flag=True, help="Write nothing: no probe, no race.")
+@json_option
+def command(
+    uri: str,
+    conf: dict[str, str],
+    rounds: int,
+    writers: int,
+    seconds: float,
+    read_only: bool,
+    as_json: bool,
+) -> None:
+    """Examine the storage of URI, a table or a folder that is to hold tables.
+
+    Shows which LogStore the conf leads to and why, then probes the storage itself: permissions,
+    overwrites, reads, listings, clock, latency, and whether exclusive create has one winner in
+    races. Probes are written to a folder of their own, URI/.lakelog-probe-<random>, and removed.
+
+    Says "no failure seen", never "safe": it only looked for as long as it ran.
+    Exits with 1 if something has to be fixed; each such finding comes with its remedy.
+    """
+    scrubber = Scrubber(conf)
+    with progress() as tell:
+        report = examine(uri, conf, Depth(rounds, writers, read_only, seconds), tell)
+    if as_json:
+        print_json(scrubber.data(report.as_json()))
+    else:
+        _print(report, scrubber)
+    if report.failures:
+        sys.exit(EXIT_FINDING)
+
+
+def _print(report: Report, scrubber: Scrubber) -> None:
+    clean = scrubber.text
+    heading(f"lakelog doctor {clean(report.uri)}")
+    facts([(name, clean(value)) for name, value in _choices(report)])
+    if report.settings:
+        heading("Settings in force")
+        facts([(clean(key), clean(value)) for key, value in report.settings.items()])
+    if report.capabilities is not None:
+        heading("What the store declares")
+        facts(list((report.as_json()["capabilities"] or {}).items()))
+    heading("Findings")
+    table(
+        ("Check", "Status", "What was seen"),
+        [
+            (_checks(each), (each.status.value, _STYLES[each.status.value]), clean(each.summary))
+            for each in report.findings
+        ],
+    )
+    _print_latencies(report.findings)
+    _print_remedies([each for each in report.findings if each.remedy], scrubber)
+    heading(_verdict(report))
+    for path in report.left_behind:
+        line(f"  left behind: {clean(path)}")
+
+
+def _checks(finding: Finding) -> str:
+    return ", ".join((finding.check, *finding.measured.get("also", ())))
+
+
+def _choices(report: Report) -> list[tuple[str, str]]:
+    chosen, lock = report.resolution, report.lock
+    found = []
+    if chosen is not None:
+        found += [("store", chosen.class_path), ("chosen by", chosen.reason)]
+    if report.endpoint:
+        found.append(("endpoint", report.endpoint))
+    if lock is not None:
+        found.append(("commit lock", f"{lock.kind.value}: {lock.reason}"))
+    if report.table_version is not None:
+        found.append(("table", f"version {report.table_version}"))
+    return found
+
+
+def _print_latencies(findings: list[Finding]) -> None:
+    for each in findings:
+        if each.check == "latency" and each.measured:
+            heading("Latency")
+            table(
+                ("Operation", "p50 ms", "p90 ms", "max ms", "samples"),
+                [
+                    (name, of["p50_ms"], of["p90_ms"], of["max_ms"], of["samples"])
+                    for name, of in each.measured.items()
+                ],
+            )
+
+
+def _print_remedies(findings: list[Finding], scrubber: Scrubber) -> None:
+    if findings:
+        heading("What to do")
+    for each in findings:
+        line(f"  {each.check}: {scrubber.text(each.remedy)}")
+
+
+def _verdict(report: Report) -> str:
+    failures = report.failures
+    if report.verdict is Verdict.FAILED:
+        many = f"{len(failures)} finding{'s' if len(failures) > 1 else ''} to fix"
+        return f"{many}: {', '.join(each.check for each in failures)}"
+    if report.verdict is Verdict.NOT_PROBED:
+        return "No failure seen, but nothing was probed by writing (--read-only)"
+    race = next((f for f in report.findings if f.check == "exclusive-create"), None)
+    if race is None or race.status is not Status.FINE:
+        return "No failure seen"
+    return race.summary[0].upper() + race.summary[1:]

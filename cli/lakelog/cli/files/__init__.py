@@ -1,0 +1,1 @@
+"""`lakelog files`: the data files of a version."""

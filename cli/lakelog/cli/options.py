@@ -1,0 +1,76 @@
+"""The options that commands share, each spelled and explained once.
+
+@click.command()
+@uri_argument
+@conf_options
+@json_option
+def command(uri: str, conf: dict[str, str], as_json: bool) -> None: ...
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lakelog.cli.conf_file import parse_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["conf_options", "json_option", "uri_argument"]
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def uri_argument(function: _F) -> _F:
+    """The URI that the command is about: a table, or the folder that is to hold tables."""
+    return click.argument("uri")(function)
+
+
+def json_option(function: _F) -> _F:
+    """`--json`: one JSON document on standard output. Passed on as `as_json`."""
+    option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    return option(function)
+
+
+def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--conf` and `--conf-file`, merged into one argument, `conf: dict[str, str]`.
+
+    A `--conf` wins over the file.
+    """
+
+    @click.option(
+        "--conf",
+        "pairs",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting, named as in Spark's conf. May be repeated; wins over the file's.",
+    )
+    @click.option(
+        "--conf-file",
+        "conf_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A spark-defaults.conf file. Put secrets here: other users can see command lines.",
+    )
+    @functools.wraps(function)
+    def merged(*args: Any, pairs: tuple[str, ...], conf_file: Path | None, **kwargs: Any) -> Any:
+        conf = {} if conf_file is None else _from_file(conf_file)
+        for number, pair in enumerate(pairs, start=1):
+            key, equals, value = pair.partition("=")
+            if not equals or not key.strip():
+                # The text is not shown: it may be a secret without its key.
+                raise click.UsageError(f"--conf number {number} is not KEY=VALUE.")
+            conf[key.strip()] = value.strip()
+        return function(*args, conf=conf, **kwargs)
+
+    return merged
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    try:
+        return parse_properties(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--conf-file {path} can't be read: {error}") from None

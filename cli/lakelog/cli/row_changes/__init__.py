@@ -1,0 +1,1 @@
+"""`lakelog delete` and `lakelog update`."""

@@ -1,0 +1,1 @@
+"""`lakelog sample`: some rows of a table."""

@@ -1,0 +1,1 @@
+"""`lakelog schema`: the columns of a table, as a tree, as SQL and as JSON."""

@@ -1,0 +1,164 @@
+"""What the commands about one table share: its version's options, and how numbers are spelled."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from lakelog.cli import startup
+from lakelog.core.paths import normalize_table_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = [
+    "all_option",
+    "bytes_text",
+    "count_text",
+    "limit_option",
+    "looked_at",
+    "one_line",
+    "open_log",
+    "opened",
+    "refuse_both",
+    "table_uri",
+    "time_text",
+    "version_options",
+]
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def version_options(function: _F) -> _F:
+    """`--version` and `--timestamp`, at most one of which may be given."""
+    function = click.option(
+        "--timestamp",
+        metavar="TIME",
+        help="The newest version at or before a time: ISO 8601, UTC if it has no zone.",
+    )(function)
+    return click.option(
+        "--version",
+        type=click.IntRange(0),
+        metavar="N",
+        help="An older version; the newest by default.",
+    )(function)
+
+
+def limit_option(default: int, what: str) -> Callable[[_F], _F]:
+    """`--limit`: how many rows are shown."""
+    return click.option(
+        "--limit", type=click.IntRange(1), default=default, show_default=True, help=what
+    )
+
+
+def all_option(function: _F) -> _F:
+    """`--all`: no limit. Passed on as `everything`."""
+    return click.option("--all", "everything", is_flag=True, help="No limit.")(function)
+
+
+def table_uri(uri: str) -> str:
+    """The table's URI in its normal form.
+
+    Raises:
+        click.UsageError: it is not a URI of a table.
+    """
+    try:
+        return normalize_table_uri(uri)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
+
+
+def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
+    """The log of a table; nothing is read yet.
+
+    Raises:
+        click.UsageError: it is not a URI of a table.
+        LogStoreError: the conf does not lead to a store.
+    """
+    from lakelog.core.delta_log import DeltaLog
+
+    if startup.is_program:
+        startup.keep_pandas_out()
+    return DeltaLog.for_table(table_uri(uri), conf)
+
+
+def opened(log: DeltaLog, version: int | None, timestamp: str | None) -> Snapshot:
+    """The version that the options ask for.
+
+    Raises:
+        click.UsageError: both are given.
+        DeltaError: there is no such table or version, or it can't be read.
+    """
+    refuse_both(version, timestamp)
+    if version is None and timestamp is None:
+        return log.snapshot
+    return log.snapshot_at(version, timestamp)
+
+
+def looked_at(log: DeltaLog, version: int | None, timestamp: str | None) -> Snapshot:
+    """The version that the options ask for, of a table that lakelog may not be able to read.
+
+    Raises:
+        click.UsageError: both are given.
+        DeltaError: there is no such table or version, or its log is damaged.
+    """
+    from lakelog.core.state.replay import load_state
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.state.time_travel import version_at
+
+    def at(wanted: int | None) -> Snapshot:
+        # Past `DeltaLog.snapshot`, which refuses tables that can't be read.
+        state = load_state(log.store, log.table, wanted)
+        return Snapshot(log.table, log.store, log.conf, log.clock, state)
+
+    refuse_both(version, timestamp)
+    return at(version) if timestamp is None else at(version_at(at(None), timestamp))
+
+
+def refuse_both(version: int | None, timestamp: str | None) -> None:
+    """Refuse a version and a time at once.
+
+    Raises:
+        click.UsageError: both are given.
+    """
+    if version is not None and timestamp is not None:
+        raise click.UsageError("Give --version or --timestamp, not both.")
+
+
+def time_text(milliseconds: int | None) -> str | None:
+    """ISO 8601 in UTC, to the millisecond; None for none."""
+    if milliseconds is None:
+        return None
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def bytes_text(count: int) -> str:
+    """`512 B`, `1.5 MiB`."""
+    if count < 1024:
+        return f"{count} B"
+    size, unit = count / 1024, 0
+    # 1023.96 would be shown as 1024.0.
+    while size >= 1023.95 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
+
+
+def count_text(count: int, one: str, many: str = "") -> str:
+    """`1 file`, `1,234 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def one_line(value: object) -> str:
+    """Text for a cell: without line breaks."""
+    return " ".join(str(value).split())

@@ -1,0 +1,373 @@
+"""Changes of a table's columns without touching a file, as `ALTER TABLE` makes them.
+
+A new column is null in the rows that are there. To rename or drop one, the table must map columns
+(`delta.columnMapping.mode`), since the files keep the old name; to widen a type it must have
+`delta.enableTypeWidening`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.actions.operation import Operation, json_text
+from lakelog.core.arguments import check_text
+from lakelog.core.commands.given_types import schema_from, type_from
+from lakelog.core.delta_log import begin_change
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.clustering import clustering_columns
+from lakelog.core.features.properties import TableProperties
+from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema.column_mapping import physical_path
+from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.edits import (
+    change_field,
+    change_struct,
+    column_path,
+    nearest_field,
+    struct_at,
+    without_fields,
+)
+from lakelog.core.schema.type_widening import TYPE_CHANGES, retyped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lakelog.core.actions import Metadata
+    from lakelog.core.commands.given_types import GivenSchema, GivenType
+    from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.schema.edits import ColumnPath
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = [
+    "add_columns",
+    "change_column",
+    "check_droppable",
+    "column_parameter",
+    "drop_columns",
+    "rename_column",
+]
+
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+def add_columns(
+    uri: TableOrLog,
+    columns: GivenSchema,
+    *,
+    parent: ColumnPath = (),
+    after: str | None = None,
+    first: bool = False,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Add columns, which are null in every row that is there: `ALTER TABLE … ADD COLUMNS`.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        columns: what to add, in any form that `create_table` takes; each must allow nulls.
+        parent: the struct to add them to; the table itself by default.
+        after: put them after this sibling instead of after all of them.
+        first: put them before all of their siblings.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The version that holds the change; the current version where nothing changes.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        DeltaAnalysisError: a name that is taken or not allowed, a column that is NOT NULL, or a
+            parent that is not a struct.
+        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+    """
+    check_text(after, "after")
+    txn = begin_change(uri, conf)
+    new = schema_from(columns, "columns")
+    above = column_path(parent)
+    for each in new:
+        if not each.nullable:
+            raise DeltaAnalysisError(
+                f"the new column {dotted((*above, each.name))} is NOT NULL, but the rows already "
+                "in the table would have null there. Add it without NOT NULL.",
+                column=dotted((*above, each.name)),
+            )
+
+    def grown(struct: StructType) -> StructType:
+        position = 0 if first else len(struct)
+        if after is not None:
+            spelled = nearest_field(struct, (after,))[1].name
+            position = struct.names.index(spelled) + 1
+        return StructType((*struct.fields[:position], *new, *struct.fields[position:]))
+
+    schema = change_struct(_schema(txn), above, grown)
+    place = "FIRST" if first else f"AFTER {after}" if after is not None else None
+    added = [column_parameter(above, each) | ({"position": place} if place else {}) for each in new]
+    changed = replace(txn.metadata, schema_string=schema.to_json())
+    return _commit(txn, changed, Operation("ADD COLUMNS", {"columns": json_text(added)}))
+
+
+def rename_column(
+    uri: TableOrLog,
+    column: ColumnPath,
+    name: str,
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Give a column another name: `ALTER TABLE … RENAME COLUMN`. The files stay as they are.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        column: the column's path; it may be a field of a struct, or a partition column.
+        name: the new name, without the path to it.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The version that holds the change; the current version where nothing changes.
+
+    Raises:
+        DeltaAnalysisError: the table does not map columns, there is no such column, the name is
+            taken, or a constraint or a generated column refers to it.
+    """
+    check_text(name, "name", needed=True)
+    txn = begin_change(uri, conf)
+    _require_mapping(txn, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename")
+    path = _exactly(txn, column)
+    new = (*path[:-1], name)
+    schema = change_field(_schema(txn), path, lambda field: replace(field, name=name))
+    partitions = [name if path == (each,) else each for each in txn.metadata.partition_columns]
+    changed = replace(
+        txn.metadata,
+        schema_string=schema.to_json(),
+        partition_columns=partitions,
+        configuration=_with_stats_columns(
+            txn.metadata, lambda each: (*new, *each[len(path) :]) if _below(each, path) else each
+        ),
+    )
+    parameters = {"oldColumnPath": _history_name(path), "newColumnPath": _history_name(new)}
+    return _commit(txn, changed, Operation("RENAME COLUMN", parameters))
+
+
+def drop_columns(
+    uri: TableOrLog,
+    columns: str | Sequence[ColumnPath],
+    *,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Remove columns from a table: `ALTER TABLE … DROP COLUMNS`. The files stay as they are.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        columns: their paths, or the path of one as text; fields of structs among them, partition
+            columns not.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The version that holds the change; the current version where nothing changes.
+
+    Raises:
+        DeltaAnalysisError: the table does not map columns, there is no such column, it is the
+            only one, the table is partitioned or clustered by it, or a constraint or a generated
+            column refers to it.
+    """
+    txn = begin_change(uri, conf)
+    _require_mapping(txn, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN")
+    gone: dict[tuple[str, ...], None] = {}
+    given: Any = columns
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise DeltaAnalysisError(f"{given!r} is neither a column nor a list of columns")
+    for each in [columns] if isinstance(columns, str) else columns:
+        path = _exactly(txn, each)
+        if any(above in gone for above in _prefixes(path)):
+            raise DeltaAnalysisError(
+                f"[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA] The column {dotted(path)} is named twice, or "
+                "is part of a struct that is named before it.",
+                column=dotted(path),
+            )
+        gone[path] = None
+    check_droppable(txn, gone)
+    schema = without_fields(_schema(txn), gone)
+    dropped = {_lower(path) for path in gone}
+    configuration = _with_stats_columns(
+        txn.metadata,
+        lambda each: None if any(p in dropped for p in _prefixes(_lower(each))) else each,
+    )
+    changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
+    columns_json = json_text([_history_name(path) for path in gone])
+    return _commit(txn, changed, Operation("DROP COLUMNS", {"columns": columns_json}))
+
+
+def change_column(
+    uri: TableOrLog,
+    column: ColumnPath,
+    *,
+    data_type: GivenType | None = None,
+    nullable: bool | None = None,
+    comment: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> int:
+    """Change what a column is: `ALTER TABLE … ALTER COLUMN`. The files stay as they are.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        column: the column's path; for a type it may end at `element`, `key` or `value`.
+        data_type: a wider type (PROTOCOL.md, "Type Widening"), of a table with
+            `delta.enableTypeWidening`; ours, Arrow's or its SQL name.
+        nullable: True removes its NOT NULL; adding NOT NULL is refused, since existing rows may
+            have nulls.
+        comment: the new comment; an empty string removes it.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The version that holds the change; the current version where nothing changes.
+
+    Raises:
+        DeltaAnalysisError: there is no such column, the type is not wider or the table does not
+            widen types, a rule refers to the column, or NOT NULL was asked for.
+    """
+    check_text(comment, "comment")
+    txn = begin_change(uri, conf)
+    schema, path = _schema(txn), column_path(column)
+    own, field = nearest_field(schema, path)
+    within = path[len(own) :]
+    new = field
+    if data_type is not None:
+        widens = txn.terms.properties.type_widening
+        new = retyped(new, within, type_from(data_type, path), dotted(path), widens=widens)
+    if within and (nullable is not None or comment is not None):
+        raise DeltaAnalysisError(
+            f"{dotted(path)} is part of the column {dotted(own)}: only the type can be changed",
+            column=dotted(path),
+        )
+    if nullable is False and field.nullable:
+        raise DeltaAnalysisError(
+            "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] ALTER TABLE CHANGE COLUMN is not "
+            f"supported for changing column {dotted(path)} to NOT NULL: rows of the table may have "
+            "nulls there. Add a CHECK constraint instead, which checks the rows.",
+            column=dotted(path),
+        )
+    if nullable is not None:
+        new = replace(new, nullable=nullable)
+    if comment is not None:
+        kept = {key: value for key, value in new.metadata.items() if key != "comment"}
+        new = replace(new, metadata=kept | ({"comment": comment} if comment else {}))
+    schema = change_field(schema, own, lambda _: new)
+    changed = replace(txn.metadata, schema_string=schema.to_json())
+    # As the user asked for it: with the earlier type changes, but not yet this one.
+    before = {k: v for k, v in field.metadata.items() if k == TYPE_CHANGES}
+    asked = {k: v for k, v in new.metadata.items() if k != TYPE_CHANGES} | before
+    column_json = json_text(column_parameter(own[:-1], replace(new, metadata=asked))["column"])
+    return _commit(txn, changed, Operation("CHANGE COLUMN", {"column": column_json}))
+
+
+def _commit(txn: OptimisticTransaction, changed: Metadata, operation: Operation) -> int:
+    before = txn.metadata
+    # Another client may have written the same schema in other words.
+    if StructType.from_json(changed.schema_string) == _schema(txn):
+        changed = replace(changed, schema_string=before.schema_string)
+    if changed == before:
+        return txn.read_version
+    txn.update_metadata(changed)
+    return txn.commit([], operation)
+
+
+def _schema(txn: OptimisticTransaction) -> StructType:
+    assert txn.snapshot is not None
+    return txn.snapshot.schema
+
+
+def _exactly(txn: OptimisticTransaction, column: ColumnPath) -> tuple[str, ...]:
+    """The path of a field as the schema spells it."""
+    path = column_path(column)
+    own, _ = nearest_field(_schema(txn), path)
+    if len(own) < len(path):
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE] {dotted(path)} is part "
+            f"of the column {dotted(own)} and not a field of a struct.",
+            column=dotted(path),
+        )
+    return own
+
+
+def _require_mapping(txn: OptimisticTransaction, condition: str, what: str) -> None:
+    if txn.terms.column_mapping_mode == "none":
+        raise DeltaAnalysisError(
+            f"[{condition}] {what} is not supported for your Delta table {txn.delta_log.table}: "
+            "its files would keep the column. Enable column mapping first: set the property "
+            "delta.columnMapping.mode=name.",
+            table=txn.delta_log.table,
+        )
+
+
+def check_droppable(txn: OptimisticTransaction, paths: Iterable[tuple[str, ...]]) -> None:
+    """Refuse to drop columns that the table can't be without.
+
+    Raises:
+        DeltaAnalysisError: a partition or a clustering column, or the only one of a struct.
+    """
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    partitions = frozenset(snapshot.partition_columns)
+    clustering = clustering_columns(snapshot.domain_metadata)
+    needed = {above for each in clustering for above in _prefixes(_lower(each))}
+    for path in paths:
+        if len(path) == 1 and path[0] in partitions:
+            raise DeltaAnalysisError(
+                f"[DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN] Dropping partition columns ({path[0]}) "
+                "is not allowed. Overwrite the table with a different partitioning.",
+                column=path[0],
+            )
+        holder = struct_at(snapshot.schema, path[:-1])
+        if len(holder) == 1:
+            raise DeltaAnalysisError(
+                "[DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA] Cannot drop column from a schema with "
+                f"a single column: {dotted(path)} is the only one of {holder}.",
+                column=dotted(path),
+            )
+        if needed and _lower(physical_path(snapshot.read_schema, path)) in needed:
+            raise DeltaAnalysisError(
+                "[DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN] Dropping clustering columns "
+                f"({dotted(path)}) is not allowed. Cluster the table by other columns first.",
+                column=dotted(path),
+            )
+
+
+def _prefixes(path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """A path and all paths above it."""
+    return [path[:end] for end in range(1, len(path) + 1)]
+
+
+def _lower(path: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def _below(path: Sequence[str], above: Sequence[str]) -> bool:
+    """Whether a path leads through another, ignoring case."""
+    head = [part.lower() for part in path[: len(above)]]
+    return head == [part.lower() for part in above]
+
+
+def _with_stats_columns(metadata: Metadata, change: Any) -> dict[str, str]:
+    """The properties, with the paths of the statistics columns renamed or left out."""
+    listed = TableProperties(metadata.configuration).stats_columns
+    if listed is None:
+        return dict(metadata.configuration)
+    kept = [dotted(path) for path in map(change, listed) if path is not None]
+    return {**metadata.configuration, _STATS_COLUMNS: ",".join(kept)}
+
+
+def column_parameter(above: Sequence[str], field: StructField) -> dict[str, Any]:
+    """A column as Delta's history shows it: nested types by the name of their kind alone."""
+    kind = field.data_type.json_value()
+    return {
+        "column": {
+            "name": _history_name((*above, field.name)),
+            "type": kind if isinstance(kind, str) else kind["type"],
+            "nullable": field.nullable,
+            "metadata": dict(field.metadata),
+        }
+    }
+
+
+def _history_name(path: Sequence[str]) -> str:
+    """A path as Delta's history spells it: only names with dots in backticks."""
+    return ".".join(f"`{name}`" if "." in name else name for name in path)

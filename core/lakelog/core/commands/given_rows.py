@@ -1,0 +1,176 @@
+"""Rows in any form that callers have, converted to an Arrow table."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+
+import pyarrow as pa
+
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["GivenRows", "arrow_stream", "arrow_table", "refuse_options", "without_index"]
+
+
+class SupportsArrow(Protocol):
+    """What can export itself to Arrow: a DataFrame of pandas or Polars, a relation of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+GivenRows: TypeAlias = Union[
+    "pa.Table",
+    "pa.RecordBatch",
+    "pa.RecordBatchReader",
+    "Mapping[str, Any]",
+    "Sequence[Mapping[str, Any]]",
+    SupportsArrow,
+]
+"""Arrow data, `{"id": [1, 2]}`, `[{"id": 1}]`, or what can export itself to Arrow."""
+
+_INDEX = re.compile(r"__index_level_\d+__")
+_OPTIONS = {
+    "mergeschema": "schema_mode='merge'",
+    "overwriteschema": "schema_mode='overwrite'",
+    "partitionby": "partition_by=[…]",
+    "replacewhere": "replace_where='…'",
+    "predicate": "replace_where='…'",
+    "partitionoverwritemode": "partition_overwrite_mode='dynamic'",
+    "usermetadata": "user_metadata='…'",
+    "txnappid": "app_id='…', app_version=…",
+    "txnversion": "app_id='…', app_version=…",
+    "configuration": "properties={…}",
+    "tblproperties": "properties={…}",
+    "storageoptions": "conf={…}",
+    "options": "conf={…}",
+    "savemode": "mode='…'",
+    "format": "nothing: it writes Delta tables alone",
+    "compression": "conf={'spark.sql.parquet.compression.codec': '…'}",
+}
+"""Argument names of Spark and deltalake, in lower case without underscores -> ours."""
+
+
+def arrow_table(given: GivenRows) -> pa.Table:
+    """The rows as a table.
+
+    Raises:
+        DeltaAnalysisError: the value has no rows, or rows that Arrow can't hold.
+    """
+    data: Any = given  # anything else is refused below
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    try:
+        if isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
+            return _columns(data)
+        if _is_rows(data):
+            names = dict.fromkeys(name for row in data for name in row)
+            return _columns({name: [row.get(name) for row in data] for name in names})
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise DeltaAnalysisError(f"the data can't be converted to an Arrow table: {exc}") from exc
+    raise DeltaAnalysisError(
+        "the data must be a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of pandas "
+        f"or Polars, a dict of columns or a list of dicts, not {type(data).__name__}"
+    )
+
+
+def arrow_stream(given: GivenRows) -> pa.RecordBatchReader | None:
+    """The rows as a stream, where that is what was given; `None` where they are in memory.
+
+    Raises:
+        DeltaAnalysisError: it can't be exported to Arrow.
+    """
+    data: Any = given  # anything else is for `arrow_table`
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.Table | pa.RecordBatch | Mapping) or _is_pandas(data):
+        return None
+    if not hasattr(data, "__arrow_c_stream__"):
+        return None
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise DeltaAnalysisError(f"the data can't be converted to an Arrow table: {exc}") from exc
+
+
+def refuse_options(function: str, given: Collection[str], names: Collection[str]) -> None:
+    """Refuse arguments that a function does not have, and name the ones to use instead.
+
+    Args:
+        function: its name.
+        given: the names of the arguments.
+        names: those that it has.
+
+    Raises:
+        TypeError: there is one.
+    """
+    for name in given:
+        bare = name.replace("_", "").lower()
+        meant = _OPTIONS.get(bare) or next(
+            (each for each in names if each.replace("_", "") == bare), None
+        )
+        hint = f"; here it is {meant}" if meant else f"; it has {', '.join(names)}"
+        raise TypeError(f"{function}() takes no argument {name!r}{hint}")
+
+
+def _is_rows(data: Any) -> bool:
+    return (
+        isinstance(data, Sequence)
+        and bool(data)
+        and all(isinstance(each, Mapping) for each in data)
+    )
+
+
+def _is_pandas(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _columns(data: Any) -> pa.Table:
+    frame = _is_pandas(data)
+    table = _from_frame(data) if frame else without_index(pa.table(data))
+    if frame or isinstance(data, Mapping):
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            # Arrow's own data has a unit; of Python's objects it takes microseconds.
+            if "timestamp[us" in str(column.type) and name in data:
+                _refuse_nanoseconds(data[name], name)
+    return table
+
+
+def _from_frame(frame: Any) -> pa.Table:
+    """A DataFrame of pandas, with its index where that has a name."""
+    named = [name for name in frame.index.names if name is not None]
+    for name in named:
+        if name in frame.columns:
+            raise ValueError(
+                f"{name!r} is the name of a column and of the index; rename one of them, or leave "
+                "the index out with reset_index(drop=True)"
+            )
+    return without_index(pa.Table.from_pandas(frame, preserve_index=bool(named)))
+
+
+def _refuse_nanoseconds(given: Any, name: str) -> None:
+    """Refuse a `pandas.Timestamp` that Arrow would cut to microseconds, at any depth."""
+    if isinstance(given, pa.Array | pa.ChunkedArray) or getattr(given, "dtype", "O") != "O":
+        return
+    for each in given.values() if isinstance(given, Mapping) else given:
+        if getattr(each, "nanosecond", 0) > 0:
+            raise ValueError(
+                f"column {name}: {each!r} has nanoseconds, which Delta's types would lose"
+            )
+        if isinstance(each, Mapping | list | tuple) or getattr(each, "ndim", 0) > 0:
+            _refuse_nanoseconds(each, name)
+
+
+def without_index(table: pa.Table) -> pa.Table:
+    """Rows without the index column that pandas adds: it is a row's position, not a value."""
+    kept = [name for name in table.column_names if not _INDEX.fullmatch(name)]
+    return table if len(kept) == table.num_columns else table.select(kept)

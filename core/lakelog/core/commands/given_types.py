@@ -1,0 +1,225 @@
+"""Schemas, types and properties in any form that callers have, converted to ours.
+
+A caller that creates a table may have its schema in one of several forms: ours, Arrow's, a dict of
+names and types, the text of a column list. All of them are accepted wherever a schema is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from lakelog.core.arguments import check_texts
+from lakelog.core.arrow.types import from_arrow_schema, from_arrow_type
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema import (
+    ArrayType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    type_from_json_value,
+)
+from lakelog.core.schema.column_paths import dotted
+from lakelog.core.sql.type_names import SQL_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakelog.core.schema import DataType
+
+__all__ = ["GivenSchema", "GivenType", "property_texts", "schema_from", "type_from"]
+
+GivenType: TypeAlias = "DataType | pa.DataType | str"
+"""A type of lakelog or Arrow, or SQL text: `bigint`, `array<struct<a: int>>`."""
+GivenSchema: TypeAlias = (
+    "StructType | pa.Schema | Mapping[str, GivenType] | Iterable[StructField | pa.Field] | str"
+)
+"""A schema of lakelog or Arrow, names with their types, a list of fields, or SQL's list of
+columns: `id bigint NOT NULL, name string COMMENT 'of whom'`."""
+
+_OURS = (PrimitiveType, DecimalType, ArrayType, MapType, StructType)
+
+
+def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructType:
+    """The schema that a caller means; an empty one for `None`.
+
+    Args:
+        given: in any of the forms that `GivenSchema` names.
+        what: what messages call it.
+
+    Raises:
+        DeltaAnalysisError: no such form, or a type that Delta does not have; names the column.
+    """
+    if given is None:
+        return StructType()
+    if isinstance(given, StructType):
+        return given
+    if isinstance(given, pa.Schema):
+        return from_arrow_schema(given)
+    if isinstance(given, str):
+        return _columns(given, what)
+    if isinstance(given, Mapping):
+        named = [(_name(name, what), kind) for name, kind in given.items()]
+        return StructType(tuple(StructField(n, type_from(t, (n,))) for n, t in named))
+    if isinstance(given, Iterable):
+        return StructType(tuple(_field(each, what) for each in given))
+    raise _no_schema(given, what)
+
+
+def type_from(given: GivenType, path: Sequence[str] = ()) -> DataType:
+    """The type that a caller means.
+
+    Args:
+        given: in any of the forms that `GivenType` names.
+        path: the column, for messages.
+
+    Raises:
+        DeltaAnalysisError: no such form, or a type that Delta does not have.
+    """
+    if isinstance(given, _OURS):
+        return given
+    if isinstance(given, pa.DataType):
+        return from_arrow_type(given, path)
+    if isinstance(given, str):
+        return _type_of_text(given, path)
+    raise DeltaAnalysisError(
+        f"the type of the column {dotted(path) or '(the value)'} must be a type from lakelog.core "
+        f"or pyarrow, or a SQL name such as bigint; it is {given!r}",
+        column=dotted(path),
+    )
+
+
+def property_texts(given: Mapping[str, Any] | None) -> dict[str, str]:
+    """Properties as the log has them: a bool is `true` or `false`, a whole number its digits.
+
+    Raises:
+        DeltaAnalysisError: not a mapping, or a value that is neither a string, a bool nor an
+            integer.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise DeltaAnalysisError(f"properties must be a dict of names and values, not {given!r}")
+    texts = {key: _property_text(key, value) for key, value in given.items()}
+    check_texts(texts, "properties")
+    return texts
+
+
+def _property_text(key: Any, value: Any) -> str:
+    if isinstance(key, str):
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, int):
+            return str(value)
+    raise DeltaAnalysisError(
+        "a property's name must be a string, and its value a string, a bool or an integer; "
+        f"{key!r} has the value {value!r}",
+        property=str(key),
+    )
+
+
+def _field(given: Any, what: str) -> StructField:
+    if isinstance(given, StructField):
+        return replace(given, data_type=type_from(given.data_type, (given.name,)))
+    if isinstance(given, pa.Field):
+        return next(iter(from_arrow_schema(pa.schema([given]))))
+    raise _no_schema(given, what)
+
+
+def _name(given: Any, what: str) -> str:
+    if not isinstance(given, str):
+        raise _no_schema(given, what)
+    return given
+
+
+def _no_schema(given: Any, what: str) -> DeltaAnalysisError:
+    return DeltaAnalysisError(
+        f"{what} must be a StructType of lakelog.core, a pyarrow.Schema, a dict such as "
+        '{"id": "bigint"}, a list of fields, or a string such as "id bigint, name '
+        f'string", not {given!r}'
+    )
+
+
+def _type_of_text(text: str, path: Sequence[str]) -> DataType:
+    try:
+        # The names of the log's own JSON: `long`, `void`.
+        return type_from_json_value(text.strip().lower())
+    except ValueError:
+        pass
+    from sqlglot import errors, exp
+
+    try:
+        return _type_of_node(exp.DataType.build(text, dialect="spark"), text, path)
+    except (errors.SqlglotError, AttributeError, ValueError):
+        raise _unknown(text, path) from None
+
+
+def _columns(text: str, what: str) -> StructType:
+    import sqlglot
+    from sqlglot import errors, exp
+
+    try:
+        root = sqlglot.parse_one(f"CREATE TABLE t ({text})", dialect="spark")
+    except errors.SqlglotError:
+        raise _no_schema(text, what) from None
+    found = root.this
+    if not isinstance(root, exp.Create) or not isinstance(found, exp.Schema):
+        raise _no_schema(text, what)
+    return StructType(tuple(_field_of_node(each, text, ()) for each in found.expressions))
+
+
+def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.ColumnDef) or node.kind is None:
+        raise _unknown(text, above)
+    path = (*above, node.name)
+    nullable, metadata = True, {}
+    for each in node.constraints:
+        match each.kind:
+            case exp.NotNullColumnConstraint() as constraint:
+                nullable = bool(constraint.args.get("allow_null"))
+            case exp.CommentColumnConstraint() as comment:
+                metadata["comment"] = comment.this.name
+            case _:
+                raise DeltaAnalysisError(
+                    f"the column {dotted(path)} of {text!r} has more than a type, NOT NULL and a "
+                    "COMMENT; use generated, identity and with_default for columns that fill "
+                    "themselves",
+                    column=dotted(path),
+                )
+    return StructField(node.name, _type_of_node(node.kind, text, path), nullable, metadata)
+
+
+def _type_of_node(node: Any, text: str, path: Sequence[str]) -> DataType:
+    name, inner = node.this.name, node.expressions
+    if name in SQL_TYPES and not inner:
+        return PrimitiveType(SQL_TYPES[name])
+    if name == "DECIMAL":
+        digits = [int(each.this.this) for each in inner]
+        return DecimalType(*(digits + [10, 0][len(digits) :]))
+    if name == "ARRAY" and len(inner) == 1:
+        return ArrayType(_type_of_node(inner[0], text, (*path, "element")))
+    if name == "MAP" and len(inner) == 2:
+        key = _type_of_node(inner[0], text, (*path, "key"))
+        return MapType(key, _type_of_node(inner[1], text, (*path, "value")))
+    if name == "STRUCT" and inner:
+        return StructType(tuple(_field_of_node(each, text, path) for each in inner))
+    raise _unknown(text, path)
+
+
+def _unknown(text: str, path: Sequence[str]) -> DeltaAnalysisError:
+    return DeltaAnalysisError(
+        f"the column {dotted(path) or '(the value)'} can't be of type {text!r}, which Delta does "
+        "not have; write types as in Spark SQL: bigint, decimal(9,2), array<string>, struct<a: "
+        "int>",
+        column=dotted(path),
+        type=text,
+    )

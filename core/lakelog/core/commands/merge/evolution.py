@@ -1,0 +1,114 @@
+"""How the schema of a table grows by a MERGE: by what its clauses assign, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.evolution import merge_schemas
+from lakelog.core.schema.upcasts import widens_unasked
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = ["evolved_schema"]
+
+_VOID = PrimitiveType("void")
+
+
+def evolved_schema(
+    target: StructType,
+    source: StructType,
+    assigned: Collection[tuple[str, ...]],
+    *,
+    widens: bool = False,
+) -> StructType:
+    """The table's schema with the columns and fields that are assigned and that it lacks.
+
+    A new one has the type that the source's column of the same name has. An existing column keeps
+    its type, since what is assigned is cast to it, unless the table widens types.
+
+    Args:
+        target: the table's, as it is.
+        source: of the rows that are merged into it.
+        assigned: the paths that clauses with a source row assign.
+        widens: whether the table has type widening.
+
+    Raises:
+        DeltaAnalysisError: a new column of type void.
+        SchemaMismatchError: a struct or an array where the table has something else.
+    """
+    lowered = {tuple(part.lower() for part in path) for path in assigned}
+    introduced = _assigned(source, (), lowered)
+    _refuse_void(target, introduced, ())
+    fitting = _fitting(target, introduced, widens=widens)
+    assert isinstance(fitting, StructType)  # a struct stays one
+    return merge_schemas(target, fitting, allow_type_widening=widens)
+
+
+def _assigned(
+    source: StructType, above: tuple[str, ...], assigned: Collection[tuple[str, ...]]
+) -> StructType:
+    """The fields that are assigned, whole or in part."""
+    fields: list[StructField] = []
+    for field in source:
+        path = (*above, field.name.lower())
+        if path in assigned:
+            fields.append(field)
+        elif isinstance(field.data_type, StructType) and any(
+            each[: len(path)] == path for each in assigned
+        ):
+            fields.append(field.with_type(_assigned(field.data_type, path, assigned)))
+    return StructType(tuple(fields))
+
+
+def _refuse_void(target: StructType, new: StructType, above: Sequence[str]) -> None:
+    for field in new:
+        path = (*above, field.name)
+        ours = target.get(field.name)
+        inner = StructType() if ours is None else ours.data_type
+        if ours is None and field.data_type == _VOID:
+            raise DeltaAnalysisError(
+                f"[DELTA_MERGE_ADD_VOID_COLUMN] Cannot add column {dotted(path)} with type VOID. "
+                "Please explicitly specify a non-void type.",
+                column=dotted(path),
+            )
+        if isinstance(field.data_type, StructType) and isinstance(inner, StructType):
+            _refuse_void(inner, field.data_type, path)
+
+
+def _fitting(ours: DataType, theirs: DataType, *, widens: bool) -> DataType:
+    """The new schema with the table's own types where values are cast to them."""
+    match ours, theirs:
+        case StructType(), StructType():
+            fields = []
+            for field in theirs:
+                known = ours.get(field.name)
+                kind = field.data_type
+                if known is not None:
+                    kind = _fitting(known.data_type, kind, widens=widens)
+                fields.append(field.with_type(kind))
+            return StructType(tuple(fields))
+        case ArrayType(), ArrayType():
+            element = _fitting(ours.element_type, theirs.element_type, widens=widens)
+            return replace(theirs, element_type=element)
+        case MapType(), MapType():
+            key = _fitting(ours.key_type, theirs.key_type, widens=widens)
+            value = _fitting(ours.value_type, theirs.value_type, widens=widens)
+            return replace(theirs, key_type=key, value_type=value)
+        case PrimitiveType() | DecimalType(), PrimitiveType() | DecimalType():
+            grows = ours == _VOID or (widens and widens_unasked(ours, theirs))
+            return theirs if grows else ours
+        case _:
+            return theirs

@@ -1,0 +1,76 @@
+"""The files that the condition of an OPTIMIZE chooses: whole partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.tree import columns, is_computed, to_sql
+from lakelog.core.filters.filter import normalize_filter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.filters.filter import Filter
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["chosen_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFiles:
+    """Files, and the condition as the history shows it."""
+
+    files: pa.Table
+    """Rows of `FILE_SCHEMA`."""
+    predicate: list[str]
+
+
+def chosen_files(snapshot: Snapshot, where: Filter | None) -> ChosenFiles:
+    """The files of the partitions for which a condition is true.
+
+    Args:
+        snapshot: the version.
+        where: the condition; `None` chooses all files.
+
+    Raises:
+        InvalidPredicateError: the condition can't be parsed, or names a column that the table is
+            not partitioned by.
+        CorruptLogError: a partition value that can't be read.
+    """
+    condition = normalize_filter(
+        where,
+        snapshot.schema,
+        session_tz=snapshot.conf.session_tz,
+        now_ms=snapshot.clock.now_ms(),
+    )
+    if condition is None:
+        return ChosenFiles(snapshot.file_table, [])
+    _check_partitions_alone(snapshot, condition)
+    files = snapshot.file_table_for(condition)
+    if files.num_rows:
+        values = readable_partitions(snapshot, files)
+        if is_computed(condition):
+            from lakelog.core.filters.to_arrow import evaluate_mask
+
+            # Pruning keeps what it can't compute.
+            files = files.filter(evaluate_mask(condition, values, snapshot.partition_schema))
+    return ChosenFiles(files, [to_sql(condition)])
+
+
+def _check_partitions_alone(snapshot: Snapshot, condition: Expression) -> None:
+    known = snapshot.partition_columns
+    lower = {name.lower() for name in known}
+    for path in sorted(columns(condition)):
+        if path[0].lower() not in lower:
+            there = ", ".join(known) or "none: the table has no partitions"
+            raise InvalidPredicateError(
+                "[DELTA_NON_PARTITION_COLUMN_REFERENCE] Predicate references non-partition column "
+                f"'{path[0]}'. Only the partition columns may be referenced: [{there}]. Files are "
+                "rewritten whole, so that a condition on other columns can't choose among them.",
+                table=snapshot.table,
+                column=path[0],
+            )

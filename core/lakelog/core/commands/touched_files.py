@@ -1,0 +1,189 @@
+"""Which rows of which files a condition is true for: the first half of DELETE and UPDATE."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.compute import pc
+from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.data.row_reader import in_order
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.tree import columns
+from lakelog.core.schema import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.data.file_reader import DataFile
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["TouchedFile", "can_evaluate", "empty_mask", "touched_at", "touched_files"]
+
+
+@dataclass(frozen=True)
+class TouchedFile:
+    """A data file and, by position, what happens to its rows."""
+
+    add: AddFile
+    """As the log has it."""
+    file: DataFile
+    gone: pa.BooleanArray
+    """The rows that an earlier deletion vector removed."""
+    hit: pa.BooleanArray
+    """The other rows for which the condition is true: at least one."""
+
+    @cached_property
+    def masked(self) -> pa.BooleanArray:
+        """Rows deleted before or now."""
+        return pc.or_(self.gone, self.hit)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row is left."""
+        return bool(self.masked.true_count == len(self.masked))
+
+
+def empty_mask(count: int) -> pa.BooleanArray:
+    """A mask of `count` rows, all False."""
+    return pa.repeat(pa.scalar(False), count)
+
+
+def touched_files(
+    snapshot: Snapshot, files: pa.Table, condition: Expression | None
+) -> Iterator[TouchedFile]:
+    """The files with rows for which a condition is true, one after another.
+
+    Only the condition's columns are read, and files by a few threads at once. What is kept of a
+    file is two bits a row.
+
+    Args:
+        snapshot: the version.
+        files: rows of `FILE_SCHEMA` that may hold such rows.
+        condition: bound to the schema; a row for which it is null is not touched. `None` is true
+            for every row.
+
+    Raises:
+        InvalidPredicateError: a part of the condition that only Spark can evaluate.
+        DataFileMissingError: the log lists a file that the storage does not have.
+        DataFileError: a damaged deletion vector, or columns that can't be identified.
+    """
+    finder = _Finder(snapshot, condition)
+    finder.check()
+    places = finder.files.find(files)
+    found = in_order(finder.masks, places, _workers())
+    for add, place, (gone, hit) in zip(to_add_files(files), places, found, strict=True):
+        if hit.true_count:
+            yield TouchedFile(add, place, gone, hit)
+
+
+def can_evaluate(snapshot: Snapshot, condition: Expression) -> bool:
+    """Whether `touched_files` can evaluate a condition, or only Spark can.
+
+    Args:
+        snapshot: the version.
+        condition: bound to its schema.
+    """
+    try:
+        _Finder(snapshot, condition).check()
+    except InvalidPredicateError:
+        return False
+    return True
+
+
+def touched_at(
+    snapshot: Snapshot, files: pa.Table, hits: Mapping[int, Mapping[int, bytes]]
+) -> list[TouchedFile]:
+    """The files with rows that an engine found, by the bitmaps of their positions.
+
+    Args:
+        snapshot: the version.
+        files: rows of `FILE_SCHEMA`.
+        hits: row of `files` -> position, a multiple of 8 -> which of the rows from there are hit,
+            a bit each, the lowest first. None of them is deleted already.
+
+    Raises:
+        DataFileMissingError: a file vanished.
+        DataFileError: a damaged deletion vector.
+    """
+    numbers = sorted(hits)
+    chosen = files.take(pa.array(numbers, pa.int64()))
+    reader = TableFileReader(snapshot, StructType())
+    places = reader.find(chosen)
+
+    def masks(number: int) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+        place = places[number]
+        count = adds[number].num_records
+        if count is None:
+            count = sum(piece.count for piece in reader.pieces(place))
+        deleted = reader.deleted(place)
+        gone = empty_mask(count) if deleted is None else deleted(count)
+        return gone, _mask(hits[numbers[number]], count)
+
+    adds = list(to_add_files(chosen))
+    found = in_order(masks, range(len(numbers)), _workers())
+    return [
+        TouchedFile(add, place, gone, hit)
+        for add, place, (gone, hit) in zip(adds, places, found, strict=True)
+    ]
+
+
+def _mask(pieces: Mapping[int, bytes], count: int) -> pa.BooleanArray:
+    bits = bytearray(-(-count // 8))
+    for start, piece in pieces.items():
+        at = start // 8
+        used = piece.rstrip(b"\0")
+        if at + len(used) > len(bits):
+            raise ValueError(f"row {start + 8 * len(used) - 1} of a file of {count} rows is hit")
+        bits[at : at + len(used)] = used
+    return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bytes(bits))])
+
+
+def _workers() -> int:
+    return min(2 * (os.cpu_count() or 1), 32)
+
+
+class _Finder:
+    def __init__(self, snapshot: Snapshot, condition: Expression | None) -> None:
+        self._condition = condition
+        self._schema = snapshot.read_schema
+        names = set() if condition is None else {path[0].lower() for path in columns(condition)}
+        self._read = StructType(tuple(f for f in self._schema if f.name.lower() in names))
+        self.files = TableFileReader(snapshot, self._read, condition)
+
+    def check(self) -> None:
+        """Refuse what can't be evaluated before any file is opened."""
+        from lakelog.core.arrow.types import to_arrow_schema
+
+        self._true_for(to_arrow_schema(self._read).empty_table())
+
+    def masks(self, file: DataFile) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+        """Which rows are gone, and which of the others are hit."""
+        pieces = self.files.pieces(file)
+        found = [
+            empty_mask(piece.count) if piece.rows is None else self._true_for(piece.rows)
+            for piece in pieces
+        ]
+        hit: Any = pa.concat_arrays(found) if found else empty_mask(0)
+        deleted = self.files.deleted(file)
+        if deleted is None:
+            return empty_mask(len(hit)), hit
+        gone = deleted(len(hit))
+        return gone, pc.and_not(hit, gone)
+
+    def _true_for(self, rows: pa.Table) -> pa.BooleanArray:
+        if self._condition is None:
+            return pa.repeat(pa.scalar(True), rows.num_rows)
+        from lakelog.core.filters.to_arrow import evaluate_mask
+
+        mask = evaluate_mask(self._condition, rows, self._schema)
+        if isinstance(mask, pa.ChunkedArray):
+            mask = mask.combine_chunks()
+        return pc.fill_null(mask, False)

@@ -1,0 +1,1 @@
+"""VACUUM: deleting the files that no version within the retention needs."""

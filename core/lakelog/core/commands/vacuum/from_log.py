@@ -1,0 +1,88 @@
+"""What the log says of files that were taken out of the table, and when."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import orjson
+
+from lakelog.core.errors import LogGapError
+from lakelog.core.log.budget import LogBudget, read_log_file
+from lakelog.core.log.commit_file import parse_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.logstores import FileStatus, LogStore
+
+__all__ = ["Taken", "files_taken_out"]
+
+_THREADS: Final = 16
+
+
+class Taken(NamedTuple):
+    """The files that one version stopped to need, or never needed beyond its own changes."""
+
+    version: int
+    removed: pa.Table
+    """Rows of `TOMBSTONE_SCHEMA`."""
+    change_files: list[str]
+    """`path`s of its change data files."""
+
+
+def files_taken_out(
+    store: LogStore, table: str, commits: Sequence[tuple[int, FileStatus]]
+) -> Iterator[Taken]:
+    """Read commits, several at a time, and yield what they have taken out, in their order.
+
+    Args:
+        store: the table's.
+        table: its URI.
+        commits: versions and their files.
+
+    Raises:
+        CorruptCommitError: one is torn, empty or not JSON.
+        LogGapError: one is gone since it was listed.
+        LogTooLargeError: one would take more memory than there is.
+    """
+    read = partial(_read, store, table)
+    if len(commits) < 3:
+        yield from map(read, commits)
+        return
+    with ThreadPoolExecutor(min(_THREADS, len(commits)), "lakelog-vacuum") as pool:
+        # Not all at once: the results of a long log need not wait in memory.
+        for start in range(0, len(commits), 8 * _THREADS):
+            yield from pool.map(read, commits[start : start + 8 * _THREADS])
+
+
+def _read(store: LogStore, table: str, commit: tuple[int, FileStatus]) -> Taken:
+    version, status = commit
+    budget = LogBudget.from_store(store)
+    try:
+        data = read_log_file(store, status.path, budget)
+    except FileNotFoundError as error:
+        raise LogGapError(
+            f"the commit {status.path} has just disappeared: log cleanup removed it, or the table "
+            "is being deleted. No data file was deleted; run VACUUM again.",
+            table=table,
+            path=status.path,
+            version=version,
+            missing=[version],
+        ) from error
+    removed = parse_commit(data, version, status.path, budget).removed()
+    return Taken(version, removed, list(_change_files(data)))
+
+
+def _change_files(data: bytes) -> Iterator[str]:
+    if b'"cdc"' not in data:
+        return
+    for line in data.split(b"\n"):
+        # Within a string the quotes of a name are escaped.
+        if b'"cdc"' in line:
+            action = orjson.loads(line).get("cdc")
+            if isinstance(action, dict) and isinstance(action.get("path"), str):
+                yield action["path"]

@@ -1,0 +1,148 @@
+"""The files that have to stay, under every name that a storage may have for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lakelog.core.actions.file_keys import canonical_paths
+from lakelog.core.compute import pc
+from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.errors import CorruptLogError
+from lakelog.core.paths import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["ProtectedFiles"]
+
+_PLACE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+:)?(?://[^/]*)?")
+
+
+class ProtectedFiles:
+    """Files of a table that must not be deleted; `in` takes a path relative to its folder.
+
+    In doubt a file is among them. The log may name the table's own files by absolute paths, and
+    their scheme, host or mount need not be those by which the table was opened; a path may be
+    percent-encoded or, by mistake, not; a file system may not tell upper case from lower.
+    """
+
+    def __init__(self, table: str) -> None:
+        """Protect nothing yet.
+
+        Args:
+            table: its URI.
+        """
+        self._table = table
+        self._start = f"{table.rstrip('/')}/"
+        self._ends = {_PLACE.sub("", self._start, count=1)}
+        if is_local(table):
+            self._ends.add(f"{os.path.realpath(table).rstrip('/')}/")
+        self.paths: set[str] = set()
+        self._names: set[str] = set()
+        """Of files elsewhere, or so it seems."""
+        self._folded: pa.Array | None = None
+        self._folders: set[str] | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Protect what file actions name, and their deletion vectors.
+
+        Args:
+            rows: of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`.
+
+        Raises:
+            CorruptLogError: a deletion vector has no file that could be told.
+        """
+        self.add_paths(rows["path"])
+        self.add_vectors(rows["deletion_vector"])
+
+    def add_vectors(self, vectors: pa.ChunkedArray) -> None:
+        """Protect the files of deletion vectors; see `add`."""
+        self._changed()
+        if vectors.null_count < len(vectors):
+            # Many files share a file of vectors.
+            named = vectors.filter(vectors.is_valid()).combine_chunks()
+            kinds, texts = (pc.struct_field(named, n) for n in ("storageType", "pathOrInlineDv"))
+            stored = pc.not_equal(kinds, "i").fill_null(True)
+            pairs = zip(
+                kinds.filter(stored).to_pylist(), texts.filter(stored).to_pylist(), strict=True
+            )
+            for kind, text in set(pairs):
+                self._add_vector(kind, text)
+
+    def add_paths(self, paths: pa.ChunkedArray) -> None:
+        """Protect files by the `path` of their actions."""
+        self._changed()
+        canonical = canonical_paths(self._table, paths)
+        self.paths.update(canonical.to_pylist())
+        elsewhere = pc.or_(pc.starts_with(canonical, "/"), pc.match_substring(canonical, ":/"))
+        for path in canonical.filter(elsewhere).to_pylist():
+            self._add_place(path)
+        # A writer that forgot to encode has a file of exactly this name.
+        self.paths.update(paths.filter(pc.match_substring(paths, "%")).to_pylist())
+
+    def _add_vector(self, kind: str, text: str) -> None:
+        try:
+            place = vector_path({"storageType": kind, "pathOrInlineDv": text}, self._table)
+        except (ValueError, TypeError) as error:
+            raise CorruptLogError(
+                f"the log of {self._table} names a deletion vector that can't be found: {error}. "
+                "Nothing was deleted, because its file could have been among what is.",
+                table=self._table,
+            ) from error
+        if place is not None:
+            self._add_place(place)
+
+    def _add_place(self, place: str) -> None:
+        """Protect a file by its absolute path, decoded."""
+        if place.startswith(self._start):
+            self.paths.add(place[len(self._start) :])
+            return
+        path = _PLACE.sub("", place, count=1)
+        for end in self._ends:
+            if path.startswith(end):
+                self.paths.add(path[len(end) :])
+        if is_local(self._table) and is_local(place):
+            real = os.path.realpath(path)
+            self.paths.update(real[len(e) :] for e in self._ends if real.startswith(e))
+        # A mount, an alias of the host, an access point: no spelling can be ruled out.
+        self._names.add(place.rpartition("/")[2])
+
+    def _changed(self) -> None:
+        self._folded = self._folders = None
+
+    def __contains__(self, path: object) -> bool:
+        """Whether a file has to stay."""
+        return path in self.paths
+
+    def without_doubt(self, paths: Iterable[str]) -> set[str]:
+        """Those of some relative paths that mean none of the files, however they are spelled."""
+        found = {path for path in paths if path not in self.paths}
+        if self._names:
+            found = {path for path in found if path.rpartition("/")[2] not in self._names}
+        if not found or not is_local(self._table):
+            return found
+        if self._folded is None:
+            self._folded = _folded(self.paths)
+        likely = pc.is_in(_folded(found), value_set=self._folded)
+        if not pc.any(likely).as_py():
+            return found
+        return {
+            path for path, is_likely in zip(found, likely.to_pylist(), strict=True) if not is_likely
+        }
+
+    def needs_folder(self, folder: str) -> bool:
+        """Whether a file that has to stay is in a folder, or should be."""
+        if self._folders is None:
+            self._folders = set()
+            for path in self.paths:
+                while (path := path.rpartition("/")[0]) and path not in self._folders:
+                    self._folders.add(path)
+        return folder in self._folders
+
+
+def _folded(paths: Collection[str]) -> pa.Array:
+    return pc.utf8_lower(pc.utf8_normalize(pa.array(list(paths), pa.string()), form="NFC"))

@@ -1,0 +1,430 @@
+"""Writing Arrow data to a table, without Spark."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from lakelog.core import keys
+from lakelog.core.actions import Metadata, SetTransaction
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.actions.operation import Operation, write_metrics
+from lakelog.core.arguments import check_text, checked_progress
+from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.commands.given_rows import arrow_table, refuse_options
+from lakelog.core.commands.given_types import property_texts
+from lakelog.core.commands.optimize.auto_compaction import compact_after
+from lakelog.core.data.write_conf import overwrites_dynamically
+from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.delta_log import log_of
+from lakelog.core.errors import (
+    DeltaAnalysisError,
+    ProtocolChangedException,
+    TableExistsError,
+)
+from lakelog.core.metadata.column_mapping import reused_mapping
+from lakelog.core.rows.checks import check_rows, check_table_rules
+from lakelog.core.rows.filling import fill_rows
+from lakelog.core.schema import StructType
+from lakelog.core.schema.evolution import check_write_compatible, merge_schemas
+from lakelog.core.schema.rules import as_list, check_holds_rows, resolve_columns
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.matching_files import matching_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Never
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.commands.given_rows import GivenRows
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.filters.filter import Filter
+    from lakelog.core.rows.filling import Filled
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["write_arrow"]
+
+Mode = Literal["append", "overwrite", "error", "ignore"]
+SchemaMode = Literal["merge", "overwrite"]
+PartitionOverwriteMode = Literal["static", "dynamic"]
+
+_MODES = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What `write_arrow` was asked to do."""
+
+    data: pa.Table
+    mode: Mode
+    partition_by: Sequence[str] | None
+    replace_where: Filter | None
+    dynamic: bool
+    """Whether an overwrite replaces only the partitions that the data has."""
+    schema_mode: SchemaMode | None
+    properties: Mapping[str, str]
+    user_metadata: str | None
+    progress: SetTransaction | None
+
+
+def write_arrow(
+    uri: TableOrLog,
+    data: GivenRows,
+    *,
+    mode: Mode = "error",
+    partition_by: str | Sequence[str] | None = None,
+    replace_where: Filter | None = None,
+    partition_overwrite_mode: PartitionOverwriteMode | None = None,
+    schema_mode: SchemaMode | None = None,
+    conf: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | bool | int] | None = None,
+    user_metadata: str | None = None,
+    app_id: str | None = None,
+    app_version: int | None = None,
+    **unknown: Never,
+) -> int:
+    """Write Arrow data to a Delta table, which is created where there is none.
+
+    The rules of the table hold as they do for Spark: schema, NOT NULL, CHECK constraints,
+    append-only. If another writer creates the table at the same moment, an append goes on after
+    it.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        data: rows; columns are matched by name, ignoring case. Arrow data, a DataFrame of pandas
+            (without its index, where that has no name) or Polars, `{"id": [1, 2]}`, `[{"id": 1}]`.
+        mode: what to do where the table exists: raise an `error`, as PySpark does, so that a cell
+            that is run twice does not double the rows; `append`, `overwrite` all rows, or
+            `ignore` the call.
+        partition_by: partition columns of a new table; for an existing one they must be the same.
+        replace_where: with `overwrite`, replace only the partitions that match this condition,
+            which every new row must match too: SQL text, or any other `Filter`.
+        partition_overwrite_mode: with `overwrite`, `dynamic` replaces only the partitions that
+            the data has rows of, `static` the whole table; `None` does what
+            `spark.sql.sources.partitionOverwriteMode` says, unless `replace_where` is given. A
+            table without partitions is replaced as a whole.
+        schema_mode: `merge` adds columns that only the data has; `overwrite` (with the mode of
+            that name) gives the table the data's schema.
+        conf: the user's whole Spark conf, which chooses the store and holds for writes as it does
+            for Spark's; a `DeltaLog` has its own.
+        properties: table properties of a new table.
+        user_metadata: a note for the table's history.
+        app_id: with `app_version`: write only if this application has not recorded this version
+            or a later one yet, so that a job can be run again.
+        app_version: see `app_id`.
+        unknown: none; an option of Spark or deltalake is refused, naming the one to use here.
+
+    Returns:
+        The version that holds the rows; the current version where nothing had to be done.
+
+    Raises:
+        TableExistsError: mode `error`, and there is a table.
+        SchemaMismatchError: the data does not fit the table; shows the difference.
+        ConstraintViolationError: rows break a rule of the table, or `replace_where`.
+        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+        CommitOutcomeUnknownError: the storage never confirmed the commit; the data files are kept.
+        DeltaAnalysisError: arguments that contradict each other or the table.
+        TypeError: an argument that does not exist.
+    """
+    refuse_options("write_arrow", unknown, _ARGUMENTS)
+    batch = checked_progress(app_id, app_version)
+    check_text(user_metadata, "user_metadata")
+    log = log_of(uri, conf)
+    progress = None
+    if batch is not None:
+        now = log.clock.now_ms()
+        progress = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
+    job = _Job(
+        data=arrow_table(data),
+        mode=mode,
+        partition_by=None if partition_by is None else as_list(partition_by),
+        replace_where=replace_where,
+        dynamic=_is_dynamic(mode, partition_overwrite_mode, replace_where, log.conf),
+        schema_mode=schema_mode,
+        properties=property_texts(properties),
+        user_metadata=user_metadata,
+        progress=progress,
+    )
+    _check_job(job)
+    try:
+        return _write(log, job)
+    except ProtocolChangedException as exc:
+        # We wanted to create the table, but another writer created it a moment before.
+        if exc.winning_version != 0:
+            raise
+        return _write(log, job)
+
+
+_ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
+
+
+def _is_dynamic(
+    mode: Mode,
+    asked: PartitionOverwriteMode | None,
+    replace_where: Filter | None,
+    conf: DeltaConf,
+) -> bool:
+    if asked not in (None, "static", "dynamic"):
+        raise DeltaAnalysisError(
+            f"partition_overwrite_mode must be 'static' or 'dynamic', not {asked!r}"
+        )
+    if asked is not None and mode != "overwrite":
+        raise DeltaAnalysisError("partition_overwrite_mode needs mode 'overwrite'")
+    if asked == "dynamic" and replace_where is not None:
+        raise DeltaAnalysisError(
+            "replace_where and partition_overwrite_mode 'dynamic' both say what to overwrite: "
+            "give only one of them"
+        )
+    if mode != "overwrite":
+        return False
+    of_conf = overwrites_dynamically(conf) and replace_where is None
+    return of_conf if asked is None else asked == "dynamic"
+
+
+def _check_job(job: _Job) -> None:
+    if job.mode not in _MODES:
+        raise DeltaAnalysisError(
+            f"mode must be one of {', '.join(_MODES)}, not {job.mode!r}", mode=job.mode
+        )
+    if job.schema_mode not in (None, "merge", "overwrite"):
+        raise DeltaAnalysisError(
+            f"schema_mode must be 'merge' or 'overwrite', not {job.schema_mode!r}"
+        )
+    if job.schema_mode == "overwrite" and (
+        job.mode != "overwrite" or job.replace_where is not None
+    ):
+        raise DeltaAnalysisError(
+            "schema_mode 'overwrite' replaces the whole table: it needs mode 'overwrite' and no "
+            "replace_where"
+        )
+    if job.schema_mode == "overwrite" and job.dynamic:
+        raise DeltaAnalysisError(
+            "schema_mode 'overwrite' replaces the schema of the whole table, and a dynamic "
+            "partition overwrite keeps part of its rows: give only one of them "
+            "(partition_overwrite_mode='static' replaces the whole table, whatever the conf says)"
+        )
+    if job.replace_where is not None and job.mode != "overwrite":
+        raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
+
+
+def _write(log: DeltaLog, job: _Job) -> int:
+    txn = log.start_transaction()
+    if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
+        return txn.read_version
+    if txn.snapshot is not None:
+        if job.mode == "error":
+            raise TableExistsError(
+                f"there is already a Delta table at {log.table} (version {txn.read_version}); "
+                "write with mode='append' or mode='overwrite', or to another path",
+                table=log.table,
+            )
+        if job.mode == "ignore":
+            return txn.read_version
+    schema = _settle_schema(txn, job)
+    check_holds_rows(from_arrow_schema(job.data.schema), schema, log.table)
+    zone = log.conf.session_tz
+    filled = fill_rows(
+        job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
+    )
+    check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
+    predicate = _predicate(txn, job, schema)
+    removed = _replaced(txn, job, predicate, schema, filled.rows)
+    return _commit(txn, job, filled, removed, predicate)
+
+
+def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
+    """Update the table's metadata as the job needs; return the schema to write with."""
+    data = from_arrow_schema(job.data.schema)
+    if txn.snapshot is None:
+        txn.update_metadata(_new_metadata(job, data, str(uuid.uuid4())))
+        return StructType.from_json(txn.metadata.schema_string)
+    if job.schema_mode == "overwrite":
+        _overwrite_schema(txn, job, data)
+        return StructType.from_json(txn.metadata.schema_string)
+    _check_unchanged(txn, job)
+    ours = txn.snapshot.schema
+    merges = job.schema_mode == "merge" or txn.delta_log.conf.read(keys.MERGE_SCHEMA)
+    if merges:
+        widens = txn.snapshot.properties.type_widening
+        merged = merge_schemas(ours, data, allow_type_widening=widens)
+        if merged != ours:
+            txn.update_metadata(replace(txn.metadata, schema_string=merged.to_json()))
+        ours = merged
+    check_write_compatible(ours, data)
+    return ours
+
+
+def _new_metadata(job: _Job, data: StructType, table_id: str) -> Metadata:
+    return Metadata(
+        id=table_id,
+        schema_string=data.to_json(),
+        partition_columns=resolve_columns(data, job.partition_by or (), "partition column"),
+        configuration=job.properties,
+    )
+
+
+def _overwrite_schema(txn: OptimisticTransaction, job: _Job, data: StructType) -> None:
+    assert txn.snapshot is not None
+    old = txn.metadata
+    data = reused_mapping(data, txn.snapshot.read_schema)
+    columns = old.partition_columns if job.partition_by is None else job.partition_by
+    changed = replace(
+        old,
+        schema_string=data.to_json(),
+        partition_columns=resolve_columns(data, columns, "partition column"),
+        configuration={**old.configuration, **job.properties},
+    )
+    if changed != old:
+        txn.update_metadata(changed)
+
+
+def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
+    """Check that arguments which only a new table or schema can set agree with the table."""
+    metadata, table = txn.metadata, txn.delta_log.table
+    if job.partition_by is not None:
+        given = [name.lower() for name in job.partition_by]
+        if given != [name.lower() for name in metadata.partition_columns]:
+            raise DeltaAnalysisError(
+                f"{table} is partitioned by {list(metadata.partition_columns)}, not by "
+                f"{list(job.partition_by)}. Leave partition_by out, or overwrite the table with "
+                "schema_mode 'overwrite'.",
+                table=table,
+            )
+    differing = {
+        key: value
+        for key, value in job.properties.items()
+        if metadata.configuration.get(key) != value
+    }
+    if differing:
+        raise DeltaAnalysisError(
+            f"{table} exists with properties other than those given: "
+            f"{', '.join(sorted(differing))}. A write sets properties only when it creates the "
+            "table or uses schema_mode 'overwrite'.",
+            table=table,
+        )
+
+
+def _replaced(
+    txn: OptimisticTransaction,
+    job: _Job,
+    predicate: Expression | None,
+    schema: StructType,
+    rows: pa.Table,
+) -> list[AddFile]:
+    """The files that an overwrite removes, after checking that it may."""
+    if predicate is not None:
+        check_rows(
+            rows,
+            predicate,
+            schema,
+            f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
+            f"{_predicate_text(job, predicate)!r} of the write to {txn.delta_log.table}",
+        )
+    if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
+        return []
+    found = (
+        txn.filter_files() if predicate is None else to_add_files(matching_files(txn, predicate))
+    )
+    if found:
+        txn.assert_removable()
+    return found
+
+
+def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
+    """Whether the new files decide which ones they replace."""
+    exists = txn.snapshot is not None
+    return job.dynamic and exists and bool(txn.metadata.partition_columns)
+
+
+def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Expression | None:
+    """What `replace_where` says, bound to the schema; `None` where there is none."""
+    if job.replace_where is None:
+        return None
+    from lakelog.core.expressions.tree import is_partition_only
+    from lakelog.core.filters.filter import normalize_filter
+
+    log = txn.delta_log
+    found = normalize_filter(
+        job.replace_where, schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
+    )
+    assert found is not None
+    columns = txn.metadata.partition_columns
+    if not is_partition_only(found, columns):
+        raise DeltaAnalysisError(
+            f"replace_where {_predicate_text(job, found)!r} may only use the partition columns "
+            f"{list(columns)} of {log.table}: to replace rows by other columns, use Spark "
+            "(lakelog.spark).",
+            table=log.table,
+        )
+    return found
+
+
+def _predicate_text(job: _Job, predicate: Expression | None) -> str | None:
+    """The text that the history shows: what was given, where that is SQL."""
+    if predicate is None or isinstance(job.replace_where, str):
+        return job.replace_where if isinstance(job.replace_where, str) else None
+    from lakelog.core.expressions.tree import to_sql
+
+    return to_sql(predicate)
+
+
+def _commit(
+    txn: OptimisticTransaction,
+    job: _Job,
+    filled: Filled,
+    removed: list[AddFile],
+    predicate: Expression | None,
+) -> int:
+    log = txn.delta_log
+    log.store.create_folder(log.table)
+    layout = txn.file_layout
+    plan = layout.plan(log.store, log.table)
+    with AttemptFiles(txn) as files:
+        writer = files.own(DataFileWriter(plan, layout.schema, stats=layout.stats))
+        writer.write(filled.rows)
+        adds = writer.close()
+        if _by_partitions(txn, job):
+            removed = txn.files_in_same_partitions(adds)
+            if removed:
+                txn.assert_removable()
+        txn.mark_written()
+        compact_after(txn)
+        txn.advance_identity_columns(filled.marks)
+        now = log.clock.now_ms()
+        actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
+        if job.progress is not None:
+            actions.insert(0, job.progress)
+        return txn.commit(actions, _operation(job, adds, removed, predicate))
+
+
+def _operation(
+    job: _Job,
+    adds: Sequence[AddFile],
+    removed: Sequence[AddFile],
+    predicate: Expression | None,
+) -> Operation:
+    return Operation.write(
+        _MODES[job.mode],
+        job.partition_by or (),
+        predicate=_predicate_text(job, predicate),
+        dynamic_overwrite=job.dynamic,
+        overwrite_schema=job.schema_mode == "overwrite",
+        merge_schema=job.schema_mode == "merge",
+        metrics=write_metrics(
+            adds,
+            removed if job.mode == "overwrite" else None,
+            whole_files_by_predicate=job.replace_where is not None,
+        ),
+        user_metadata=job.user_metadata,
+    )

@@ -1,0 +1,193 @@
+"""One attempt of a commit: the lines that it writes, and what it did so far."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Protocol
+
+from lakelog.core.actions import (
+    AddCDCFile,
+    AddFile,
+    DomainMetadata,
+    RemoveFile,
+    SetTransaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lakelog.core.actions import Action, CommitInfo
+    from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.errors import DeltaError
+
+__all__ = ["Attempt", "CommitLines", "CommitSizes", "Lines", "explain"]
+
+
+_ADVICE = {
+    errno.ENOSPC: "Free space on the disk and run the job again.",
+    errno.EDQUOT: "Free space in your quota and run the job again.",
+    errno.EACCES: "Make the folder writable for this user and run the job again.",
+    errno.EPERM: "Make the folder writable for this user and run the job again.",
+    errno.EROFS: "Mount the file system writable and run the job again.",
+}
+
+_KEPT_LINES = 10_000
+
+
+class Lines(Protocol):
+    """What a commit writes, however it is kept."""
+
+    @property
+    def commit_info(self) -> CommitInfo:
+        """The first line; carries the txnId."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Written so far."""
+        ...
+
+    @property
+    def num_actions(self) -> int:
+        """Lines besides the commitInfo."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The counts of `CommitStats`."""
+        ...
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines, in order."""
+        ...
+
+
+class CommitLines:
+    """The lines of the commit, measured on the way.
+
+    They are kept from one try to the next, so that only actions that have changed are encoded
+    again; those of a very large commit are made again each time, because they would fill the
+    memory.
+    """
+
+    def __init__(self, commit_info: CommitInfo, actions: Sequence[Action]) -> None:
+        """Encode nothing yet."""
+        self.bytes = 0
+        self._kept: dict[int, tuple[Action, str]] = {}
+        self.change(commit_info, actions)
+
+    def change(self, commit_info: CommitInfo, actions: Sequence[Action]) -> None:
+        """Write something else from the next try on."""
+        self.commit_info = commit_info
+        self.actions = actions
+        # Keyed by id(): ids are unique while the action is alive.
+        current = {id(action) for action in (commit_info, *actions)}
+        self._kept = {key: held for key, held in self._kept.items() if key in current}
+
+    @property
+    def num_actions(self) -> int:
+        """Lines besides the commitInfo."""
+        return len(self.actions)
+
+    def sizes(self) -> dict[str, int]:
+        """The counts of `CommitStats`."""
+        counts = CommitSizes()
+        for action in self.actions:
+            counts.add(action)
+        return counts.values()
+
+    def __iter__(self) -> Iterator[str]:
+        self.bytes = 0
+        keep = len(self.actions) < _KEPT_LINES
+        for action in (self.commit_info, *self.actions):
+            known = self._kept.get(id(action))
+            line = action.to_json() if known is None else known[1]
+            if keep and known is None:
+                self._kept[id(action)] = action, line
+            self.bytes += len(line) + 1
+            yield line
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What one attempt did so far; becomes a CommitStats."""
+
+    version: int
+    backoff: float = 0.0
+    """Seconds waited before it."""
+    wait: float = 0.0
+    """Seconds waited after it."""
+    requests: int = 0
+    write_seconds: float = 0.0
+    check_seconds: float = 0.0
+    winners: int = 0
+    first: WinningCommit | None = None
+    """The commit that took the version, or the one that is in conflict."""
+    error: str | None = None
+    conflict: DeltaError | None = None
+    """What ended it, if a commit of another writer did."""
+
+    @property
+    def condition(self) -> str | None:
+        """Delta's name for the conflict."""
+        if self.conflict is None:
+            return None
+        return getattr(self.conflict, "condition", None) or type(self.conflict).__name__
+
+    @property
+    def conflict_partition(self) -> Mapping[str, str | None] | None:
+        """The partition that both touched; None where the conflict is not about one."""
+        return self.conflict.fields.get("partition_values") or None if self.conflict else None
+
+
+def explain(failure: OSError, table: str, version: int) -> None:
+    """Note on the storage's error what it means for the table, and what to do."""
+    advice = _ADVICE.get(failure.errno or 0, "Run the job again once the storage answers.")
+    failure.add_note(
+        f"Version {version} of {table} was not committed; the table is as it was. {advice}"
+    )
+
+
+@dataclass(slots=True)
+class CommitSizes:
+    """The counts so far."""
+
+    num_add: int = 0
+    num_remove: int = 0
+    num_cdc_files: int = 0
+    num_set_transaction: int = 0
+    num_domain_metadatas: int = 0
+    bytes_new: int = 0
+    """Of files that change data."""
+    cdc_bytes_new: int = 0
+    num_absolute_paths_in_add: int = 0
+    _partitions: set[tuple[tuple[str, str | None], ...]] = field(default_factory=set)
+
+    def add(self, action: Action) -> None:
+        """Count one more."""
+        match action:
+            case AddFile():
+                self.num_add += 1
+                self.bytes_new += action.size if action.data_change else 0
+                self.num_absolute_paths_in_add += _is_absolute(action.path)
+                self._partitions.add(tuple(sorted(action.partition_values.items())))
+            case RemoveFile():
+                self.num_remove += 1
+            case AddCDCFile():
+                self.num_cdc_files += 1
+                self.cdc_bytes_new += action.size
+            case SetTransaction():
+                self.num_set_transaction += 1
+            case DomainMetadata():
+                self.num_domain_metadatas += 1
+            case _:
+                pass
+
+    def values(self) -> dict[str, int]:
+        """By the names of `CommitStats`."""
+        counts = {f.name: getattr(self, f.name) for f in fields(self) if f.name[0] != "_"}
+        return {**counts, "num_distinct_partitions_in_add": len(self._partitions)}
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith(("/", "file:")) or "://" in path

@@ -1,0 +1,360 @@
+"""Getting one commit into the log, exactly once or not at all.
+
+Notation: v is the version being tried. One commit goes through these steps.
+
+1. Try to create v. The create decides: the writer that makes the file has made the version.
+2. Refused because v exists: read v, v+1, … until none is left. If one of them carries our own
+   txnId, an earlier try had landed and its reply was lost: done. Else check each for conflicts,
+   once, and go to 1 with the version after the last.
+3. The storage did not say (a time-out, a lost reply): read v. Ours: done. Another's: step 2.
+   Missing: the write may still be on its way, and it can only ever land at v. So v is tried again
+   with the same bytes; a second version is never opened while the first is in doubt.
+4. Refused for another reason: v is read all the same, for a storage that fails after it wrote;
+   if v is not ours the error passes through. A time-out or a lost connection is not a refusal: 3.
+5. Whatever else ends the commit, wherever it comes from (a store that raises what none may, a
+   signal handler, a logging handler, no memory left): v is read, unless nothing was sent.
+   Ours: done, and the exception is kept in `failure`. Another's: it passes through. Else the
+   outcome is unknown.
+
+What a caller may rely on: a returned version is in the log; any exception other than
+`CommitOutcomeUnknownError` means that nothing is, and never will be. Ctrl-C and its like pass
+through at once: then `Landing` alone says whether the commit may be there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from lakelog.core.commit.attempt import Attempt, CommitLines, explain
+from lakelog.core.commit.backoff import Backoff
+from lakelog.core.commit.fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit.landing import Landing
+from lakelog.core.commit.lock import warn_if_not_durable
+from lakelog.core.commit.report import CommitMessages, CommitRecords
+from lakelog.core.commit.settings import CommitSettings
+from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.conflicts.checker import check_conflicts
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    UnsupportedFeatureError,
+)
+from lakelog.core.events import CommitOutcome
+from lakelog.core.log.names import log_path
+from lakelog.core.log.segment import list_log
+from lakelog.logstores.limits import limited
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import CommitInfo
+    from lakelog.core.clock import Clock
+    from lakelog.core.commit.draft import Draft
+    from lakelog.core.commit.lock import LockChoice
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.conflicts.checker import PendingCommit
+    from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.events import CommitStats
+    from lakelog.logstores import LogStore
+
+__all__ = ["CommitLoop"]
+
+_KEPT_ACTIONS = 100_000
+"""File actions of winners that are kept, so that they need not be read again after the commit."""
+
+
+class CommitLoop:
+    """One commit on its way into the log. Used once."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        clock: Clock,
+        conf: DeltaConf,
+        *,
+        pending: PendingCommit,
+        draft: Draft,
+        lock: LockChoice,
+        read_at_ms: int,
+        attempts: list[CommitStats],
+        read_info: CommitInfo | None = None,
+        backoff: Backoff | None = None,
+        landing: Landing | None = None,
+    ) -> None:
+        """Take everything that does not change between attempts.
+
+        Args:
+            store: of the table's log.
+            clock: for waits, the time budget and the fence.
+            conf: the user's.
+            pending: what is committed, for the conflict checks.
+            draft: its lines, the first with the txnId.
+            lock: the lock that the caller holds, for the records.
+            read_at_ms: when the transaction's snapshot was known to be current, epoch ms.
+            attempts: gets one record an attempt.
+            read_info: the `commitInfo` of the version that was read, if known.
+            backoff: the waits; only tests give their own.
+            landing: records what becomes of the commit, before and after each write.
+        """
+        self._store = store
+        self._conf = conf
+        self._clock = clock
+        self._limits = conf.derived(CommitSettings).limits
+        self._pending = pending
+        self._draft = draft
+        self._lines = CommitLines(draft.commit_info, draft.actions)
+        self._read_at_ms = read_at_ms
+        self._read_info = read_info
+        self._backoff = backoff or Backoff(clock, self._limits.max_wait)
+        self._landing = landing or Landing()
+        self._writer = CommitWriter(
+            store, clock, pending.table, self._lines, self._limits, self._backoff, self._landing
+        )
+        self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
+        self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
+        self._last_winner: WinningCommit | None = None
+        self._winners: list[WinningCommit] = []
+        self._room = _KEPT_ACTIONS
+        self._attempt: Attempt | None = None
+        """The one under way, until it is recorded."""
+        self.failure: Exception | None = None
+        """What was raised after the commit had landed; the version was returned all the same."""
+
+    @property
+    def winners(self) -> list[WinningCommit]:
+        """All that were checked, in their order; none where they are too many to be kept."""
+        return self._winners if self._room >= 0 else []
+
+    @property
+    def pending(self) -> PendingCommit:
+        """The commit, rebased onto the winners that were checked."""
+        return self._pending
+
+    @property
+    def draft(self) -> Draft:
+        """What the commit says after those winners."""
+        return self._draft
+
+    @property
+    def lock_wait(self) -> float:
+        """Seconds that the caller waited for the lock."""
+        return self._records.lock_wait
+
+    @lock_wait.setter
+    def lock_wait(self, seconds: float) -> None:
+        self._records.lock_wait = seconds
+
+    def do_commit_retry_iteratively(self) -> int:
+        """Commit.
+
+        Returns:
+            The version that holds the commit.
+
+        Raises:
+            DeltaConcurrentModificationException: another writer's commit must not be ignored.
+            MaxCommitAttemptsExceededError: too many lost races, or the time budget ran out.
+            CommitOutcomeUnknownError: the storage never said; the commit may be there.
+            OSError: the storage refused. Nothing was committed.
+        """
+        warn_if_not_durable(self._store, self._conf)
+        # The wait for the lock is a part of it.
+        deadline = self._clock.monotonic() + self._limits.seconds - self.lock_wait
+        reserve = self._limits.reserve
+        self._writer.deadline, self._writer.brief = deadline, self._limits.brief
+        return limited(
+            lambda: deadline - reserve - self._clock.monotonic(),
+            lambda: self._commit_until(deadline, reserve),
+        )
+
+    def _commit_until(self, deadline: float, reserve: float) -> int:
+        try:
+            return self._iterate(deadline, reserve)
+        except Exception as exc:
+            return self._ended_by(exc)
+        except BaseException as exc:
+            # Ctrl-C within a write: the outcome is unknown, and there is no time to look.
+            if self._landing.is_possible:
+                exc.add_note(
+                    f"The commit of version {self._landing.tried} of {self._pending.table} was "
+                    f"interrupted; it landed if that version's commitInfo.txnId is "
+                    f"{self._draft.commit_info.txn_id}."
+                )
+            raise
+
+    def _iterate(self, deadline: float, reserve: float) -> int:
+        version = self._pending.read_version + 1
+        attempt = Attempt(version)
+        if version == 0:
+            self._store.create_folder(log_path(self._pending.table))
+        while True:
+            committed, version = self._do_commit(attempt, deadline)
+            if committed is not None:
+                self._messages.committed(committed, self._pending)
+                return committed
+            left = deadline - self._clock.monotonic()
+            if self._writer.in_doubt is not None:  # the storage is silent, and may stay so
+                left -= reserve
+            if not self._writer.is_time_for(attempt.write_seconds):
+                left = 0.0  # another one may take as long
+            if left <= 0 or self._records.attempts > self._limits.attempts:
+                raise self._give_up(version, out_of_time=left <= 0)
+            if version == attempt.version:
+                # A second write of the *same* name is what storages limit.
+                pace = self._store.capabilities.min_commit_interval
+                attempt.wait += self._wait(attempt, deadline, at_least=pace)
+            attempt = Attempt(version, backoff=attempt.wait)
+
+    def _ended_by(self, exc: Exception) -> int:
+        """Step 5: settle what an exception left open, and record it.
+
+        Returns:
+            The version that holds the commit.
+
+        Raises:
+            CommitOutcomeUnknownError: the commit may be there.
+            Exception: the given one; nothing was committed.
+        """
+        unknown = self._writer.settle(self._attempt, exc)
+        landed = self._landing.version
+        if landed is not None:
+            # A write that failed but is there after all has stopped nothing.
+            self.failure = None if exc is self._writer.unread else exc
+            with contextlib.suppress(Exception):  # the record is not worth the commit
+                self._record_end(CommitOutcome.COMMITTED, exc, landed)
+            return landed
+        if unknown is not None:
+            self._record_end(CommitOutcome.UNKNOWN, unknown)
+            if unknown is exc:
+                raise exc
+            raise unknown from exc
+        if isinstance(exc, DeltaConcurrentModificationException | UnsupportedFeatureError):
+            if self._attempt is not None:
+                self._attempt.conflict = exc
+            self._record_end(CommitOutcome.CONFLICT, exc)
+            raise exc
+        if isinstance(exc, OSError):
+            first = self._pending.read_version + 1
+            explain(exc, self._pending.table, self._attempt.version if self._attempt else first)
+        self._record_end(CommitOutcome.FAILED, exc)
+        raise exc
+
+    def _give_up(self, version: int, *, out_of_time: bool) -> Exception:
+        if self._writer.in_doubt is not None:
+            return self._writer.in_doubt
+        return self._records.give_up(
+            self._pending, self._limits, version, self._last_winner, out_of_time=out_of_time
+        )
+
+    def _wait(self, attempt: Attempt, deadline: float, *, at_least: float = 0.0) -> float:
+        left = deadline - self._clock.monotonic()
+        return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
+
+    def _do_commit(self, attempt: Attempt, deadline: float) -> tuple[int | None, int]:
+        """One attempt.
+
+        Returns:
+            The version that holds the commit, or None and the version to try next.
+        """
+        self._attempt = attempt
+        if not self._records.attempts:
+            self._fence(attempt)
+        lines = len(self._lines.actions) + 1
+        self._messages.attempting(attempt.version, self._pending, lines)
+        written = self._writer.write(attempt)
+        if written is Written.OURS:
+            self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
+            return attempt.version, attempt.version
+        if written is Written.UNKNOWN:
+            self._record(attempt, CommitOutcome.UNKNOWN)
+            return None, attempt.version
+        # Wait first, look then: what is seen just before the next write is seen fresh.
+        attempt.wait = self._wait(attempt, deadline)
+        return self._get_next_attempt_version(attempt)
+
+    def _get_next_attempt_version(self, attempt: Attempt) -> tuple[int | None, int]:
+        """Step 2: go through the winners from the version that was lost.
+
+        Returns:
+            The version that holds the commit, where one of the winners turns out to be it; or
+            None and the version after the last winner.
+        """
+        began = self._clock.monotonic()
+        version, number = attempt.version, self._records.attempts + 1
+        self._messages.checking(number, version, self._pending, self._lines.actions)
+        try:
+            while (winner := self._writer.read(attempt, version)) is not None:
+                if self._writer.is_ours(winner):
+                    self._landing.landed(version)
+                    self._record(attempt, CommitOutcome.COMMITTED, version)
+                    return version, version
+                self._check_for_conflicts(attempt, winner)
+                version += 1
+        finally:
+            attempt.check_seconds = self._clock.monotonic() - began
+        lost = range(attempt.version, version)
+        self._messages.passed_all(number, lost, self._pending, self._lines.actions)
+        self._record(attempt, CommitOutcome.REBASED)
+        return None, version
+
+    def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
+        # The version that was in doubt is another's: ours can't land there any more.
+        self._landing.refused(winner.version)
+        if not self._landing.is_possible:
+            self._writer.in_doubt = None
+        attempt.winners += 1
+        attempt.first = attempt.first or winner
+        self._last_winner = winner
+        self._room -= 1 + len(winner.commit.adds) + len(winner.commit.removes)
+        if self._room >= 0:
+            self._winners.append(winner)
+        else:
+            self._winners.clear()
+        number = self._records.attempts + 1
+        try:
+            self._rebase(winner)
+        except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
+            attempt.first = winner
+            self._messages.conflict(number, winner.version, exc)
+            raise
+        except Exception:
+            attempt.first = winner
+            raise
+        self._messages.passed(number, winner.version)
+
+    def _rebase(self, winner: WinningCommit) -> None:
+        """Check a winner, and from now on say what is right after it."""
+        after = check_conflicts(self._pending, winner)
+        self._draft = self._draft.rebased(
+            self._pending, after, winner, lambda: self._landed_at(winner.version)
+        )
+        self._lines.change(self._draft.commit_info, self._draft.actions)
+        self._pending = after
+
+    def _landed_at(self, version: int) -> int:
+        """When the storage got a version; the present time if the version is gone again."""
+        listing = list_log(self._store, self._pending.table, version, version)
+        found = listing.commits.get(version)
+        return self._clock.now_ms() if found is None else found.modification_time
+
+    def _fence(self, attempt: Attempt) -> None:
+        if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
+            return
+        attempt.requests += 1
+        check_fence(self._store, self._pending.table, attempt.version, self._read_info)
+
+    def _record(
+        self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
+    ) -> None:
+        self._attempt = None
+        self._records.record(attempt, outcome, self._pending, committed)
+
+    def _record_end(
+        self, outcome: CommitOutcome, exc: Exception, committed: int | None = None
+    ) -> None:
+        """Record the attempt that an exception ended, if one was under way."""
+        attempt = self._attempt
+        if attempt is None:
+            return
+        is_told = isinstance(exc, DeltaError | CommitOutcomeUnknownError)
+        attempt.error = str(exc) if is_told else f"{type(exc).__name__}: {exc}"
+        self._record(attempt, outcome, committed)

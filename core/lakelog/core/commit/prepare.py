@@ -1,0 +1,313 @@
+"""Checks on a commit before it is tried, and the form in which it goes to the log."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.actions import (
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from lakelog.core.actions.values import check_actions, check_operation
+from lakelog.core.commit.commit_info import adds_only, commit_info, resolve_isolation
+from lakelog.core.commit.file_checks import check_files
+from lakelog.core.commit.settings import CommitSettings
+from lakelog.core.conf import full_key
+from lakelog.core.errors import (
+    AppendOnlyError,
+    DeltaAnalysisError,
+    UnsupportedFeatureError,
+)
+from lakelog.core.features.protocol import (
+    check_covers,
+    check_legal,
+    check_transition,
+    may_drop_features,
+)
+from lakelog.core.features.redirects import check_redirect
+from lakelog.core.features.row_tracking import ROW_TRACKING_DOMAIN
+from lakelog.core.features.terms import TableTerms
+from lakelog.core.metadata.change_data_feed import check_mapping_with_cdc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lakelog.core.actions import Action
+    from lakelog.core.actions.operation import Operation
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.features.isolation import IsolationLevel
+
+__all__ = [
+    "CommitRequest",
+    "PreparedCommit",
+    "append_only_error",
+    "metadata_absent_error",
+    "prepare_commit",
+]
+
+logger = logging.getLogger("lakelog")
+_PARTITION_CHECK = "partitionColumnChangeCheck"
+"""Delta's own default is `log-only`, ours is `true`: no reader copes with files of two
+partitionings in one table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """What a transaction hands over to be prepared."""
+
+    table: str
+    conf: DeltaConf
+    txn_id: str
+    read_version: int
+    now_ms: int
+    old: TableTerms | None
+    """Those of the snapshot; None for a new table."""
+    metadata: Metadata | None
+    """What the transaction changes it to; None for no change."""
+    protocol: Protocol | None
+    actions: Sequence[Action]
+    operation: Operation
+    read_nothing: bool
+    """Whether no predicate and no file was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCommit:
+    """A commit that passed every check that needs no other commit."""
+
+    commit_info: CommitInfo
+    actions: tuple[Action, ...]
+    """In the order of the log, without the commitInfo."""
+    terms: TableTerms
+    """Of the table after the commit."""
+    isolation: IsolationLevel
+    is_blind_append: bool
+
+
+def prepare_commit(request: CommitRequest) -> PreparedCommit:
+    """Check a commit and bring it into its final form, in the order of Delta's `prepareCommit`.
+
+    That metadata and protocol change at most once, and what new metadata must be, was checked
+    when they were set.
+
+    Raises:
+        DeltaAnalysisError: the actions contradict each other, the table, or its properties, or
+            hold a value of another type than the log has.
+        AppendOnlyError: it removes data from a table that only grows.
+        UnsupportedFeatureError: the table needs what this client does not have.
+    """
+    check_operation(request.operation)
+    check_actions((request.metadata, request.protocol, *request.actions))
+    name = request.operation.name
+    old, settings = request.old, request.conf.derived(CommitSettings)
+    # Judged by the metadata that was read: a commit can't lift the redirect that forbids it.
+    if old is not None and old.is_redirected:
+        check_redirect(old.metadata, name, request.conf, request.table)
+    terms = _effective(request)
+    # The transaction has already moved metadata and protocol from the actions into the request. A
+    # caller's commitInfo is dropped: ours carries the txnId by which a commit is recognized after a
+    # lost reply.
+    others = _distinct_transactions(
+        action
+        for action in request.actions
+        if not isinstance(action, Metadata | Protocol | CommitInfo)
+    )
+    # Only a protocol that this commit sets is the caller's mistake. An invalid one that the table
+    # already has is a corrupt log, and `check_writable` reports it as one.
+    if old is None or terms.protocol is not old.protocol:
+        check_legal(terms.protocol, request.table)
+    # The table as it will be: a commit must not enable what its own writer can't write.
+    if not terms.is_writable:
+        terms.check_writable(request.table)
+    # By identity: an ordinary append sets neither, and pays for none of these checks.
+    if terms is not old:
+        _check_changes(request, terms, others)
+    _check_append_only(request, others)
+    check_files(others, terms, settings, request.table, operation=request.operation)
+    _check_domains(others, terms, request.table)
+    # As in Delta, the level comes from the metadata that the commit leaves behind, and a new
+    # metadata or protocol rules out the downgrade to snapshot isolation.
+    level = resolve_isolation(
+        terms.isolation_level,
+        [*_metadata_and_protocol(request), *others],
+        operation_changes_data=request.operation.changes_data,
+    )
+    # A predicate that matched no file is a read all the same: a concurrent append could match it.
+    # Asking for an application's version does not count; the conflict checks treat it separately.
+    blind = request.read_nothing and adds_only(others)
+    return PreparedCommit(
+        commit_info=commit_info(
+            request.operation,
+            others,
+            settings,
+            txn_id=request.txn_id,
+            now_ms=request.now_ms,
+            read_version=request.read_version,
+            isolation=level,
+            is_blind_append=blind,
+        ),
+        actions=(*_metadata_and_protocol(request), *others),
+        terms=terms,
+        isolation=level,
+        is_blind_append=blind,
+    )
+
+
+def _effective(request: CommitRequest) -> TableTerms:
+    """The table's terms after the commit; the old ones where it changes neither part of them."""
+    old = request.old
+    metadata = request.metadata or (old.metadata if old else None)
+    if metadata is None:
+        raise metadata_absent_error(request.table)
+    protocol = request.protocol or (old.protocol if old else None)
+    if protocol is None:
+        raise DeltaAnalysisError(
+            f"the first commit of {request.table} has no protocol: call update_metadata first",
+            table=request.table,
+        )
+    # The snapshot's own terms: what is parsed already is not parsed again.
+    if old is not None and metadata is old.metadata and protocol is old.protocol:
+        return old
+    return TableTerms(metadata, protocol)
+
+
+def _check_changes(request: CommitRequest, terms: TableTerms, actions: Sequence[Action]) -> None:
+    """What a change of metadata or protocol must satisfy besides what the commit writes."""
+    old, name, table = request.old, request.operation.name, request.table
+    before = None if old is None else (old.protocol, old.metadata)
+    check_covers(terms.protocol, terms.metadata, table, before)
+    # A new table has no names, partitions or features that it could lose.
+    if old is None:
+        return
+    check_mapping_with_cdc(old.metadata, terms.metadata, actions, name)
+    _check_partitioning(request, old.metadata, terms.metadata)
+    if not may_drop_features(name, request.conf):
+        check_transition(old.protocol, terms.protocol)
+
+
+def metadata_absent_error(table: str) -> DeltaAnalysisError:
+    """The refusal of a first commit that does not say what the table is."""
+    return DeltaAnalysisError(
+        f"[DELTA_METADATA_ABSENT] Couldn't find Metadata while committing the first version "
+        f"of the Delta table {table}: call update_metadata first.",
+        table=table,
+    )
+
+
+def _metadata_and_protocol(request: CommitRequest) -> list[Action]:
+    """Metadata and protocol, in the order of delta-spark: protocol first in a new table."""
+    if request.old is None:
+        return [each for each in (request.protocol, request.metadata) if each is not None]
+    return [each for each in (request.metadata, request.protocol) if each is not None]
+
+
+def _distinct_transactions(actions: Iterable[Action]) -> list[Action]:
+    """Drop a `txn` that repeats an earlier one.
+
+    Raises:
+        DeltaAnalysisError: two versions for one application.
+    """
+    seen: dict[str, int] = {}
+    out: list[Action] = []
+    for action in actions:
+        if isinstance(action, SetTransaction):
+            before = seen.get(action.app_id)
+            # Replay keeps one version per application, and the lines of a commit have no order in
+            # the protocol: which of two counts would be up to the reader.
+            if before is not None and before != action.version:
+                raise DeltaAnalysisError(
+                    f"one commit can't set two versions for the application {action.app_id!r}: "
+                    f"{before} and {action.version}",
+                    app_id=action.app_id,
+                )
+            if before is not None:
+                continue
+            seen[action.app_id] = action.version
+        out.append(action)
+    return out
+
+
+def _check_partitioning(request: CommitRequest, old: Metadata, metadata: Metadata) -> None:
+    if list(old.partition_columns) == list(metadata.partition_columns):
+        return
+    # Such an operation replaces every file, so none of the old partitioning is left.
+    if request.operation.may_change_partitioning:
+        return
+    mode = request.conf.read(keys.PARTITIONING).lower()
+    if mode not in ("true", "log-only", "false"):
+        raise DeltaAnalysisError(
+            f"the conf {full_key(_PARTITION_CHECK)} must be true, log-only or false, but it is "
+            f"{mode!r}",
+            value=mode,
+        )
+    text = (
+        f"[DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE] {request.table}: the operation "
+        f"{request.operation.name} can't change the partition columns from "
+        f"{list(old.partition_columns)} to {list(metadata.partition_columns)}. Overwrite the "
+        "table with overwriteSchema=true."
+    )
+    if mode == "true":
+        raise DeltaAnalysisError(text, table=request.table)
+    if mode == "log-only":
+        logger.warning("%s", text)
+
+
+def _check_append_only(request: CommitRequest, actions: Iterable[Action]) -> None:
+    # The snapshot's property counts, as in Delta: otherwise one commit could turn it off and delete
+    # rows at the same time.
+    if request.old is None or not request.old.is_append_only:
+        return
+    for action in actions:
+        # Compaction removes files with dataChange=false: no row is lost.
+        if isinstance(action, RemoveFile) and action.data_change:
+            raise append_only_error(request.table)
+
+
+def append_only_error(table: str) -> AppendOnlyError:
+    """The refusal to remove data from a table that only grows."""
+    return AppendOnlyError(
+        "[DELTA_CANNOT_MODIFY_APPEND_ONLY] This table is configured to only allow appends: "
+        f"{table}. If you would like to permit updates or deletes, set its property "
+        "delta.appendOnly to false.",
+        table=table,
+    )
+
+
+def _check_domains(actions: Iterable[Action], terms: TableTerms, table: str) -> None:
+    seen: set[str] = set()
+    for action in actions:
+        if not isinstance(action, DomainMetadata):
+            continue
+        # How far ids have been assigned depends on the winners; only `Draft`, which is rebased onto
+        # them, knows.
+        if action.domain == ROW_TRACKING_DOMAIN:
+            raise DeltaAnalysisError(
+                f"{table}: manually setting the Row ID high water mark is not allowed. Leave the "
+                f"domain {ROW_TRACKING_DOMAIN!r} out: the commit maintains it itself.",
+                table=table,
+                domain=action.domain,
+            )
+        if action.domain in seen:
+            raise DeltaAnalysisError(
+                f"[DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR] two domain metadata actions "
+                f"for the domain {action.domain!r} in one commit to {table}",
+                table=table,
+                domain=action.domain,
+            )
+        seen.add(action.domain)
+        if "domainMetadata" not in terms.features:
+            raise UnsupportedFeatureError(
+                f"[DELTA_DOMAIN_METADATA_NOT_SUPPORTED] {table} can't hold metadata of the domain "
+                f"{action.domain!r}: its protocol lacks the feature domainMetadata. Set the "
+                "property delta.feature.domainMetadata=supported first.",
+                table=table,
+                features=["domainMetadata"],
+                access="write",
+            )

@@ -1,0 +1,85 @@
+"""What a transaction read, as far as it decides conflicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.actions.file_keys import are_among
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.expressions.tree import Expression
+
+__all__ = ["ReadSet"]
+
+
+class ReadSet:
+    """The predicates, files and applications that a transaction looked at.
+
+    Files are kept as the columns that they came in: paths are looked up among them only when there
+    may be a conflict.
+    """
+
+    def __init__(self) -> None:
+        self.whole_table = False
+        self.app_ids: set[str] = set()
+        self.predicates: list[Expression | None] = []
+        """One entry a read; `None` is a read without predicate."""
+        self.partitions: set[tuple[Any, ...]] = set()
+        """Keys of the partitions that a dynamic overwrite replaces."""
+        self._replaces = False
+        self._tables: list[pa.Table] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the table's contents was read; a commit then is a blind append."""
+        return not (self.whole_table or self.predicates or self._replaces or self._tables)
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether some read had no condition: an append anywhere in the table concerns it."""
+        return self.whole_table or None in self.predicates
+
+    @property
+    def num_files(self) -> int:
+        """How many files were read; one that was read twice counts twice."""
+        return sum(table.num_rows for table in self._tables)
+
+    def add_predicate(self, predicate: Expression | None) -> None:
+        """Record that every row that matches was read, whether there was one or not."""
+        if predicate not in self.predicates:
+            self.predicates.append(predicate)
+
+    def add_files(self, files: pa.Table) -> None:
+        """Record the files of a file table as read."""
+        if files.num_rows:
+            self._tables.append(files.select(["path", "partition_values"]))
+
+    def add_partitions(self, keys: Iterable[tuple[Any, ...]]) -> None:
+        """Record partitions, by `partition_key`, as replaced whole; even none counts as a read."""
+        self._replaces = True
+        self.partitions.update(keys)
+
+    def find_file(
+        self, table: str, paths: Sequence[str]
+    ) -> tuple[str, dict[str, str | None]] | None:
+        """The first of the read files that one of `paths` refers to, however either is encoded.
+
+        Args:
+            table: the table's URI.
+            paths: `path`s of actions.
+
+        Returns:
+            The path, as it was read, and its partition values; or None.
+        """
+        if not paths or not self._tables:
+            return None
+        for files in self._tables:
+            hits = files.filter(are_among(table, files["path"], paths))
+            if hits.num_rows:
+                values = hits["partition_values"][0].as_py() or []
+                return hits["path"][0].as_py(), dict(values)
+        return None

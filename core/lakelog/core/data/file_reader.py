@@ -1,0 +1,239 @@
+"""The data files of a snapshot: where each one is, and its rows, read by `row_reader`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.data.places import DataPlaces
+from lakelog.core.data.row_reader import RowReader
+from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
+from lakelog.core.errors import CorruptLogError, DataFileMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lakelog.core.data.row_reader import Piece
+    from lakelog.core.data.table_version import TableVersion
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.schema import StructType
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["DataFile", "DataStores", "TableFileReader", "storage_root"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of the log, located but not read."""
+
+    path: str
+    """Where the storage has it."""
+    partition: Mapping[str, Any]
+    """Partition column -> scalar."""
+    partition_values: Mapping[str, str | None]
+    """The same as the log has it."""
+    size: int = 0
+    """Bytes; 0 where the log does not say."""
+    vector: DeletionVector | None = None
+
+
+class DataStores:
+    """Which store has a data file: the table's, unless the log names another by a full URI."""
+
+    def __init__(self, snapshot: TableVersion) -> None:
+        """Start with no store; each one is made when it is needed."""
+        self._snapshot = snapshot
+        self.places = DataPlaces(snapshot.table)
+        self._others: dict[str, LogStore] = {}
+
+    def for_path(self, path: str) -> LogStore:
+        """The store of a storage path."""
+        root, snapshot = storage_root(path), self._snapshot
+        if root == storage_root(snapshot.table):
+            return snapshot.store
+        if root not in self._others:
+            from lakelog.logstores import log_store_for
+
+            self._others[root] = log_store_for(path, snapshot.conf)
+        return self._others[root]
+
+    def vector(self, descriptor: Mapping[str, Any], data_file: str) -> DeletionVector:
+        """The deletion vector of a data file, not read yet.
+
+        Raises:
+            CorruptLogError: the log does not say where it is.
+        """
+        table, version = self._snapshot.table, self._snapshot.version
+        try:
+            path = vector_path(descriptor, table)
+            if descriptor["storageType"] == "u" and path is not None:
+                self.places.check(path, path.removeprefix(f"{table}/"))
+            place = "" if path is None else self.for_path(path).filesystem_path(path)
+            return DeletionVector.from_descriptor(descriptor, place, table, version, data_file)
+        except ValueError as exc:
+            raise CorruptLogError(
+                f"the deletion vector of {data_file} in version {version} of {table} can't be "
+                f"found: {exc}",
+                table=table,
+                path=data_file,
+                version=version,
+            ) from exc
+
+
+class TableFileReader:
+    """Finds and reads files of one version of a table."""
+
+    def __init__(
+        self, snapshot: TableVersion, read: StructType, prune: Expression | None = None
+    ) -> None:
+        """Prepare the reader; nothing is read yet.
+
+        Args:
+            snapshot: the version.
+            read: the columns that come out; some of `Snapshot.read_schema`.
+            prune: row groups without a row for which it is true are left out.
+        """
+        self._snapshot = snapshot
+        self._stores = DataStores(snapshot)
+        self._read = frozenset(read.names)
+        self.reader = RowReader(
+            snapshot.read_schema,
+            tuple(snapshot.partition_columns),
+            read,
+            prune,
+            snapshot.properties.column_mapping_mode,
+            snapshot.conf.session_tz,
+        )
+
+    def find(self, files: pa.Table) -> list[DataFile]:
+        """The files of some rows of `FILE_SCHEMA`, in their order.
+
+        Raises:
+            CorruptLogError: the log does not say where a deletion vector is, or has a value of
+                a partition column that comes out and that can't be read.
+        """
+        from lakelog.core.data.readable_partitions import readable_partitions
+
+        snapshot = self._snapshot
+        paths = self._stores.places.resolve(files["path"].to_pylist())
+        sizes = [size or 0 for size in files["size"].to_pylist()]
+        found = [DataFile(path, {}, {}, size) for path, size in zip(paths, sizes, strict=True)]
+        if snapshot.partition_columns:
+            values = readable_partitions(snapshot, files, self._read)
+            texts = files["partition_values"].to_pylist()
+            found = [
+                replace(
+                    each,
+                    partition={name: values[name][i] for name in values.column_names},
+                    partition_values=dict(texts[i]),
+                )
+                for i, each in enumerate(found)
+            ]
+        vectors = files["deletion_vector"]
+        if vectors.null_count == files.num_rows:
+            return found
+        return [
+            file if vector is None else replace(file, vector=self._stores.vector(vector, file.path))
+            for file, vector in zip(found, vectors.to_pylist(), strict=True)
+        ]
+
+    def store_of(self, file: DataFile) -> LogStore:
+        """The store that has a file."""
+        return self._stores.for_path(file.path)
+
+    def store_of_vector(self, file: DataFile) -> LogStore:
+        """The store that has a file's deletion vector; that of the file where it has none."""
+        # A clone's vectors may be in another storage than its files.
+        path = None if file.vector is None else file.vector.path
+        return self._stores.for_path(file.path if path is None else path)
+
+    def rows(self, file: DataFile) -> pa.Table:
+        """The rows of a file that may match `prune`, without those of its deletion vector.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+            DataFileError: a damaged deletion vector, or columns that can't be identified.
+        """
+        return self.rows_without(file, self.deleted(file))
+
+    def rows_without(
+        self, file: DataFile, deleted: Callable[[int], pa.BooleanArray] | None
+    ) -> pa.Table:
+        """The same, where the caller says which rows are left out.
+
+        Args:
+            file: from `find`.
+            deleted: given the number of the file's rows, which of them; `None` for no row.
+        """
+        store = self._stores.for_path(file.path)
+        with self._explained(file):
+            return self.reader.rows(
+                store.filesystem,
+                store.filesystem_path(file.path),
+                file.partition,
+                file.partition_values,
+                deleted=deleted,
+            )
+
+    def pieces(self, file: DataFile) -> Iterator[Piece]:
+        """All rows of a file, deleted ones included, by row groups; see `RowReader.pieces`.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+            DataFileError: columns that can't be identified.
+        """
+        store = self._stores.for_path(file.path)
+        with self._explained(file):
+            yield from self.reader.pieces(
+                store.filesystem,
+                store.filesystem_path(file.path),
+                file.partition,
+                file.partition_values,
+            )
+
+    def file_schema(self, file: DataFile) -> pa.Schema:
+        """The columns that a file has, under its own names.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+        """
+        store = self._stores.for_path(file.path)
+        with self._explained(file):
+            return self.reader.file_schema(store.filesystem, store.filesystem_path(file.path))
+
+    def deleted(self, file: DataFile) -> Callable[[int], pa.BooleanArray] | None:
+        """Which rows the deletion vector has, given the number of the file's rows."""
+        vector = file.vector
+        if vector is None:
+            return None
+        return partial(vector.deleted, self.store_of_vector(file).filesystem)
+
+    @contextmanager
+    def _explained(self, file: DataFile) -> Iterator[None]:
+        snapshot = self._snapshot
+        try:
+            yield
+        except DataFileMissingError:
+            raise
+        except FileNotFoundError as exc:
+            raise DataFileMissingError(
+                f"the data file {file.path} is missing: version {snapshot.version} of "
+                f"{snapshot.table} lists it. VACUUM may have deleted it, if the version is older "
+                "than the retention period, or it was deleted by hand. Read a newer version, or "
+                "restore the file.",
+                table=snapshot.table,
+                path=file.path,
+                version=snapshot.version,
+            ) from exc
+        except Exception as exc:
+            exc.add_note(f"while reading {file.path}, a file of {snapshot!r}")
+            raise
+
+
+def storage_root(uri: str) -> str:
+    """Scheme and authority; empty for a local path."""
+    return "/".join(uri.split("/", 3)[:3]) if "://" in uri else ""

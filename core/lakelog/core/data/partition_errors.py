@@ -1,0 +1,53 @@
+"""The error of a write with a partition value that the log can't store as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.portable.partition_text import PartitionValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["partition_errors"]
+
+_IN_TASK_ERROR = re.compile(rf"{PartitionValueError.__name__}: (\[.*\])")
+
+
+@contextmanager
+def partition_errors(table: str) -> Iterator[None]:
+    """Turn the error for a partition value that the log can't hold into one that names the column.
+
+    Args:
+        table: its URI, or another name for it.
+
+    Raises:
+        DeltaAnalysisError: instead of `PartitionValueError`, also where that ended a task of
+            Spark's and is a line of the text of what Spark raises.
+    """
+    try:
+        yield
+    except PartitionValueError as exc:
+        raise _analysis_error(table, exc) from None
+    except (DeltaAnalysisError, OSError):
+        raise
+    except Exception as exc:
+        match = _IN_TASK_ERROR.search(str(exc))
+        if match is None:
+            raise
+        raise _analysis_error(table, PartitionValueError(*json.loads(match[1]))) from exc
+
+
+def _analysis_error(table: str, exc: PartitionValueError) -> DeltaAnalysisError:
+    return DeltaAnalysisError(
+        f"a row has the value {exc.value} in column {exc.column}, a partition column of {table}, "
+        f"and that value {exc.why}: the log stores partition values as text and can't store it. "
+        "Change the value, or partition by another column",
+        column=exc.column,
+        value=exc.value,
+        table=table,
+    )

@@ -1,0 +1,100 @@
+"""In-commit timestamps: each commit carries its time, and the times of a table only ascend.
+
+PROTOCOL.md, "In-Commit Timestamps". A table that had them from version 0 on says no more than
+`delta.enableInCommitTimestamps`; one that got them later also says from which version and time on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import CorruptCommitError
+from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.protocol import supported_features
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lakelog.core.actions import Metadata, Protocol
+
+__all__ = [
+    "commits_carry_time",
+    "in_commit_since",
+    "keep_enablement",
+    "required_time",
+    "with_enablement",
+]
+
+_VERSION = "delta.inCommitTimestampEnablementVersion"
+_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+_EVER = -(2**63)
+
+
+def commits_carry_time(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether a commit that leaves the table like this must carry its time."""
+    if "inCommitTimestamp" not in supported_features(protocol):
+        return False
+    return TableProperties(metadata.configuration).in_commit_timestamps
+
+
+def in_commit_since(metadata: Metadata) -> tuple[int, int] | None:
+    """The version and time from which commits carry their time; `None` if they do not."""
+    properties = TableProperties(metadata.configuration)
+    if not properties.in_commit_timestamps:
+        return None
+    version, timestamp = properties.get(_VERSION), properties.get(_TIMESTAMP)
+    return (0, _EVER) if version is None or timestamp is None else (version, timestamp)
+
+
+def with_enablement(metadata: Metadata, version: int, timestamp: int) -> Metadata:
+    """The metadata of the commit that enables the times in an existing table.
+
+    Args:
+        metadata: what the commit sets.
+        version: that of the commit.
+        timestamp: its in-commit timestamp.
+    """
+    record = {_VERSION: str(version), _TIMESTAMP: str(timestamp)}
+    return replace(metadata, configuration={**metadata.configuration, **record})
+
+
+def keep_enablement(old: Metadata, new: Metadata) -> Metadata:
+    """`new` with the record of `old` of when the times were enabled."""
+    record = {
+        key: old.configuration[key] for key in (_VERSION, _TIMESTAMP) if key in old.configuration
+    }
+    if not record or record.items() <= new.configuration.items():
+        return new
+    return replace(new, configuration={**new.configuration, **record})
+
+
+def required_time(info: Mapping[str, Any] | None, table: str, path: str, version: int) -> int:
+    """The time in a `commitInfo` that must have one.
+
+    Args:
+        info: its JSON value; empty or `None` where the commit has none.
+        table: for the message.
+        path: of the commit.
+        version: of the commit.
+
+    Raises:
+        CorruptCommitError: there is none.
+    """
+    time = info.get("inCommitTimestamp") if info else None
+    if isinstance(time, int):
+        return time
+    condition, lacking = (
+        ("DELTA_MISSING_COMMIT_TIMESTAMP", "its commitInfo has no inCommitTimestamp")
+        if info
+        else ("DELTA_MISSING_COMMIT_INFO", "it has no commitInfo")
+    )
+    raise CorruptCommitError(
+        f"[{condition}] {table} has the feature inCommitTimestamp, but its version {version} "
+        f"({path}) does not carry its time: {lacking}. It was written by a client that does not "
+        "support the feature; set delta.enableInCommitTimestamps to false and then to true to "
+        "start again.",
+        table=table,
+        path=path,
+        version=version,
+    )

@@ -1,0 +1,143 @@
+"""Conditions given as expressions of pyarrow, which mean what pyarrow means by them.
+
+Such an expression can't be inspected; the columns it refers to are found by leaving out one at a
+time.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.tree import Computed, Literal
+from lakelog.core.schema import PrimitiveType
+
+if TYPE_CHECKING:
+    from lakelog.core.schema import StructType
+
+__all__ = [
+    "arrow_condition",
+    "arrow_mask",
+    "arrow_value",
+    "is_arrow_expression",
+    "named_columns",
+]
+
+_BOOLEAN = PrimitiveType("boolean")
+_ROW = "\0row"
+_WORDS = re.compile(r"\w+(?:\.\w+)*").findall
+
+
+def is_arrow_expression(given: object) -> bool:
+    """Whether it is a `pyarrow.compute.Expression`; loads nothing."""
+    kind = type(given)
+    return kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")
+
+
+def arrow_condition(given: Any, schema: StructType) -> Computed | Literal:
+    """The condition as part of a filter.
+
+    Raises:
+        InvalidPredicateError: it names an unknown column, or one by its position,
+            compares what can't be compared, or results in anything but true and false.
+    """
+    try:
+        names, kind = named_columns(given, to_arrow_schema(schema))
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise InvalidPredicateError(
+            f"the condition {given} does not fit the columns {', '.join(schema.names)}: {exc}",
+            known=schema.names,
+        ) from exc
+    if kind != pa.bool_():
+        raise InvalidPredicateError(f"{given} is of type {kind}, not a condition")
+    if not names:
+        return Literal(arrow_value(given, pa.table({"": pa.nulls(1)}))[0].as_py(), _BOOLEAN)
+    columns = frozenset((name,) for name in names)
+    return Computed(str(given), columns, arrow=pickle.dumps(given))
+
+
+def named_columns(given: Any, columns: pa.Schema) -> tuple[list[str], pa.DataType]:
+    """The columns that an expression of pyarrow names, and the type of what it gives.
+
+    Args:
+        given: a `pyarrow.compute.Expression`.
+        columns: every column that it may name.
+
+    Raises:
+        ValueError: it names an unknown column, or one by its position, or does not fit the types.
+        TypeError: likewise.
+    """
+    # Fails for a column by its position: where one column is missing, that is the next one.
+    pickle.dumps(given)
+    # Most names stand in the text as they are, and then no other column has to be looked at.
+    words = dict.fromkeys(_WORDS(str(given)))
+    rows = _empty(columns, [word for word in words if columns.get_field_index(word) >= 0])
+    if not _fits(given, rows):
+        rows = columns.empty_table()
+    found = arrow_value(given, rows)
+
+    def used(names: list[str]) -> list[str]:
+        # Halves that it can do without are never looked at column by column.
+        if not names or _fits(given, rows.drop_columns(names)):
+            return []
+        if len(names) == 1:
+            return names
+        middle = len(names) // 2
+        return used(names[:middle]) + used(names[middle:])
+
+    return used(rows.column_names), found.type
+
+
+def _empty(columns: pa.Schema, names: list[str]) -> pa.Table:
+    return pa.schema([columns.field(name) for name in names]).empty_table()
+
+
+def arrow_mask(condition: Computed, batch: pa.RecordBatch) -> Any:
+    """The condition for each row: true, false or null.
+
+    Raises:
+        DeltaAnalysisError: a row for which it has no result.
+    """
+    assert condition.arrow is not None
+    try:
+        return arrow_value(_expression(condition.arrow), pa.Table.from_batches([batch]))
+    except pa.ArrowException as exc:
+        raise DeltaAnalysisError(
+            f"the condition {condition.sql} has no result for some row: {exc}", sql=condition.sql
+        ) from exc
+
+
+def _fits(given: Any, rows: pa.Table) -> bool:
+    try:
+        arrow_value(given, rows)
+    except (pa.ArrowException, TypeError, ValueError):
+        return False
+    return True
+
+
+def arrow_value(expression: Any, rows: pa.Table) -> Any:
+    """What an expression of pyarrow gives for each row, as one array.
+
+    Raises:
+        pa.ArrowException: it does not fit the rows, or has no result for one.
+    """
+    import pyarrow.dataset
+
+    dataset: Any = pyarrow.dataset
+    # One column more keeps the number of rows where the expression names none.
+    numbered = rows.append_column(_ROW, pa.nulls(rows.num_rows))
+    wanted = {"value": expression, _ROW: dataset.field(_ROW)}
+    scanner = dataset.dataset(numbered).scanner(columns=wanted, use_threads=False)
+    found = scanner.to_table().column("value").combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+@functools.lru_cache(maxsize=64)
+def _expression(pickled: bytes) -> Any:
+    return pickle.loads(pickled)  # our own bytes, from this process or its driver

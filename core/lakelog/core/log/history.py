@@ -1,0 +1,129 @@
+"""When each version was made, by which writer, and which version was current at a time.
+
+A commit's time is the modification time of its file, made strictly ascending: a commit that seems
+no later than the one before it counts as one millisecond later (as in Delta, so that the same
+time leads to the same version in both). Tables with in-commit timestamps carry the time inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.actions import CommitInfo
+from lakelog.core.features.in_commit_timestamps import required_time
+from lakelog.core.log.commit_info import read_commit_info
+from lakelog.core.log.segment import list_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lakelog.core.log.segment import Listing
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["HistoryEntry", "commit_times", "read_history"]
+
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One version: what its `commitInfo` says; `None` where it says nothing."""
+
+    version: int
+    timestamp: int
+    """Milliseconds since the epoch."""
+    operation: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    user_metadata: str | None = None
+    engine_info: str | None = None
+    is_blind_append: bool | None = None
+    read_version: int | None = None
+    isolation_level: str | None = None
+    commit_info: Mapping[str, Any] = field(default_factory=dict)
+    """All of it, as in the log."""
+
+
+def read_history(
+    store: LogStore,
+    table: str,
+    newest: int,
+    limit: int | None = None,
+    *,
+    times_since: int | None = None,
+) -> list[HistoryEntry]:
+    """The versions up to one, newest first; see `DeltaLog.history`.
+
+    Only what is returned is listed and read, and one commit before it, from which the times
+    ascend.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        newest: the version to begin with.
+        limit: no more entries than this; `None` for all that are left in the log.
+        times_since: the first version that must carry its time, by the table's metadata; `None`
+            where that was not read; then each uses the time that it carries, if any.
+
+    Raises:
+        FileNotFoundError: there is no log.
+        CorruptCommitError: a commitInfo is not JSON, or lacks the time that it should have.
+    """
+    first = 0 if limit is None else max(newest - limit, 0)
+    listing = list_log(store, table, first, newest)
+    times = commit_times(listing)
+    versions = sorted(times, reverse=True)[:limit]
+    paths = [listing.commits[version].path for version in versions]
+    infos = _in_parallel(lambda path: read_commit_info(store, path), paths)
+    for version, path, info in zip(versions, paths, infos, strict=True):
+        carried = info.get("inCommitTimestamp")
+        if times_since is None and isinstance(carried, int):
+            times[version] = carried
+        elif times_since is not None and version >= times_since:
+            times[version] = required_time(info, table, path, version)
+    return [_entry(v, times[v], info) for v, info in zip(versions, infos, strict=True)]
+
+
+def commit_times(listing: Listing) -> dict[int, int]:
+    """Version -> milliseconds since the epoch, strictly ascending."""
+    times: dict[int, int] = {}
+    last: int | None = None
+    for version in sorted(listing.commits):
+        time = listing.commits[version].modification_time
+        if last is not None and time <= last:
+            time = last + 1
+        times[version] = last = time
+    return times
+
+
+def _entry(version: int, time: int, info: dict[str, Any]) -> HistoryEntry:
+    try:
+        known = CommitInfo.from_json_value(info)
+    except (TypeError, AttributeError):
+        known = CommitInfo()
+    return HistoryEntry(
+        version=version,
+        timestamp=time,
+        operation=known.operation,
+        parameters=known.operation_parameters or {},
+        metrics=known.operation_metrics or {},
+        user_metadata=known.user_metadata,
+        engine_info=known.engine_info,
+        is_blind_append=known.is_blind_append,
+        read_version=known.read_version,
+        isolation_level=known.isolation_level,
+        commit_info=info,
+    )
+
+
+def _in_parallel(
+    read: Callable[[str], dict[str, Any]], paths: Sequence[str]
+) -> list[dict[str, Any]]:
+    if len(paths) < 3:
+        return [read(path) for path in paths]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_THREADS, len(paths)), "lakelog-history") as pool:
+        return list(pool.map(read, paths))

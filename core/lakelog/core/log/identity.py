@@ -1,0 +1,57 @@
+"""Whether a log is still the one that a snapshot was read from.
+
+A path outlives its table: the table may be dropped and created again, and log cleanup removes old
+commits. A writer that went on from version V without looking would not notice: V + 1 is missing in
+a shorter log as well, and in a longer one it is there, but belongs to another table. So V itself
+is checked, by the transaction that its `commitInfo` names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.log.commit_info import read_commit_info
+from lakelog.core.log.names import commit_path
+from lakelog.core.log.segment import list_log
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import CommitInfo
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["has_lost_its_start", "still_there"]
+
+
+def still_there(store: LogStore, table: str, version: int, info: CommitInfo | None) -> bool:
+    """Whether a commit is in the log, and is the one that was read; one request.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        version: of the commit.
+        info: its `commitInfo` as read before; `None` if it was not: then any commit will do.
+
+    Raises:
+        CorruptCommitError: its `commitInfo` is not JSON.
+    """
+    try:
+        found = read_commit_info(store, commit_path(table, version))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return info is None or (found.get("txnId"), found.get("timestamp")) == (
+        info.txn_id,
+        info.timestamp,
+    )
+
+
+def has_lost_its_start(store: LogStore, table: str) -> bool:
+    """Whether there is a log whose version 0 is gone, as log cleanup leaves it; one listing.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+    """
+    try:
+        found = list_log(store, table)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return found.latest() is not None and 0 not in found.commits

@@ -1,0 +1,106 @@
+"""What the change data feed forbids in a table's schema, and in one commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.properties import TableProperties
+from lakelog.core.schema import StructType
+from lakelog.core.schema.column_mapping import physical_path
+from lakelog.core.schema.column_paths import dotted, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lakelog.core.actions import Action, Metadata
+
+__all__ = ["check_mapping_with_cdc", "perform_cdc_metadata_check"]
+
+CDC_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+"""The columns that the change data feed adds to a table's own."""
+
+
+def perform_cdc_metadata_check(old: Metadata | None, new: Metadata) -> None:
+    """Refuse a table with a change data feed whose own columns have the feed's names.
+
+    Args:
+        old: the metadata as it is; `None` for a new table.
+        new: as it will be.
+
+    Raises:
+        DeltaAnalysisError: names the columns, and whether to rename them before the feed is
+            enabled, or not to add them.
+    """
+    if not _has_feed(new):
+        return
+    schema = StructType.from_json(new.schema_string)
+    taken = [name for name in schema.names if name.lower() in CDC_COLUMNS]
+    if not taken:
+        return
+    columns = ", ".join(taken)
+    if old is not None and _has_feed(old):
+        text = (
+            f"[RESERVED_CDC_COLUMNS_ON_WRITE] The columns {columns} have names that the change "
+            "data feed of this table uses for its own columns. Rename them, or set "
+            "delta.enableChangeDataFeed to false."
+        )
+    else:
+        text = (
+            "[DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS] The change data feed can't be enabled: "
+            f"it uses the names of the columns {columns} for its own. Rename or drop them first."
+        )
+    raise DeltaAnalysisError(text, columns=taken)
+
+
+def check_mapping_with_cdc(
+    old: Metadata | None, new: Metadata, actions: Iterable[Action], operation: str
+) -> None:
+    """Refuse to change files and names of columns in one commit while there is a feed.
+
+    The change data of that version would have to be read with two schemas.
+
+    Args:
+        old: the metadata as it is; `None` for a new table.
+        new: as it is after the commit.
+        actions: of the commit.
+        operation: its name.
+
+    Raises:
+        DeltaAnalysisError: it does both.
+    """
+    if old is None or old is new or not _has_feed(new):
+        return
+    if TableProperties(new.configuration).column_mapping_mode == "none":
+        return
+    changes = _changes_of_names(old, new)
+    if not changes or not any(isinstance(a, AddFile | RemoveFile | AddCDCFile) for a in actions):
+        return
+    raise DeltaAnalysisError(
+        f'[DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION] Operation "{operation}" is not allowed: '
+        f"the table has a change data feed, and the commit both changes files and {changes}. "
+        "Change the schema in a separate commit.",
+        operation=operation,
+    )
+
+
+def _has_feed(metadata: Metadata) -> bool:
+    return bool(TableProperties(metadata.configuration).get("delta.enableChangeDataFeed"))
+
+
+def _changes_of_names(old: Metadata, new: Metadata) -> str:
+    """What happens to the columns' names, in words; empty where nothing does."""
+    if TableProperties(old.configuration).column_mapping_mode == "none":
+        return "enables column mapping"
+    before, after = _logical_names(old), _logical_names(new)
+    dropped = sorted(dotted(before[path]) for path in before.keys() - after.keys())
+    if dropped:
+        return f"drops {', '.join(dropped)}"
+    renamed = sorted(dotted(p) for key, p in before.items() if after[key] != p)
+    return f"renames {', '.join(renamed)}" if renamed else ""
+
+
+def _logical_names(metadata: Metadata) -> dict[tuple[str, ...], tuple[str, ...]]:
+    schema = StructType.from_json(metadata.schema_string)
+    return {physical_path(schema, path): path for path, _ in walk(schema, containers=False)}

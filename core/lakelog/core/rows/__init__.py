@@ -1,0 +1,1 @@
+"""Rules for rows on their way into a table: defaults, generated values, constraints."""

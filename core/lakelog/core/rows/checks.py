@@ -1,0 +1,127 @@
+"""The rules of a table, checked on Arrow rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.compute import pc
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.tree import columns, is_opaque
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.metadata.dependent_columns import referenced_columns
+from lakelog.core.portable.shown_values import python_value
+from lakelog.core.rows.constraints import table_constraints
+from lakelog.core.schema import PrimitiveType
+from lakelog.core.schema.column_paths import split_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lakelog.core.actions import Metadata
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.rows.constraints import Constraint
+    from lakelog.core.schema import StructType
+
+__all__ = ["check_rows", "check_table_rules"]
+
+
+def check_table_rules(
+    rows: pa.Table,
+    metadata: Metadata,
+    schema: StructType,
+    table: str,
+    *,
+    session_tz: str = "UTC",
+) -> None:
+    """Check every CHECK constraint, invariant and length; NOT NULL is checked by the cast.
+
+    Args:
+        rows: with exactly the columns of `schema`.
+        metadata: the table's; it has the rules.
+        schema: the table's, without void columns.
+        table: for messages.
+        session_tz: the time zone of timestamps without one.
+
+    Raises:
+        ConstraintViolationError: some row breaks one.
+        DeltaAnalysisError: a rule that only Spark can evaluate.
+    """
+    for rule in table_constraints(metadata):
+        if rule.kind == "not_null" or not rows.num_rows:
+            continue
+        if rule.limit is not None:
+            _check_length(rows, rule, table)
+            continue
+        what = f"rows break the rule {rule.name} ({rule.sql}) of {table}"
+        try:
+            predicate = normalize_filter(rule.sql, schema, session_tz=session_tz)
+            if predicate is not None and not is_opaque(predicate):
+                check_rows(rows, predicate, schema, what)
+            else:
+                _check_value(rows, rule.sql, schema, what, session_tz)
+        except InvalidPredicateError as exc:
+            raise DeltaAnalysisError(
+                f"{table} has the rule {rule.name} ({rule.sql}), which can't be checked without "
+                f"Spark: {exc} Write with lakelog.spark.",
+                table=table,
+                constraint=rule.name,
+            ) from exc
+
+
+def _check_length(rows: pa.Table, rule: Constraint, table: str) -> None:
+    """Check the strings of a CHAR or VARCHAR column."""
+    column = rows[split_path(rule.name)[0]]
+    too_long = column.filter(pc.greater(pc.utf8_length(column), rule.limit))
+    if not len(too_long):
+        return
+    first = python_value(too_long[0])
+    raise ConstraintViolationError(
+        f'[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] {table}: value "{first}" exceeds char/varchar type '
+        f"length limitation. Failed check: {rule.sql}. {len(too_long)} of {rows.num_rows} rows "
+        "break it. Nothing was written.",
+        rows=len(too_long),
+        first={rule.name: first},
+    )
+
+
+def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: str) -> None:
+    """Check that a condition is true for every row: null is as bad as false.
+
+    Raises:
+        ConstraintViolationError: it is not; shows the first row's columns.
+        InvalidPredicateError: a part of it that only Spark can evaluate.
+    """
+    from lakelog.core.filters.to_arrow import evaluate_mask
+
+    kept = pc.fill_null(evaluate_mask(predicate, rows, schema), False)
+    broken = rows.num_rows - kept.true_count
+    if not broken:
+        return
+    first = pc.index(kept, False).as_py()
+    raise _broken(rows, broken, first, {path[0] for path in columns(predicate)}, what)
+
+
+def _check_value(rows: pa.Table, sql: str, schema: StructType, what: str, session_tz: str) -> None:
+    """The same for a condition with functions, which a filter can't express."""
+    from lakelog.core.sql.evaluator import evaluate_value
+
+    found = evaluate_value(sql, rows, schema, PrimitiveType("boolean"), session_tz=session_tz)
+    kept = pc.fill_null(found, False)
+    broken = rows.num_rows - (pc.sum(kept).as_py() or 0)
+    if broken:
+        first = pc.index(kept, False).as_py()
+        used = (schema.get(path[0]) for path in referenced_columns(sql))
+        raise _broken(rows, broken, first, {f.name for f in used if f is not None}, what)
+
+
+def _broken(
+    rows: pa.Table, broken: int, first: int, used: set[str], what: str
+) -> ConstraintViolationError:
+    names = sorted(used)
+    values = {name: python_value(rows.column(name)[first]) for name in names}
+    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return ConstraintViolationError(
+        f"{what}: {broken} of {rows.num_rows}, the first with {shown}. Nothing was written.",
+        rows=broken,
+        first=values,
+    )

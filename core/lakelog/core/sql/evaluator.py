@@ -1,0 +1,605 @@
+"""Values of Spark's SQL on Arrow rows: what generated columns, defaults and CHECKs are made of.
+
+The meaning is that of Spark in ANSI mode, its default: an overflow, a division by zero or a string
+that is not a number is an error. Anything that may mean something else here than in Spark is
+refused by name, so that a row never gets a value that Spark would not have given it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow.comparing import compare
+from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.compute import pc
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.schema.column_paths import find_column, unknown_column
+from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.sql.errors import in_plain_words
+from lakelog.core.sql.functions import (
+    FUNCTIONS,
+    as_text,
+    common_type,
+    compared_type,
+    conjoined,
+    remainder,
+)
+from lakelog.core.sql.nesting import explained_depth
+from lakelog.core.sql.times import day_shift, extracted
+from lakelog.core.sql.type_names import SQL_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "check_value",
+    "constant_of",
+    "evaluate_value",
+    "is_now",
+    "parse_sql",
+    "tree_sql",
+    "true_for",
+    "value_type",
+]
+
+_BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
+_VOID, _DOUBLE = PrimitiveType("void"), PrimitiveType("double")
+_TYPES = {**SQL_TYPES, "VARCHAR": "string"}
+_COMPARED = {
+    "EQ": "=",
+    "NEQ": "!=",
+    "LT": "<",
+    "LTE": "<=",
+    "GT": ">",
+    "GTE": ">=",
+}
+_ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+_NULL = pa.scalar(None, pa.bool_())
+_FORMS = ("CAST", "TRY_CAST", "EXTRACT")
+"""Functions with a grammar of their own."""
+_NOW = ("current_timestamp", "now")
+_TODAY = ("current_date", "curdate")
+
+
+def evaluate_value(
+    sql: str,
+    rows: pa.Table,
+    schema: StructType,
+    target: DataType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = None,
+    root: Any = None,
+) -> pa.ChunkedArray:
+    """The value of an expression for every row.
+
+    Args:
+        sql: the expression, in Spark's SQL.
+        rows: columns with the names and Arrow types of the schema.
+        schema: of the rows.
+        target: the type that the values are cast to.
+        session_tz: the time zone in which timestamps have dates.
+        now_ms: what `current_timestamp()` gives; `None` refuses functions of the current time.
+        root: what `parse_sql` makes of it, from callers that ask for many expressions in turn.
+
+    Returns:
+        As many values as there are rows, of the Arrow type of `target`.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, names an unknown column, or holds a part that
+            only Spark evaluates.
+        DeltaAnalysisError: a row without a result, such as a division by zero.
+    """
+    root = _parsed(sql) if root is None else root
+    arrow = to_arrow_type(target)
+    chunks = []
+    for batch in _used_columns(rows, root, schema).to_batches():
+        walker = _Walker(sql, batch, schema, session_tz, now_ms)
+        found = _evaluated(walker, root, target, sql, session_tz)
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, batch.num_rows)
+        # Arrow's cast refuses a null struct whose part can't be null (a variant's), even to its own
+        # type.
+        chunks.append(found if found.type.equals(arrow) else found.cast(arrow))
+    return pa.chunked_array(chunks, type=arrow)
+
+
+def check_value(
+    sql: str,
+    schema: StructType,
+    target: DataType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = None,
+    root: Any = None,
+) -> None:
+    """Refuse an expression that `evaluate_value` would refuse for any rows.
+
+    Args:
+        sql: see `evaluate_value`, and so the rest.
+        schema: of the rows to come.
+        target: the type that the values are cast to.
+        session_tz: the time zone in which timestamps have dates.
+        now_ms: what `current_timestamp()` gives.
+        root: what `parse_sql` makes of it, where that is known.
+
+    Raises:
+        DeltaAnalysisError: see `evaluate_value`.
+    """
+    walker = _Walker(sql, None, schema, session_tz, now_ms)
+    _evaluated(walker, parse_sql(sql) if root is None else root, target, sql, session_tz)
+
+
+def _used_columns(rows: pa.Table, root: Any, schema: StructType) -> pa.Table:
+    """The columns that an expression names, or one that carries the number of rows.
+
+    Arrow cuts a table into batches column by column, which is wasted work for unused columns.
+    """
+    from sqlglot import exp
+
+    named = (schema.get(each.parts[0].name) for each in root.find_all(exp.Column))
+    names = list(dict.fromkeys(field.name for field in named if field is not None))
+    return rows.select(names or rows.column_names[:1])
+
+
+def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str) -> Any:
+    try:
+        with explained_depth(sql):
+            return cast_value(walker.value(root), target, zone).data
+    except NotInCoreError as exc:
+        raise _only_spark(sql, str(exc)) from None
+    except pa.ArrowException as exc:
+        raise DeltaAnalysisError(
+            f"the expression {sql!r} has no result for some row: {exc} (Spark's ANSI rules apply "
+            "here, whatever spark.sql.ansi.enabled says)",
+            sql=sql,
+        ) from exc
+
+
+def value_type(
+    sql: str,
+    schema: StructType,
+    *,
+    session_tz: str = "UTC",
+    now_ms: int | None = 0,
+    root: Any = None,
+) -> DataType | None:
+    """The type of an expression by Spark's rules; `None` where only Spark knows.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, or names an unknown column.
+    """
+    root = parse_sql(sql) if root is None else root
+    try:
+        with explained_depth(sql):
+            return _Walker(sql, None, schema, session_tz, now_ms).value(root).data_type
+    except (NotInCoreError, pa.ArrowException):
+        return None
+
+
+def true_for(
+    sql: str, batch: pa.RecordBatch, schema: StructType, *, session_tz: str, now_ms: int | None
+) -> Any:
+    """A condition for each row of a batch: true, false or null.
+
+    Raises:
+        InvalidPredicateError: a part that only Spark evaluates, for the values of these rows.
+        DeltaAnalysisError: a row for which it has no result.
+    """
+    walker = _Walker(sql, batch, schema, session_tz, now_ms)
+    found = _evaluated(walker, _parsed(sql), _BOOLEAN, sql, session_tz)
+    return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
+
+
+def constant_of(root: Any, *, session_tz: str, now_ms: int | None) -> Value | None:
+    """The value of a tree without columns; `None` where it can't be computed here."""
+    row = pa.record_batch({"": pa.nulls(1)})
+    sql = tree_sql(root)
+    try:
+        found = _Walker(sql, row, StructType(()), session_tz, now_ms).value(root)
+    except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
+        return None
+    data = found.data if isinstance(found.data, pa.Scalar) else found.data[0]
+    return Value(data, found.data_type)
+
+
+def is_now(name: str) -> bool:
+    """Whether a name without parentheses may be a function of the current time."""
+    return name.lower() in (*_NOW, *_TODAY)
+
+
+def tree_sql(root: Any) -> str:
+    """The SQL of a tree of `parse_sql`."""
+    sql: str = root.sql(dialect=_plain_dialect())
+    return sql
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(sql: str) -> Any:
+    """An expression is asked for every file."""
+    return parse_sql(sql)
+
+
+def parse_sql(sql: str) -> Any:
+    """The expression as sqlglot's tree, in which every function keeps its own name.
+
+    Raises:
+        InvalidPredicateError: it can't be parsed, or is more than an expression.
+    """
+    import sqlglot
+    from sqlglot import errors, exp
+
+    with explained_depth(sql):
+        try:
+            root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
+        except errors.SqlglotError as exc:
+            problem = in_plain_words(str(exc))
+            raise InvalidPredicateError(f"can't parse the expression {sql!r}: {problem}") from None
+    if not isinstance(root, exp.Condition | exp.Interval) or isinstance(root, exp.Query):
+        raise InvalidPredicateError(f"{sql!r} is not an expression")
+    return root
+
+
+@functools.cache
+def _plain_dialect() -> Any:
+    """Spark's grammar without sqlglot's own idea of what each function means.
+
+    It would rewrite `date_format`, `year` and others into functions of its own, each release a
+    little differently.
+    """
+    from sqlglot.dialects import Spark
+
+    parser: Any = Spark.Parser
+    kept = {k: v for k, v in parser.FUNCTION_PARSERS.items() if k in _FORMS}
+    names = {"FUNCTIONS": {}, "FUNCTION_PARSERS": kept, "NO_PAREN_FUNCTIONS": {}}
+    plain = type("Parser", (parser,), {**names, "STRICT_CAST": True})
+    return type(Spark)("LakelogValues", (Spark,), {"Parser": plain})
+
+
+def _only_spark(sql: str, part: str) -> InvalidPredicateError:
+    return InvalidPredicateError(
+        f"the expression {sql!r} needs {part}, which only Spark evaluates", sql=sql, part=part
+    )
+
+
+class _Walker:
+    """One walk over the tree, for one batch of rows."""
+
+    def __init__(
+        self,
+        sql: str,
+        batch: pa.RecordBatch | None,
+        schema: StructType,
+        zone: str,
+        now_ms: int | None,
+    ) -> None:
+        # No batch: there are no rows, and the types alone are asked for.
+        from sqlglot import exp
+
+        self._exp: Any = exp
+        self._sql = sql
+        self._batch = batch
+        self._schema = schema
+        self._zone = zone
+        self._now_ms = now_ms
+
+    def value(self, node: Any) -> Value:
+        """The value of a node."""
+        kind = type(node).__name__
+        if kind in _COMPARED:
+            return self._compared(kind, node)
+        if kind in _ADDED:
+            return self._arithmetic(kind, node)
+        method = getattr(self, f"_{kind.lower()}", None)
+        if method is None:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        found: Value = method(node)
+        return found
+
+    # Values, columns and casts --------------------------------------------------------------
+
+    def _paren(self, node: Any) -> Value:
+        return self.value(node.this)
+
+    def _null(self, _: Any) -> Value:
+        return Value(pa.scalar(None), _VOID)
+
+    def _boolean(self, node: Any) -> Value:
+        return Value(pa.scalar(bool(node.this)), _BOOLEAN)
+
+    def _literal(self, node: Any) -> Value:
+        text = str(node.this)
+        if node.is_string:
+            if "\\" in self._sql:
+                raise NotInCoreError("a string with a backslash")
+            return Value(pa.scalar(text), _STRING)
+        if text.isdigit():
+            number = int(text)
+            kind = _INTEGER if number < 1 << 31 else _LONG
+            if number >= 1 << 63:
+                raise NotInCoreError(f"the number {text}")
+            return Value(pa.scalar(number, to_arrow_type(kind)), kind)
+        if "e" in text.lower():
+            return Value(pa.scalar(float(text)), _DOUBLE)
+        exact = Decimal(text)
+        scale = max(-int(exact.as_tuple().exponent), 0)
+        decimal = DecimalType(max(len(exact.as_tuple().digits), scale), scale)
+        return Value(pa.scalar(exact, to_arrow_type(decimal)), decimal)
+
+    def _neg(self, node: Any) -> Value:
+        found = self.value(node.this)
+        if found.data_type == _VOID:
+            return found
+        return Value(pc.negate_checked(found.data), found.data_type)
+
+    def _column(self, node: Any) -> Value:
+        parts = node.parts
+        if not all(isinstance(each, self._exp.Identifier) for each in parts):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        path = tuple(each.name for each in parts)
+        found = find_column(path, self._schema)
+        if found is None:
+            if len(path) == 1 and not parts[0].quoted and path[0].lower() in (*_NOW, *_TODAY):
+                return self._now(path[0].lower())
+            raise unknown_column(path, self._schema, f" in the expression {self._sql!r}")
+        spelled, data_type = found
+        if self._batch is None:
+            # Not of the whole struct: an expression for each of its fields would go through all.
+            return Value(pa.array([], to_arrow_type(data_type)), data_type)
+        data = self._batch.column(spelled[0])
+        if len(spelled) > 1:
+            data = pc.struct_field(data, list(spelled[1:]))
+        return Value(data, data_type)
+
+    def _dot(self, node: Any) -> Value:
+        root = node.this
+        while isinstance(root, self._exp.Dot):
+            root = root.this
+        if not isinstance(root, self._exp.Column):
+            # A field of a function's result.
+            raise NotInCoreError(node.sql(dialect="spark"))
+        return self._column(node)
+
+    def _now(self, name: str) -> Value:
+        if self._now_ms is None:
+            raise NotInCoreError(f"{name}()")
+        seconds, rest = divmod(self._now_ms, 1000)
+        moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
+        now = Value(pa.scalar(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
+        return now if name in _NOW else cast_value(now, _DATE, self._zone)
+
+    # Casts and functions --------------------------------------------------------------------
+
+    def _cast(self, node: Any) -> Value:
+        return cast_value(self.value(node.this), self._type(node.to), self._zone)
+
+    def _type(self, node: Any) -> DataType:
+        name = getattr(node.this, "name", "")
+        sizes = [int(each.name) for each in node.expressions]
+        if name == "DECIMAL":
+            return DecimalType(*sizes, *(0,) * (2 - len(sizes))) if sizes else DecimalType(10, 0)
+        if name not in _TYPES or sizes:
+            raise NotInCoreError(f"the type {node.sql(dialect='spark')}")
+        return PrimitiveType(_TYPES[name])
+
+    def _anonymous(self, node: Any) -> Value:
+        name = str(node.this).lower()
+        if name in (*_NOW, *_TODAY) and not node.expressions:
+            return self._now(name)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise NotInCoreError(f"the function {name}")
+        arguments = [self.value(each) for each in node.expressions]
+        try:
+            return function(arguments, self._zone)
+        except pa.ArrowException:
+            raise
+        except (ValueError, IndexError):
+            # A different number of arguments than the function has here.
+            raise NotInCoreError(node.sql(dialect="spark")) from None
+
+    def _dpipe(self, node: Any) -> Value:
+        for side in (node.this, node.expression):
+            if type(side).__name__ in _ADDED:
+                raise NotInCoreError("|| next to arithmetic without parentheses")
+        texts = [as_text(self.value(each), self._zone) for each in (node.this, node.expression)]
+        return Value(pc.binary_join_element_wise(*texts, "", null_handling="emit_null"), _STRING)
+
+    # Arithmetic ------------------------------------------------------------------------------
+
+    def _arithmetic(self, kind: str, node: Any) -> Value:
+        if isinstance(node.expression, self._exp.Interval) and kind in ("Add", "Sub"):
+            return self._days_later(kind, node)
+        left, right = self.value(node.this), self.value(node.expression)
+        if left.data_type == _DATE and kind in ("Add", "Sub"):
+            return self._shifted(left, right, 1 if kind == "Add" else -1)
+        (a, b), common = conjoined([left, right], self._zone)
+        checked = _numeric(common, node.sql(dialect="spark"))
+        return Value(getattr(pc, f"{_ADDED[kind]}{checked}")(a, b), common)
+
+    def _days_later(self, kind: str, node: Any) -> Value:
+        """A date plus a number of days; other intervals are left to Spark."""
+        day, interval = self.value(node.this), node.expression
+        unit, count = str(interval.args.get("unit")).upper(), interval.this
+        plain = isinstance(count, self._exp.Literal) and str(count.this).isdigit()
+        if day.data_type != _DATE or unit not in ("DAY", "DAYS") or not plain:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        if int(count.this) >= 1 << 31:
+            raise NotInCoreError(interval.sql(dialect="spark"))
+        days = Value(pa.scalar(int(count.this), pa.int32()), _INTEGER)
+        return day_shift(day, days, self._zone, 1 if kind == "Add" else -1)
+
+    def _shifted(self, day: Value, days: Value, sign: int) -> Value:
+        if days.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
+            raise NotInCoreError(f"a date and {days.data_type} in one sum")
+        return day_shift(day, days, self._zone, sign)
+
+    def _div(self, node: Any) -> Value:
+        both = [self.value(node.this), self.value(node.expression)]
+        _numeric(common_type(both), node.sql(dialect="spark"))
+        a, b = (cast_value(each, _DOUBLE, self._zone).data for each in both)
+        return Value(pc.divide_checked(a, b), _DOUBLE)
+
+    def _intdiv(self, node: Any) -> Value:
+        (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
+        if _numeric(common, "div") == "":
+            raise NotInCoreError(f"div of {common}")
+        return Value(pc.divide_checked(pc.cast(a, pa.int64()), pc.cast(b, pa.int64())), _LONG)
+
+    def _mod(self, node: Any) -> Value:
+        (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
+        if _numeric(common, "%") == "":
+            raise NotInCoreError(f"% of {common}")
+        return Value(remainder(a, b), common)
+
+    # Conditions ------------------------------------------------------------------------------
+
+    def _compared(self, kind: str, node: Any) -> Value:
+        return Value(self._comparison(_COMPARED[kind], node.this, node.expression), _BOOLEAN)
+
+    def _comparison(self, op: str, left: Any, right: Any) -> Any:
+        (a, b), nans = self._comparable([self.value(left), self.value(right)])
+        return compare(op, a, b, nans=nans, b_nan=None)
+
+    def _comparable(self, values: Sequence[Value]) -> tuple[list[Any], bool]:
+        """The data in the type in which values are compared, and whether NaN may be among them."""
+        common = compared_type(values)
+        if not isinstance(common, PrimitiveType | DecimalType):
+            raise NotInCoreError(f"a comparison of {common}")
+        found = [cast_value(each, common, self._zone).data for each in values]
+        return found, common in (PrimitiveType("float"), _DOUBLE)
+
+    def _nullsafeeq(self, node: Any) -> Value:
+        return Value(self._comparison("<=>", node.this, node.expression), _BOOLEAN)
+
+    def _is(self, node: Any) -> Value:
+        found = self.value(node.this)
+        if isinstance(node.expression, self._exp.Null):
+            return Value(pc.is_null(found.data), _BOOLEAN)
+        if not isinstance(node.expression, self._exp.Boolean) or found.data_type != _BOOLEAN:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        equal = pc.equal(found.data, pa.scalar(bool(node.expression.this)))
+        return Value(pc.coalesce(equal, pa.scalar(False)), _BOOLEAN)
+
+    def _like(self, node: Any) -> Value:
+        pattern = self.value(node.expression)
+        text = self.value(node.this)
+        plain = isinstance(pattern.data, pa.Scalar) and pattern.data_type == _STRING
+        if not plain or text.data_type != _STRING:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        like = pc.match_like(text.data, pattern.data.as_py())
+        return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
+
+    def _ilike(self, node: Any) -> Value:
+        """`LIKE` of both in lower case, which is how Spark defines it."""
+        lower = FUNCTIONS["lower"]
+        text, pattern = (self.value(each) for each in (node.this, node.expression))
+        plain = isinstance(pattern.data, pa.Scalar) and pattern.data.is_valid
+        if not plain or {text.data_type, pattern.data_type} != {_STRING}:
+            raise NotInCoreError(node.sql(dialect="spark"))
+        small = lower([text], self._zone).data
+        like = pc.match_like(small, lower([pattern], self._zone).data.as_py())
+        return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
+
+    def _extract(self, node: Any) -> Value:
+        return extracted(node.this.name, self.value(node.expression), self._zone)
+
+    def _and(self, node: Any) -> Value:
+        return Value(pc.and_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+
+    def _or(self, node: Any) -> Value:
+        return Value(pc.or_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+
+    def _not(self, node: Any) -> Value:
+        return Value(pc.invert(*self._conditions(node.this)), _BOOLEAN)
+
+    def _between(self, node: Any) -> Value:
+        if node.args.get("symmetric"):
+            raise NotInCoreError("BETWEEN SYMMETRIC")
+        low = self._comparison(">=", node.this, node.args["low"])
+        high = self._comparison("<=", node.this, node.args["high"])
+        return Value(pc.and_kleene(low, high), _BOOLEAN)
+
+    def _in(self, node: Any) -> Value:
+        if not node.expressions or node.args.get("query") or node.args.get("field"):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        # All of a list are compared in one type.
+        found = [self.value(each) for each in (node.this, *node.expressions)]
+        (wanted, *items), nans = self._comparable(found)
+        if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
+            with contextlib.suppress(OverflowError):  # a time that Python can't represent
+                members = pa.array([each.as_py() for each in items], items[0].type)
+                inside = pc.is_in(wanted, value_set=members)
+                return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
+        each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
+        return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
+
+    def _conditions(self, *nodes: Any) -> list[Any]:
+        found = [self.value(nodes[0])]
+        for node in nodes[1:]:
+            try:
+                found.append(self.value(node))
+            except pa.ArrowException as exc:
+                # Spark may not evaluate it for that row.
+                shown = node.sql(dialect="spark")
+                raise NotInCoreError(f"{shown} where it has no result ({exc})") from None
+        for node, each in zip(nodes, found, strict=True):
+            if each.data_type not in (_BOOLEAN, _VOID):
+                raise NotInCoreError(f"{node.sql(dialect='spark')} as a condition")
+        return [cast_value(each, _BOOLEAN, self._zone).data for each in found]
+
+    def _if(self, node: Any) -> Value:
+        return self._chosen([node.this], [node.args["true"]], node.args.get("false"))
+
+    def _case(self, node: Any) -> Value:
+        if node.this is not None:
+            raise NotInCoreError("CASE with a value after it")
+        arms = node.args["ifs"]
+        return self._chosen(
+            [each.this for each in arms],
+            [each.args["true"] for each in arms],
+            node.args.get("default"),
+        )
+
+    def _chosen(self, when: Sequence[Any], then: Sequence[Any], otherwise: Any) -> Value:
+        """The first that applies.
+
+        Arrow evaluates every arm for every row, but Spark only the arm that is taken, so an
+        expression whose arm can fail is left to Spark.
+        """
+        last = self._null(None) if otherwise is None else self.value(otherwise)
+        for arm in (*when[1:], *then, *([] if otherwise is None else [otherwise])):
+            if _may_fail(arm):
+                raise NotInCoreError(f"{arm.sql(dialect='spark')} within a choice")
+        arms, kind = conjoined([*(self.value(each) for each in then), last], self._zone)
+        found = arms[-1]
+        for condition, arm in zip(reversed(self._conditions(*when)), arms[-2::-1], strict=True):
+            taken = pc.coalesce(condition, pa.scalar(False))
+            found = pc.if_else(taken, arm, found)
+        return Value(found, kind)
+
+
+def _may_fail(node: Any) -> bool:
+    """Whether some value could be an error: arithmetic, casts, any function."""
+    kinds = {type(each).__name__ for each in node.walk()}
+    harmless = {"Column", "Identifier", "Literal", "Null", "Boolean", "Paren", "Is", "Not"}
+    harmless |= {"And", "Or", "Between", "In", "NullSafeEQ", *_COMPARED}
+    return not kinds <= harmless
+
+
+def _numeric(kind: DataType, what: str) -> str:
+    """The suffix of Arrow's functions: integers are checked for overflow, doubles are not."""
+    if kind == _DOUBLE:
+        return ""
+    if isinstance(kind, PrimitiveType) and kind.name in INTEGERS:
+        return "_checked"
+    raise NotInCoreError(f"{what} of {kind}")

@@ -1,0 +1,1 @@
+"""The state of a table at a version: replay of its log, snapshots, checksums, time travel."""

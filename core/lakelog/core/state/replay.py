@@ -1,0 +1,289 @@
+"""From the files of a log to the state of a version.
+
+The small actions (protocol, metadata, transactions, domains) are read at once, because every
+user needs them; the file actions when asked for (`file_state.py`).
+
+A checkpoint that can't be read does no harm: the log is searched again without it, for an older
+checkpoint or for the commits from version 0. The result is the same version of the same table, or
+the error about the checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import (
+    CorruptCheckpointError,
+    CorruptLogError,
+    LogGapError,
+    VersionNotFoundError,
+)
+from lakelog.core.log.budget import LogBudget, read_log_file
+from lakelog.core.log.checkpoint import CheckpointReader, SmallActions
+from lakelog.core.log.commit_file import Commit, read_commit, skim_commit
+from lakelog.core.log.compaction import read_compacted
+from lakelog.core.log.segment import CheckpointFiles, LogSegment, find_segment
+from lakelog.core.state.file_state import FileState
+from lakelog.core.state.replayer import ReplayJob, deferred_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+    from lakelog.core.state.replayer import Replayer
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["State", "advance", "load_state", "read_commits"]
+
+_log = logging.getLogger(__name__)
+
+# Commits are small, and reading one from an object store is waiting.
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that the log says about one version."""
+
+    version: int
+    timestamp: int | None
+    """Milliseconds since the epoch, by the storage; `None` where no listing gave it."""
+    protocol: Protocol
+    metadata: Metadata
+    transactions: Mapping[str, SetTransaction]
+    domains: Mapping[str, DomainMetadata]
+    """Those that are not removed."""
+    info: CommitInfo | None
+    """The `commitInfo` of the version, if its commit was read and has one."""
+    files: FileState
+    segment: LogSegment
+    """What was found when the table was opened; `version` may be later than it."""
+
+
+def load_state(
+    store: LogStore,
+    table: str,
+    version: int | None = None,
+    *,
+    rejected: Sequence[CheckpointFiles] = (),
+    use_compacted: bool = True,
+    replayer: Replayer | None = None,
+) -> State:
+    """Load a version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        version: which one; the newest if `None`.
+        rejected: checkpoints that turned out to be unreadable.
+        use_compacted: whether to read log compaction files instead of the commits they hold.
+        replayer: replays the file actions of logs that it accepts.
+
+    Raises:
+        TableNotFoundError: no log, or nothing in it.
+        VersionNotFoundError: no such version, or it can't be rebuilt any more.
+        CorruptLogError: a commit is damaged or missing, or a checkpoint is and nothing can
+            replace it.
+        LogTooLargeError: it would take more memory than there is.
+    """
+    rejects = list(rejected)
+    first: CorruptCheckpointError | None = None
+    while True:
+        try:
+            segment = find_segment(store, table, version, rejected=rejects)
+        except (LogGapError, VersionNotFoundError):
+            if first is None:
+                raise
+            raise first from None
+        try:
+            return _load(store, segment, rejects, use_compacted=use_compacted, replayer=replayer)
+        except CorruptCheckpointError as exc:
+            first = first or exc
+            assert segment.checkpoint is not None  # else nothing could be corrupt in this way
+            rejects.append(segment.checkpoint)
+            version = segment.version
+            _log.warning("falling back to an older checkpoint: %s", exc)
+
+
+def _load(
+    store: LogStore,
+    segment: LogSegment,
+    rejected: Sequence[CheckpointFiles],
+    *,
+    use_compacted: bool,
+    replayer: Replayer | None,
+) -> State:
+    # An object store returns whole files, and the listing has given their lengths.
+    LogBudget.from_store(store).check_files(segment.commits)
+    small, reader = SmallActions(), None
+    if segment.checkpoint is not None:
+        reader = CheckpointReader(store, segment)
+        small = reader.small_actions()
+    elsewhere = _replayed_by_engine(ReplayJob(store, segment, reader), rejected, replayer)
+    # A compaction file saves requests here; elsewhere the commits themselves are read.
+    if elsewhere is not None or not use_compacted:
+        segment = replace(segment, compacted=())
+    read = partial(read_commits, store, segment.table, skim=elsewhere is not None)
+    commits = read_compacted(store, segment, read)
+    for commit in commits:
+        _fold(small, commit)
+    if small.protocol is None or small.metadata is None:
+        lacking = "protocol" if small.protocol is None else "metaData"
+        raise CorruptLogError(
+            f"the log of {segment.table} has no {lacking} action up to version {segment.version}: "
+            "it is not a Delta table, or its first commit was damaged",
+            table=segment.table,
+            path=segment.last_file.path,
+            version=segment.version,
+        )
+    files = elsewhere
+    if files is None:
+        base = FileState(segment.table)
+        if reader is not None:
+            base = _checkpoint_files(store, segment, reader, rejected)
+        files = base.after(commits)
+    return State(
+        version=segment.version,
+        timestamp=segment.timestamp,
+        protocol=small.protocol,
+        metadata=small.metadata,
+        transactions=small.transactions,
+        domains={k: d for k, d in small.domains.items() if not d.removed},
+        info=commits[-1].info if commits else None,
+        files=files,
+        segment=segment,
+    )
+
+
+def _replayed_by_engine(
+    job: ReplayJob, rejected: Sequence[CheckpointFiles], replayer: Replayer | None
+) -> FileState | None:
+    if replayer is None or not replayer.takes(job):
+        return None
+
+    def without_checkpoint() -> FileState:
+        store, segment = job.store, job.segment
+        assert segment.checkpoint is not None  # else nothing could be wrong with it
+        rejects = [*rejected, segment.checkpoint]
+        return load_state(
+            store, segment.table, segment.version, rejected=rejects, replayer=replayer
+        ).files
+
+    return deferred_files(job, replayer, without_checkpoint)
+
+
+def _checkpoint_files(
+    store: LogStore,
+    segment: LogSegment,
+    reader: CheckpointReader,
+    rejected: Sequence[CheckpointFiles],
+) -> FileState:
+    """The files of the checkpoint, with a fallback if reading them fails later on."""
+
+    def guarded(read: Callable[[], pa.Table], kind: str) -> pa.Table:
+        try:
+            return read()
+        except CorruptCheckpointError as exc:
+            _log.warning("falling back to an older checkpoint: %s", exc)
+            try:
+                other = load_state(
+                    store,
+                    segment.table,
+                    reader.checkpoint.version,
+                    rejected=[*rejected, reader.checkpoint],
+                )
+            except (LogGapError, VersionNotFoundError):
+                raise exc from None
+            rows: Any = getattr(other.files, kind)
+            return rows
+
+    return FileState(
+        segment.table,
+        live=lambda: guarded(reader.files, "live"),
+        tombstones=lambda: guarded(reader.tombstones, "tombstones"),
+    )
+
+
+def read_commits(
+    store: LogStore, table: str, paths: Mapping[int, str], *, skim: bool = False
+) -> list[Commit]:
+    """Read commits, several at a time; they come back ascending by version.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        paths: version -> path.
+        skim: leave out the file actions.
+
+    Raises:
+        CorruptCommitError: one is torn, empty or not JSON.
+        LogGapError: one is gone since it was listed.
+        LogTooLargeError: together they would take more memory than there is.
+    """
+    budget = LogBudget.from_store(store)
+
+    def read(version: int) -> Commit:
+        path = paths[version]
+        try:
+            if skim:
+                return skim_commit(read_log_file(store, path, budget), version, path, budget)
+            return read_commit(store, table, version, path, budget)
+        except FileNotFoundError as exc:
+            raise LogGapError(
+                f"the commit {paths[version]} has just disappeared: log cleanup removed it, or "
+                "the table is being deleted. Open the table again.",
+                table=table,
+                path=paths[version],
+                version=version,
+                missing=[version],
+            ) from exc
+
+    versions = sorted(paths)
+    if len(versions) < 3:
+        return [read(version) for version in versions]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_THREADS, len(versions)), "lakelog-commits") as pool:
+        return list(pool.map(read, versions))
+
+
+def advance(state: State, commits: Sequence[Commit], timestamp: int | None = None) -> State:
+    """The state after these commits, which follow it without a gap.
+
+    Args:
+        state: where to start; it stays as it is.
+        commits: ascending.
+        timestamp: of the last commit, if known.
+    """
+    if not commits:
+        return state
+    small = SmallActions(
+        state.protocol, state.metadata, dict(state.transactions), dict(state.domains)
+    )
+    for commit in commits:
+        _fold(small, commit)
+    assert small.protocol is not None
+    assert small.metadata is not None
+    return replace(
+        state,
+        version=commits[-1].version,
+        timestamp=timestamp,
+        protocol=small.protocol,
+        metadata=small.metadata,
+        transactions=small.transactions,
+        domains={k: d for k, d in small.domains.items() if not d.removed},
+        info=commits[-1].info,
+        files=state.files.after(commits),
+    )
+
+
+def _fold(small: SmallActions, commit: Commit) -> None:
+    small.protocol = commit.protocol or small.protocol
+    small.metadata = commit.metadata or small.metadata
+    small.transactions.update(commit.transactions)
+    small.domains.update(commit.domains)

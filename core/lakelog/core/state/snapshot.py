@@ -1,0 +1,376 @@
+"""A table as it was at one version."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.deprecation import renamed_argument
+from lakelog.core.errors import CorruptLogError, LogGapError
+from lakelog.core.features.in_commit_timestamps import required_time
+from lakelog.core.features.terms import TableTerms
+from lakelog.core.log.names import commit_path
+from lakelog.core.log.segment import list_log
+from lakelog.core.schema import StructType
+from lakelog.core.schema.column_mapping import read_schema_of
+from lakelog.core.state.checksums import check_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import (
+        AddFile,
+        CommitInfo,
+        DomainMetadata,
+        Metadata,
+        Protocol,
+        SetTransaction,
+    )
+    from lakelog.core.clock import Clock
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.filters.filter import Filter
+    from lakelog.core.state.replay import State
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot:
+    """One version of a table. It never changes; everything costly is read when asked for.
+
+    The files are columns (`file_table`); action objects are made only by `files`.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        store: LogStore,
+        conf: DeltaConf,
+        clock: Clock,
+        state: State,
+        terms: TableTerms | None = None,
+    ) -> None:
+        """Wrap a state; get snapshots from a `DeltaLog` instead."""
+        self._table = table
+        self._store = store
+        self._conf = conf
+        self._clock = clock
+        self._state = state
+        # By hand: `cached_property` of Python 3.11 holds one lock for all snapshots, and these two
+        # wait for the storage.
+        self._timestamp: int | None = None
+        self._file_table: pa.Table | None = None
+        self.terms = terms or TableTerms(state.metadata, state.protocol)
+        """What metadata and protocol ask of writers; one object while neither changes."""
+
+    @property
+    def table(self) -> str:
+        """The table's URI."""
+        return self._table
+
+    @property
+    def store(self) -> LogStore:
+        """Internal, for the core: the store of the log, whose file system also has the data."""
+        return self._store
+
+    @property
+    def clock(self) -> Clock:
+        """The clock, also for `current_date()` in filters."""
+        return self._clock
+
+    @property
+    def conf(self) -> DeltaConf:
+        """The conf that the table was opened with."""
+        return self._conf
+
+    @property
+    def state(self) -> State:
+        """Internal, for the core: what the log says, unwrapped."""
+        return self._state
+
+    @property
+    def version(self) -> int:
+        """The version; the first is 0."""
+        return self._state.version
+
+    @property
+    def timestamp(self) -> int:
+        """When the version was committed: milliseconds since the epoch.
+
+        The in-commit timestamp where the table has them, else the storage's modification time
+        of the commit file.
+
+        Raises:
+            LogGapError: the commit is gone.
+            CorruptCommitError: it should carry its time, but does not.
+        """
+        if self._timestamp is None:
+            self._timestamp = self._read_timestamp()
+        return self._timestamp
+
+    def _read_timestamp(self) -> int:
+        if self.properties.in_commit_timestamps:
+            return self._in_commit_timestamp()
+        if self._state.timestamp is not None:
+            return self._state.timestamp
+        found = list_log(self._store, self._table, self.version, self.version).commits
+        if self.version not in found:
+            raise self._commit_is_gone()
+        return found[self.version].modification_time
+
+    def _in_commit_timestamp(self) -> int:
+        info, path = self._state.info, commit_path(self._table, self.version)
+        if info is not None and info.in_commit_timestamp is not None:
+            return info.in_commit_timestamp
+        # A checkpoint or a compacted log does not keep it.
+        from lakelog.core.log.commit_info import read_commit_info
+
+        try:
+            commit_info = read_commit_info(self._store, path)
+        except FileNotFoundError:
+            raise self._commit_is_gone() from None
+        return required_time(commit_info, self._table, path, self.version)
+
+    def _commit_is_gone(self) -> LogGapError:
+        path = commit_path(self._table, self.version)
+        return LogGapError(
+            f"the commit {path} is gone, so the time of version {self.version} of {self._table} "
+            "can't be read. Open the table again.",
+            table=self._table,
+            path=path,
+            version=self.version,
+            missing=[self.version],
+        )
+
+    @property
+    def metadata(self) -> Metadata:
+        """Schema, partitioning and properties, as in the log."""
+        return self._state.metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """What a client must support to read, and to write, the table."""
+        return self._state.protocol
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns, partition columns among them.
+
+        Raises:
+            CorruptLogError: the metadata's schema is not a valid one.
+        """
+        try:
+            return StructType.from_json(self.metadata.schema_string)
+        except (ValueError, KeyError, TypeError) as exc:
+            raise CorruptLogError(
+                f"the schema of {self._table} at version {self.version} can't be read: {exc}",
+                table=self._table,
+                path=commit_path(self._table, self.version),
+                version=self.version,
+            ) from exc
+
+    @cached_property
+    def read_schema(self) -> StructType:
+        """`schema` for readers of files, their statistics and their partition values.
+
+        Where the table maps columns, and only there, fields say under which name and id they are
+        stored in files (`lakelog.core.schema.column_mapping`).
+
+        Raises:
+            CorruptLogError: the table maps columns, and a column lacks its name or id.
+        """
+        mode = self.properties.column_mapping_mode
+        if mode == "none" and "delta.columnMapping." not in self.metadata.schema_string:
+            return self.schema
+        try:
+            return read_schema_of(self.schema, mode)
+        except ValueError as exc:
+            raise CorruptLogError(
+                f"{self._table} maps columns by {mode}, but at version {self.version} {exc}",
+                table=self._table,
+                path=commit_path(self._table, self.version),
+                version=self.version,
+            ) from exc
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table's properties as values."""
+        return self.terms.properties
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        """Whether a file of the version has one."""
+        vectors = self.file_table["deletion_vector"]
+        return int(vectors.null_count) < len(vectors)
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """The names of the partition columns, in order."""
+        return list(self.metadata.partition_columns)
+
+    @cached_property
+    def partition_schema(self) -> StructType:
+        """The partition columns with their types, in partition order."""
+        found = []
+        for name in self.metadata.partition_columns:
+            field = self.read_schema.get(name)
+            # A name in another case is as good as missing: the values are stored under the exact
+            # name and would read as null. Delta does not open such a table either.
+            if field is None or field.name != name:
+                raise CorruptLogError(
+                    f"{self._table} is partitioned by {name!r}, which its schema does not have",
+                    table=self._table,
+                    path=commit_path(self._table, self.version),
+                    version=self.version,
+                )
+            found.append(field)
+        return StructType(tuple(found))
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """Application -> the last version that it recorded (`txnVersion`)."""
+        oldest = self._oldest_transaction
+        return {
+            app: txn.version
+            for app, txn in self._state.transactions.items()
+            if _is_kept(txn, oldest)
+        }
+
+    def txn_version(self, app_id: str) -> int:
+        """The version that an application recorded last, or -1: one of `transactions`.
+
+        Args:
+            app_id: the application.
+        """
+        txn = self._state.transactions.get(app_id)
+        return txn.version if txn and _is_kept(txn, self._oldest_transaction) else -1
+
+    @property
+    def _oldest_transaction(self) -> int | None:
+        keep = self.properties.set_transaction_retention_ms
+        return None if keep is None else self._clock.now_ms() - keep
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """Domain -> its metadata; removed domains are not listed."""
+        return self._state.domains
+
+    @property
+    def commit_info(self) -> CommitInfo | None:
+        """The provenance of this version, where its commit was read and has any."""
+        return self._state.info
+
+    @property
+    def file_table(self) -> pa.Table:
+        """The live files as columns: `lakelog.core.actions.file_table.FILE_SCHEMA`.
+
+        The first call reads them, and compares them with the version's checksum where it has one
+        (`lakelog.core.state.checksums`).
+
+        Raises:
+            CorruptLogError: the checkpoint can't be read and nothing can replace it; or the
+                checksum does not match, where the conf makes that fatal.
+        """
+        if self._file_table is None:
+            live = self._state.files.live
+            check_state(self._store, self._table, self._state, self._conf)
+            self._file_table = live
+        return self._file_table
+
+    @property
+    def tombstones(self) -> pa.Table:
+        """Files that were removed and are still recorded: `TOMBSTONE_SCHEMA`."""
+        return self._state.files.tombstones
+
+    @property
+    def num_files(self) -> int:
+        """How many files are live."""
+        return int(self.file_table.num_rows)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all live files."""
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute  # its functions are made at import
+        return int(compute.sum(self.file_table["size"]).as_py() or 0)
+
+    @renamed_argument("filter", "where")
+    def files(self, where: Filter | None = None) -> list[AddFile]:
+        """The live files that may hold rows for which a condition is true.
+
+        Args:
+            where: SQL text, an `Expression` or pyarrow's tuples; `None` for all files.
+
+        Raises:
+            InvalidPredicateError: the condition can't be parsed or names an unknown column.
+        """
+        return to_add_files(self.file_table_for(where))
+
+    @renamed_argument("filter", "where")
+    def file_table_for(self, where: Filter | None = None) -> pa.Table:
+        """The rows of `file_table` that `files` makes actions of.
+
+        Raises:
+            InvalidPredicateError: the condition can't be parsed or names an unknown column.
+        """
+        if where is None:
+            return self.file_table
+        from lakelog.core.filters.filter import normalize_filter
+        from lakelog.core.state.file_selection import FileSelection
+
+        schema = self.read_schema
+        zone = self.conf.session_tz
+        expression = normalize_filter(where, schema, session_tz=zone, now_ms=self._clock.now_ms())
+        if expression is None:
+            return self.file_table
+        columns = tuple(self.partition_columns)
+        selection = FileSelection(expression, schema, columns, session_tz=zone)
+        found = self._state.files.selected(selection)
+        return selection.select(self.file_table) if found is None else found
+
+    @renamed_argument("filter", "where")
+    def to_arrow(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: Filter | None = None,
+    ) -> pa.Table:
+        """Read the rows.
+
+        Args:
+            columns: which, in this order; all if `None`.
+            where: only rows for which it is true.
+
+        Raises:
+            InvalidPredicateError: the condition can't be evaluated here.
+            DeltaAnalysisError: a column does not exist.
+            DataFileMissingError: the log lists a file that the storage does not have.
+            DataFileError: a damaged deletion vector, or a file without the ids of its columns.
+        """
+        from lakelog.core.data.scan import Scan
+
+        return Scan(self, columns, where).to_arrow()
+
+    @renamed_argument("filter", "where")
+    def to_batches(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: Filter | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows piece by piece, in memory for few files at a time; see `to_arrow`."""
+        from lakelog.core.data.scan import Scan
+
+        return Scan(self, columns, where).to_batches()
+
+    def __repr__(self) -> str:
+        """`Snapshot(/lake/flights, version 7)`."""
+        return f"Snapshot({self._table}, version {self.version})"
+
+
+def _is_kept(txn: SetTransaction, oldest: int | None) -> bool:
+    # Once a retention is set, a record without a time counts as expired.
+    return oldest is None or (txn.last_updated is not None and txn.last_updated > oldest)

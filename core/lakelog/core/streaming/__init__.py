@@ -1,0 +1,1 @@
+"""A table as the source of a stream: offsets, and the files between two of them. No engine."""

@@ -1,0 +1,70 @@
+"""Whether the rows of an older or newer version fit the columns that a stream has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.properties import TableProperties
+from lakelog.core.schema import StructType
+from lakelog.core.schema.column_mapping import physical_schema
+from lakelog.core.schema.diff import differences
+
+if TYPE_CHECKING:
+    from lakelog.core.actions import Metadata
+
+__all__ = ["check_same_columns"]
+
+
+def check_same_columns(stream: Metadata, then: Metadata, version: int, table: str) -> None:
+    """Refuse a version whose rows the stream's columns can't show.
+
+    Args:
+        stream: the metadata that the stream took its columns from when it was started.
+        then: the metadata of a version that it comes to.
+        version: that version.
+        table: the table's URI, for errors.
+
+    Raises:
+        DeltaAnalysisError: names the columns; says whether a restart is enough.
+    """
+    found = _blocking(stream, then)
+    if not found:
+        return
+    columns = ", ".join(found)
+    if not _blocking(then, stream):
+        raise DeltaAnalysisError(
+            f"[DELTA_SCHEMA_CHANGED_WITH_VERSION] Detected schema change in version {version} of "
+            f"{table}, in {columns}: the stream has the columns that the table had when it was "
+            "started. Please try restarting the query; make its DataFrame anew.",
+            table=table,
+            version=version,
+            columns=found,
+        )
+    raise DeltaAnalysisError(
+        "[DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG] Streaming read is not "
+        "supported on tables with read-incompatible schema changes (e.g. rename or drop or "
+        f"datatype changes): version {version} of {table} differs from the stream in {columns}. "
+        "Provide a 'schemaTrackingLocation' to go past them; or start the query anew, with another "
+        f"checkpointLocation and, for the rows since then, startingVersion={version}.",
+        table=table,
+        version=version,
+        columns=found,
+    )
+
+
+def _blocking(stream: Metadata, then: Metadata) -> list[str]:
+    """The columns of `then` that the stream would lose or misread."""
+    now, old = (StructType.from_json(each.schema_string) for each in (stream, then))
+    found = [each.path for each in differences(now, old) if each.blocks]
+    if _is_mapped(stream):
+        before = physical_schema(old) if _is_mapped(then) else old
+        physical = [each.path for each in differences(physical_schema(now), before) if each.blocks]
+        found = found or physical
+    if [*stream.partition_columns] != [*then.partition_columns]:
+        found = found or ["the partitioning"]
+    return found
+
+
+def _is_mapped(metadata: Metadata) -> bool:
+    return TableProperties(metadata.configuration).column_mapping_mode != "none"

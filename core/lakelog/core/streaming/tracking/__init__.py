@@ -1,0 +1,1 @@
+"""`schemaTrackingLocation`: the columns that a stream has, kept beside its checkpoint."""

@@ -1,0 +1,358 @@
+"""The way of a stream through the versions of a table: offsets, limits, and what is between two.
+
+Delta's own rules: a query begins with all live files of the newest version, in the order of their
+modification times and paths, and goes on with the files of each later commit. A batch ends
+anywhere in between, by the limits; that place is its offset.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.actions.file_table import FILE_SCHEMA
+from lakelog.core.change_feed.versions import first_version_since
+from lakelog.core.errors import (
+    DeltaAnalysisError,
+    LogGapError,
+    TimestampOutOfRangeError,
+    VersionNotFoundError,
+)
+from lakelog.core.log.names import commit_path
+from lakelog.core.log.segment import list_log
+from lakelog.core.streaming.offsets import BASE_INDEX, SourceOffset
+from lakelog.core.streaming.pending import Pending, Room
+from lakelog.core.streaming.schema_changes import check_same_columns
+from lakelog.core.streaming.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from lakelog.core.change_feed.commits import ChangeCommit
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.streaming.options import StreamOptions
+
+__all__ = ["TableStream"]
+
+_NOTHING = Pending(FILE_SCHEMA.empty_table())
+_BEFORE, _BEHIND = 1, 2
+"""Sides of a change of metadata, as `SourceOffset.barrier` has them."""
+
+
+class TableStream(ABC):
+    """One query's view of a table. It holds the columns that the table had when it was made.
+
+    What was read of the log stays in memory from `latest_offset` until `forget`.
+    """
+
+    def __init__(self, log: DeltaLog, options: StreamOptions) -> None:
+        """Read the newest version.
+
+        Args:
+            log: the table's.
+            options: where to begin, how much to take, what to pass over.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        self._log = log
+        self._options = options
+        newest = log.update()
+        self._tracker = Tracker.open(log, options)
+        self.snapshot: Snapshot = newest if self._tracker is None else self._tracker.snapshot
+        """The version whose columns the stream has."""
+        self._last: int | None = None
+        self._commits: dict[int, Pending] = {}
+        self._state: tuple[int, Pending] | None = None
+
+    def initial_offset(self) -> SourceOffset:
+        """Where a query without a checkpoint begins.
+
+        Raises:
+            TimestampOutOfRangeError: `startingTimestamp` is after the latest version.
+        """
+        options, newest = self._options, self._log.snapshot
+        if options.starting_version == "latest":
+            return SourceOffset(newest.version + 1, BASE_INDEX)
+        lenient = self._log.conf.read(keys.FEED_LENIENT)
+        if options.starting_version is not None:
+            if options.starting_version > newest.version and not lenient:
+                raise self._not_there(options.starting_version, newest.version)
+            return SourceOffset(options.starting_version, BASE_INDEX)
+        if options.starting_timestamp is None:
+            return SourceOffset(self.snapshot.version, BASE_INDEX, is_starting=True)
+        first = first_version_since(newest, options.starting_timestamp)
+        if first is None:
+            if not lenient:
+                raise TimestampOutOfRangeError(
+                    "[DELTA_TIMESTAMP_GREATER_THAN_COMMIT] the startingTimestamp of the stream is "
+                    f"after the latest version of {newest.table}, {newest.version}",
+                    table=newest.table,
+                    timestamp=options.starting_timestamp,
+                )
+            first = newest.version + 1
+        return SourceOffset(first, BASE_INDEX)
+
+    def stop_at_newest(self) -> None:
+        """Take nothing that is committed from now on."""
+        self._last = self._update().version
+
+    def end_of_newest(self) -> SourceOffset:
+        """Behind the newest version, whatever the limits."""
+        return SourceOffset(self._update().version + 1, BASE_INDEX)
+
+    def latest_offset(self, start: SourceOffset, *, limited: bool = True) -> SourceOffset:
+        """Where the batch that begins at an offset ends; the same offset where nothing is new.
+
+        Args:
+            start: where it begins.
+            limited: whether the limits of the options hold.
+
+        Raises:
+            DeltaAnalysisError: a commit that the options don't allow to pass over, or columns that
+                the stream does not have.
+            VersionNotFoundError: the start is after the newest version.
+            LogGapError: a commit that the stream needs is gone.
+        """
+        newest = self._update().version
+        self._track(start, newest)
+        last = newest if self._last is None else min(self._last, newest)
+        room = Room(self._options, limited=limited)
+        if start.is_starting:
+            state = self._pending_state(start.version)
+            done = start.index + 1 + room.take(state, start.index + 1)
+            # The batch after it begins with the next commit: none is mixed with the state.
+            if done < state.files.num_rows:
+                return SourceOffset(start.version, done - 1, is_starting=True)
+            return SourceOffset(start.version + 1, BASE_INDEX)
+        if start.version > newest + 1 and not self._log.conf.read(keys.FEED_LENIENT):
+            raise self._not_there(start.version, newest)
+        if start.barrier == _BEFORE:
+            return replace(start, barrier=_BEHIND)
+        at = start
+        while at.version <= last:
+            pending = self._pending_commit(at.version, newest)
+            if self._stops_at(at, pending):
+                return replace(at, barrier=_BEFORE)
+            done = at.index + 1 + room.take(pending, at.index + 1)
+            if done < pending.files.num_rows:
+                return SourceOffset(at.version, done - 1)
+            at = SourceOffset(at.version + 1, BASE_INDEX)
+        return at
+
+    def committed(self, end: SourceOffset) -> None:
+        """Note that a batch is done, and drop what no later one needs.
+
+        Raises:
+            DeltaAnalysisError: the stream's metadata has changed there; see `Tracker.evolve`.
+        """
+        self.forget(end)
+        if end.barrier:
+            self._go_past(end, self._update().version)
+
+    def forget(self, end: SourceOffset) -> None:
+        """Drop what was read of the log before an offset, which no batch needs any more."""
+        self._commits = {v: files for v, files in self._commits.items() if v >= end.version}
+        if self._state is not None and (not end.is_starting or self._state[0] != end.version):
+            self._state = None
+
+    def _between(
+        self, start: SourceOffset, end: SourceOffset
+    ) -> Iterator[tuple[int, Pending, range]]:
+        """What a batch reads: versions, what they have, and which of their files.
+
+        Args:
+            start: where it begins.
+            end: where it ends.
+
+        Raises:
+            DeltaAnalysisError: the end is before the start; and what `latest_offset` raises.
+            VersionNotFoundError: the version that the query began with can't be rebuilt any more.
+            LogGapError: a commit that the stream needs is gone.
+        """
+        begin = _begin(start, end)
+        if (begin.version, begin.index) > (end.version, end.index):
+            raise DeltaAnalysisError(
+                f"the stream from {self._log.table} can't go back from {start} to {end}. With "
+                "startingVersion=latest this is a query that ended before its first batch was "
+                "done: start it anew, with another checkpointLocation.",
+                table=self._log.table,
+            )
+        at = begin
+        if begin.is_starting:
+            state = self._pending_state(begin.version)
+            stop = end.index + 1 if end.is_starting else state.files.num_rows
+            yield begin.version, state, range(begin.index + 1, stop)
+            at = SourceOffset(begin.version + 1, BASE_INDEX)
+        if end.is_starting:
+            return
+        newest = self._update().version if at.version <= end.version else end.version
+        for version in range(at.version, end.version + 1):
+            if version == end.version and end.index == BASE_INDEX:
+                break
+            pending = self._pending_commit(version, newest)
+            if (version, at.barrier) != (at.version, _BEHIND) and self._changes(version, pending):
+                raise DeltaAnalysisError(
+                    "[DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA] We could not "
+                    "initialize the Delta streaming source schema log because we detected an "
+                    "incompatible schema or protocol change while serving a streaming batch from "
+                    f"table version {begin.version} to {end.version} of {self._log.table}: version "
+                    f"{version} makes one. Let the batch end without schemaTrackingLocation first.",
+                    table=self._log.table,
+                    version=version,
+                )
+            first = at.index + 1 if version == at.version else 0
+            stop = end.index + 1 if version == end.version else pending.files.num_rows
+            yield version, pending, range(first, max(first, stop))
+
+    @abstractmethod
+    def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:
+        """What a version has that is read as a whole.
+
+        Args:
+            snapshot: the version.
+            files: its live files, in the order in which a stream reads them.
+        """
+
+    @abstractmethod
+    def _of_commit(self, commit: ChangeCommit) -> Pending:
+        """What a commit has.
+
+        Raises:
+            DeltaAnalysisError: the stream can't go past it.
+        """
+
+    @abstractmethod
+    def _read_commit(self, path: str, version: int, newest: int) -> ChangeCommit:
+        """Read a commit.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
+
+    def _not_there(self, version: int, latest: int) -> VersionNotFoundError:
+        table = self._log.table
+        return VersionNotFoundError(
+            f"[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version {version}: the "
+            f"stream from {table} begins there, and the latest version is {latest}",
+            table=table,
+            version=version,
+            latest=latest,
+        )
+
+    def _track(self, start: SourceOffset, newest: int) -> None:
+        """Begin the stream's log of metadata, or go past the change that the offset is at."""
+        if self._tracker is None:
+            if start.barrier:
+                raise DeltaAnalysisError(
+                    f"the checkpoint of this stream from {self._log.table} is at a change of the "
+                    f"table's metadata, in version {start.version}, which the stream tracks: give "
+                    "it the option schemaTrackingLocation that it had",
+                    table=self._log.table,
+                    version=start.version,
+                )
+            return
+        if self._tracker.is_new:
+            self._tracker.begin(self._log.snapshot_at(min(start.version, newest)))
+        if start.barrier == _BEHIND:
+            self._go_past(start, newest)
+
+    def _go_past(self, at: SourceOffset, newest: int) -> None:
+        pending = self._pending_commit(at.version, newest)
+        if self._tracker is not None and self._changes(at.version, pending):
+            self._tracker.evolve(at.version, pending.metadata, pending.protocol)
+
+    def _stops_at(self, at: SourceOffset, pending: Pending) -> bool:
+        """Whether a batch ends here because the metadata changes."""
+        return at.index == BASE_INDEX and not at.barrier and self._changes(at.version, pending)
+
+    def _changes(self, version: int, pending: Pending) -> bool:
+        return self._tracker is not None and self._tracker.stops_at(
+            version, pending.metadata, pending.protocol
+        )
+
+    def _update(self) -> Snapshot:
+        newest = self._log.update()
+        if newest.metadata.id != self.snapshot.metadata.id:
+            raise DeltaAnalysisError(
+                "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query was reading "
+                f"from an unexpected Delta table (id = '{newest.metadata.id}'). It used to read "
+                f"from another Delta table (id = '{self.snapshot.metadata.id}'): {newest.table} "
+                "was deleted and made again while the stream ran. Start the query anew, with "
+                "another checkpointLocation.",
+                table=newest.table,
+                expected=self.snapshot.metadata.id,
+                found=newest.metadata.id,
+            )
+        return newest
+
+    def _pending_state(self, version: int) -> Pending:
+        """What a version has that is read as a whole."""
+        if self._state is None or self._state[0] != version:
+            snapshot = self.snapshot
+            if snapshot.version != version:
+                snapshot = self._log.snapshot_at(version)
+                check_same_columns(
+                    self.snapshot.metadata, snapshot.metadata, version, snapshot.table
+                )
+            order = [("modification_time", "ascending"), ("path", "ascending")]
+            files = snapshot.file_table.select(FILE_SCHEMA.names).sort_by(order)
+            self._state = version, self._of_state(snapshot, files.cast(FILE_SCHEMA))
+        return self._state[1]
+
+    def _pending_commit(self, version: int, newest: int) -> Pending:
+        """What one commit has, in its order."""
+        found = self._commits.get(version)
+        if found is None:
+            commit = self._read(version, newest)
+            found = self._commits[version] = _NOTHING if commit is None else self._checked(commit)
+        return found
+
+    def _checked(self, commit: ChangeCommit) -> Pending:
+        if self._tracker is not None:
+            pending = self._of_commit(commit)
+            return replace(pending, metadata=commit.metadata, protocol=commit.protocol)
+        if commit.metadata is not None:
+            check_same_columns(
+                self.snapshot.metadata, commit.metadata, commit.version, self._log.table
+            )
+        return self._of_commit(commit)
+
+    def _read(self, version: int, newest: int) -> ChangeCommit | None:
+        log = self._log
+        try:
+            return self._read_commit(commit_path(log.table, version), version, newest)
+        except FileNotFoundError as exc:
+            if not self._options.fail_on_data_loss:
+                return None
+            commits = list_log(log.store, log.table, 0, newest).commits
+            later = min((each for each in commits if each > version), default=newest)
+            raise LogGapError(
+                f"[DELTA_MISSING_FILES_UNEXPECTED_VERSION] Delta stream cannot resume from version "
+                f"{version} of {log.table}: its commit is gone, and the next one is {later}. Log "
+                "files may have been deleted by log retention. Start the query anew, with another "
+                "checkpointLocation, and consider a longer delta.logRetentionDuration; or pass "
+                "over what is missing with the option failOnDataLoss=false.",
+                table=log.table,
+                missing=[version],
+            ) from exc
+
+
+def _begin(start: SourceOffset, end: SourceOffset) -> SourceOffset:
+    """Where the batch begins; a first batch that was planned before a restart knows it better.
+
+    A query begins with the version that was the newest then, which is not in its checkpoint. The
+    end of its first batch tells: it lies in that version, or right behind it.
+    """
+    if not start.is_starting or start.index != BASE_INDEX:
+        return start
+    if end.is_starting:
+        return SourceOffset(end.version, BASE_INDEX, is_starting=True)
+    if end.index == BASE_INDEX and end.version > 0:
+        return SourceOffset(end.version - 1, BASE_INDEX, is_starting=True)
+    return start

@@ -1,0 +1,380 @@
+"""The log of one table: its newest state, older ones, and what keeps it short."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.clock import Clock, SystemClock
+from lakelog.core.conf import DeltaConf
+from lakelog.core.errors import DeltaAnalysisError, DeltaError
+from lakelog.core.features.protocol import check_readable, check_writable
+from lakelog.core.log.budget import LogBudget
+from lakelog.core.log.commit_file import read_commit
+from lakelog.core.log.identity import still_there
+from lakelog.core.log.segment import list_log
+from lakelog.core.paths import normalize_table_uri
+from lakelog.core.state.replay import State, advance, load_state, read_commits
+from lakelog.core.state.snapshot import Snapshot
+from lakelog.logstores import Scope
+from lakelog.logstores.limits import log_limit
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Self
+
+    from lakelog.core.actions import Protocol
+    from lakelog.core.log.commit_file import Commit
+    from lakelog.core.log.history import HistoryEntry
+    from lakelog.core.state.checksums import VersionChecksum
+    from lakelog.core.state.replayer import Replayer
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["TableLog"]
+
+_logger = logging.getLogger(__name__)
+
+# After this many new commits found one by one, a listing is cheaper than further probes.
+_PROBES = 8
+# This far behind, a checkpoint is likely to be nearer than all the commits.
+_FAR_BEHIND = 100
+# For this many seconds after a commit was seen in remote storage it is assumed to be there still: a
+# writer that commits again and again would pay for a look each time. Local storage is always read.
+_TRUSTED_SECONDS = 1.0
+
+
+class TableLog:
+    """The reading half of `DeltaLog`: one table, by its path. It need not exist yet.
+
+    Safe for threads. There is no cache beyond this object: two of them know nothing about each
+    other, as if in two processes.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        store: LogStore,
+        conf: DeltaConf,
+        clock: Clock,
+        replayer: Replayer | None = None,
+    ) -> None:
+        """Put the parts together; `for_table` is the usual way."""
+        self._table = table
+        self._store = store
+        self._conf = conf
+        self._clock = clock
+        self._replayer = replayer
+        self._snapshot: Snapshot | None = None
+        self.last_checksum: tuple[int, VersionChecksum] | None = None
+        """Internal, for the core: of the newest version committed here, if it was computed."""
+        self._seen_at = 0.0
+        """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
+        self._lock = threading.RLock()
+
+    @classmethod
+    def for_table(
+        cls,
+        uri: str | os.PathLike[str],
+        conf: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        replayer: Replayer | None = None,
+    ) -> Self:
+        """Open the log of a table; nothing is read yet.
+
+        Args:
+            uri: where the table is, or will be.
+            conf: the user's whole Spark conf; it chooses the store.
+            clock: the machine's if `None`.
+            replayer: replays logs that are too large for this process; `None` for no such help.
+
+        Raises:
+            LogStoreConfError: the conf does not lead to a store.
+        """
+        from lakelog.logstores import log_store_for
+
+        table = normalize_table_uri(uri)
+        settings = DeltaConf.from_mapping(conf)
+        log_limit(settings)
+        store = log_store_for(table, settings)
+        return cls(table, store, settings, clock or SystemClock(), replayer)
+
+    @property
+    def table(self) -> str:
+        """The table's URI, normalised."""
+        return self._table
+
+    @property
+    def store(self) -> LogStore:
+        """The store of the log."""
+        return self._store
+
+    @property
+    def conf(self) -> DeltaConf:
+        """The conf it was opened with."""
+        return self._conf
+
+    @property
+    def clock(self) -> Clock:
+        """The clock used for timestamps and waits."""
+        return self._clock
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest version that is known here; loaded on first use, then only by `update`.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: reading the table needs a feature that we don't have.
+            CorruptLogError: the log is damaged.
+        """
+        with self._lock:
+            if self._snapshot is None:
+                began = self._clock.monotonic()
+                self._snapshot = self._wrap(self._load())
+                self._seen_at = began
+            return self._snapshot
+
+    @property
+    def known_version(self) -> int | None:
+        """The newest version that is known here; None before anything was read. Reads nothing."""
+        with self._lock:
+            return None if self._snapshot is None else self._snapshot.version
+
+    def update(self) -> Snapshot:
+        """Read what was committed since, and nothing else; return the newest snapshot.
+
+        Where the path now holds another table, or log cleanup has removed the version that was
+        known, everything is read again.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: reading the table needs a feature that we don't have.
+            CorruptLogError: the log is damaged.
+        """
+        with self._lock:
+            known = self._snapshot
+            if known is None:
+                return self.snapshot
+            commits = self._probe(known.version + 1)
+            # Looked at after the probe: what was read before belongs to the same log.
+            if not self._is_current(known, has_news=bool(commits)):
+                self._snapshot = None
+                return self.snapshot
+            if not commits:
+                return known
+            state = advance(known.state, commits)
+            if len(commits) == _PROBES:
+                state = self._catch_up(state)
+            self._snapshot = self._wrap(state, known)
+            return self._snapshot
+
+    def _load(self, version: int | None = None) -> State:
+        use = self._conf.read(keys.COMPACTION)
+        return load_state(
+            self._store, self._table, version, use_compacted=use, replayer=self._replayer
+        )
+
+    def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
+        """Whether the known version is still in the log, so that what follows it is ours."""
+        now = self._clock.monotonic()
+        far = self._store.capabilities.exclusive_create == Scope.CLUSTER
+        if far and not has_news and now - self._seen_at < _TRUSTED_SECONDS:
+            return True
+        self._seen_at = now
+        return still_there(self._store, self._table, known.version, known.commit_info)
+
+    def _probe(self, version: int) -> list[Commit]:
+        """Read commits from `version` on until one is missing, or until listing is cheaper."""
+        commits: list[Commit] = []
+        while len(commits) < _PROBES:
+            try:
+                commits.append(read_commit(self._store, self._table, version + len(commits)))
+            except FileNotFoundError:
+                break
+        return commits
+
+    def _catch_up(self, state: State) -> State:
+        listing = list_log(self._store, self._table, state.version + 1)
+        latest = listing.latest()
+        if latest is None or latest <= state.version:
+            return state
+        newer = range(state.version + 1, latest + 1)
+        whole = all(version in listing.commits for version in newer)
+        if not whole or (len(newer) > _FAR_BEHIND and listing.checkpoints):
+            return self._load()
+        LogBudget.from_store(self._store).check_files(listing.commits[version] for version in newer)
+        paths = {version: listing.commits[version].path for version in newer}
+        commits = read_commits(self._store, self._table, paths)
+        return advance(state, commits, listing.commits[latest].modification_time)
+
+    def after_commit(self, commit: Commit) -> None:
+        """Take over a commit that this process made, without reading it back.
+
+        Internal, for the core. Does nothing unless it follows the known snapshot directly;
+        `update` then finds it.
+        """
+        with self._lock:
+            known = self._snapshot
+            if known is not None and known.version + 1 == commit.version:
+                self._snapshot = self._wrap(advance(known.state, [commit]), known)
+                self._seen_at = self._clock.monotonic()
+
+    def table_exists(self) -> bool:
+        """Whether there is a table at all, whatever features it has."""
+        try:
+            return list_log(self._store, self._table).latest() is not None
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def snapshot_at(
+        self, version: int | None = None, timestamp: int | str | datetime | None = None
+    ) -> Snapshot:
+        """The table as it was.
+
+        Args:
+            version: which version.
+            timestamp: or the newest version that was committed at or before this time: epoch
+                milliseconds, a datetime (UTC where it has no zone), or ISO 8601 text (likewise).
+
+        Raises:
+            VersionNotFoundError: no such version, or it can't be rebuilt any more.
+            TimestampOutOfRangeError: the time is before the first commit or after the last.
+            DeltaAnalysisError: both are given, or neither, or the text is not a time.
+        """
+        if (version is None) == (timestamp is None):
+            raise DeltaAnalysisError(
+                "give either version or timestamp to read an older state of "
+                f"{self._table}, not {'both' if version is not None else 'neither'}",
+                table=self._table,
+            )
+        if timestamp is not None:
+            from lakelog.core.state.time_travel import version_at
+
+            version = version_at(self.update(), timestamp)
+        if not isinstance(version, int):
+            raise DeltaAnalysisError(
+                f"{version!r} is not a version of {self._table}: pass an int", table=self._table
+            )
+        known = self._snapshot
+        if known is not None and known.version == version:
+            return known
+        return self._wrap(self._load(version))
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """What was done to the table, newest first.
+
+        Args:
+            limit: no more entries than this.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        from lakelog.core.features.in_commit_timestamps import in_commit_since
+        from lakelog.core.log.history import read_history
+
+        newest = self.update()
+        since = in_commit_since(newest.metadata)
+        # Where they are off, the times that older commits carry are ignored.
+        first = newest.version + 1 if since is None else since[0]
+        return read_history(self._store, self._table, newest.version, limit, times_since=first)
+
+    def checkpoint(self, version: int | None = None) -> None:
+        """Write a checkpoint, so that opening the table needs no older commits.
+
+        After a checkpoint of the newest version, expired files of the log are deleted
+        (`lakelog.core.maintenance.log_cleanup`); a failure to do so is logged.
+
+        Args:
+            version: of which version; the newest if `None`.
+
+        Raises:
+            OSError: it could not be written. The table is unchanged.
+        """
+        from lakelog.core.maintenance.checkpoint import write_checkpoint
+
+        newest = self.update()
+        snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
+        write_checkpoint(snapshot, self._clock)
+        if snapshot is newest:
+            self._clean(snapshot)
+
+    def generate_symlink_manifest(self) -> list[str]:
+        """Write lists of the data files of the newest version, for Presto, Athena and the like.
+
+        With the table property `delta.compatibility.symlinkFormatManifest.enabled` commits keep
+        them up to date.
+
+        Returns:
+            The manifests, relative to the table's folder, sorted.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            DeltaAnalysisError: the table has deletion vectors or column mapping.
+            OSError: the storage refused; some of the manifests may still be old ones.
+        """
+        from lakelog.core.maintenance.symlink_manifest import generate_symlink_manifest
+
+        return generate_symlink_manifest(self.update())
+
+    def _clean(self, snapshot: Snapshot) -> None:
+        from lakelog.core.maintenance.log_cleanup import clean_log
+
+        try:
+            clean_log(snapshot, self._clock)
+        except (OSError, DeltaError):
+            _logger.warning("%s: cleaning up the log failed", self._table, exc_info=True)
+
+    def protocol_read(self, protocol: Protocol | None = None) -> None:
+        """Check that this client may read the table. Opening a snapshot does it by itself.
+
+        Args:
+            protocol: one to check instead of the table's; the metadata is the table's either way.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: a reader version or feature that we do not have; names it,
+                and says what to do.
+            CorruptLogError: the versions do not match the lists of features.
+        """
+        snapshot = self.snapshot
+        check_readable(protocol or snapshot.protocol, self._table, snapshot.metadata)
+
+    def protocol_write(self, protocol: Protocol | None = None) -> None:
+        """Check that this client may write the table. A commit does it by itself, and first.
+
+        Args:
+            protocol: one to check instead of the table's; the metadata is the table's either way.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            UnsupportedFeatureError: a version or feature that we do not have, or that the
+                metadata has enabled; names it, and says what to do.
+            CorruptLogError: the versions do not match the lists of features.
+        """
+        snapshot = self.snapshot
+        check_writable(protocol or snapshot.protocol, snapshot.metadata, self._table)
+
+    def _wrap(self, state: State, known: Snapshot | None = None) -> Snapshot:
+        same = known is not None and (
+            state.protocol is known.protocol and state.metadata is known.metadata
+        )
+        terms = known.terms if known is not None and same else None
+        snapshot = Snapshot(self._table, self._store, self._conf, self._clock, state, terms)
+        if not same:
+            try:
+                check_readable(state.protocol, self._table, state.metadata)
+            except DeltaError:
+                raise
+            except (ValueError, KeyError, TypeError):
+                # Which features are in use depends on the schema; say so if that is the reason.
+                _ = snapshot.schema
+                raise
+        return snapshot
+
+    def __repr__(self) -> str:
+        """`DeltaLog(/lake/flights)`."""
+        return f"{type(self).__name__}({self._table})"

@@ -1,0 +1,384 @@
+"""A commit of more actions than fit in memory: streamed to the log, in one attempt.
+
+For operations that make a table from existing files (CONVERT, CLONE, RESTORE). Nothing is rebased:
+the first writer to take the version wins, and what was read is not compared. In return the actions
+come from an iterator and are never all in memory here; a store that sends a file in one request
+holds its bytes.
+
+1. `commitInfo`, the metadata, the actions as they come, and the protocol if it is new.
+2. If the version is taken, or the storage does not say, the version is read: ours, or not.
+3. The commit must be seen; symlink manifests and a checkpoint follow. No other hooks run.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from lakelog.core.actions.values import check_actions, check_operation
+from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
+from lakelog.core.commit.backoff import Backoff
+from lakelog.core.commit.commit_info import commit_info
+from lakelog.core.commit.draft import first_draft
+from lakelog.core.commit.fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit.file_checks import check_data_change, check_files
+from lakelog.core.commit.lock import hold_lock
+from lakelog.core.commit.prepare import PreparedCommit
+from lakelog.core.commit.report import CommitMessages, CommitRecords
+from lakelog.core.commit.settings import CommitSettings
+from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.conflicts.checker import PendingCommit
+from lakelog.core.errors import (
+    ConcurrentWriteException,
+    DeltaAnalysisError,
+    InvalidCommittedVersionError,
+)
+from lakelog.core.events import CommitOutcome
+from lakelog.core.features.isolation import IsolationLevel
+from lakelog.core.features.protocol import check_covers, check_transition, may_drop_features
+from lakelog.core.features.row_tracking import (
+    mark_action,
+    with_row_ids,
+    with_versions,
+)
+from lakelog.core.features.terms import TableTerms
+from lakelog.core.hooks.post_commit import check_committed_version
+from lakelog.core.log.names import log_path
+from lakelog.core.schema import StructType
+from lakelog.core.schema.rules import partition_schema
+from lakelog.logstores.limits import limited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from lakelog.core.actions import Action, DomainMetadata
+    from lakelog.core.actions.operation import Operation
+    from lakelog.core.commit.landing import Landing
+    from lakelog.core.conflicts.read_set import ReadSet
+    from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.table_log import TableLog
+    from lakelog.core.transaction.changes import TransactionChanges
+
+__all__ = ["after_large_commit", "commit_large"]
+
+logger = logging.getLogger("lakelog")
+_BATCH = 1000
+
+
+@dataclass(slots=True)
+class _RowIds:
+    """Hands out row ids as the files pass."""
+
+    table: str
+    version: int
+    first: int
+    """The table's high-water mark before the commit."""
+    mark: int
+
+    def assign(self, batch: list[Action]) -> list[Action]:
+        actions, self.mark = with_row_ids(batch, self.mark, self.table)
+        return with_versions(actions, self.version)
+
+    def mark_action(self) -> DomainMetadata | None:
+        return None if self.mark == self.first else mark_action(self.mark)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The lines of a large commit: made once, checked and counted on the way."""
+
+    commit_info: CommitInfo
+    metadata: Metadata
+    actions: Iterable[Action]
+    protocol: Protocol | None
+    ids: _RowIds | None
+    check: Callable[[list[Action]], None]
+    progress: Callable[[int], None] | None
+    bytes: int = 0
+    num_actions: int = 0
+    counts: CommitSizes = field(default_factory=CommitSizes)
+
+    def sizes(self) -> dict[str, int]:
+        return self.counts.values()
+
+    def __iter__(self) -> Iterator[str]:
+        if self.bytes:
+            raise RuntimeError(
+                "the lines of a large commit can be produced only once, but the store asked for "
+                "them again"
+            )
+        yield self._line(self.commit_info)
+        self.num_actions = 1
+        yield self._line(self.metadata)
+        rest = iter(self.actions)
+        while batch := list(islice(rest, _BATCH)):
+            self.check(batch)
+            for action in batch if self.ids is None else self.ids.assign(batch):
+                self.num_actions += 1
+                self.counts.add(action)
+                yield self._line(action)
+            if self.progress is not None:
+                self.progress(self.num_actions - 1)
+        mark = None if self.ids is None else self.ids.mark_action()
+        for last in (mark, self.protocol):
+            if last is not None:
+                self.num_actions += 1
+                self.counts.add(last)
+                yield self._line(last)
+
+    def _line(self, action: Action) -> str:
+        line = action.to_json()
+        self.bytes += len(line) + 1
+        return line
+
+
+def commit_large(
+    txn: TransactionChanges,
+    actions: Iterable[Action],
+    operation: Operation,
+    *,
+    protocol: Protocol | None,
+    reads: ReadSet,
+    read_at_ms: int,
+    progress: Callable[[int], None] | None,
+    landing: Landing,
+) -> int:
+    """Stream a commit into the log; see `OptimisticTransaction.commit_large`.
+
+    Whatever is raised once `landing` has a version was raised after the commit.
+    """
+    log, conf = txn.delta_log, txn.delta_log.conf
+    final = protocol or txn.protocol
+    stream = _stream(txn, actions, operation, final, progress)
+    pending = _pending(txn, stream, final, reads)
+    limits = replace(conf.derived(CommitSettings).limits, unknown=0)
+    writer = CommitWriter(
+        log.store, log.clock, log.table, stream, limits, Backoff(log.clock), landing
+    )
+    records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
+    attempt = Attempt(txn.read_version + 1)
+    writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
+    writer.makes_lines_as_it_goes = True
+
+    def write() -> Exception | None:
+        if attempt.version == 0:
+            log.store.create_folder(log_path(log.table))
+        elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
+            check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
+        with hold_lock(txn.lock_choice, log.table, timeout=limits.seconds):
+            return _write(writer, attempt, records, pending, landing)
+
+    failure = limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic(), write)
+    if failure is not None:
+        raise failure
+    CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)
+    return attempt.version
+
+
+def after_large_commit(txn: TransactionChanges, version: int) -> None:
+    """Check that a large commit is there, and do what is due after it: manifests, a checkpoint.
+
+    Raises:
+        InvalidCommittedVersionError: the storage accepted the commit but does not show it.
+    """
+    log = txn.delta_log
+    try:
+        check_committed_version(log, version)
+    except InvalidCommittedVersionError:
+        raise
+    except Exception:
+        # The log reads the commit next time; the checkpoint may still succeed.
+        logger.warning(
+            "%s: version %d is committed, but the table could not be read again",
+            log.table,
+            version,
+            exc_info=True,
+        )
+    _keep_manifests(log)
+    try:
+        log.checkpoint(version)
+    except Exception:
+        logger.warning(
+            "%s: version %d is committed, but its checkpoint failed",
+            log.table,
+            version,
+            exc_info=True,
+        )
+
+
+def _keep_manifests(log: TableLog) -> None:
+    """Bring lists of files for readers that know no log up to date, where the table has them."""
+    try:
+        if log.update().terms.keeps_symlink_manifest:
+            log.generate_symlink_manifest()
+    except Exception:
+        logger.warning("%s: its symlink manifests are not up to date", log.table, exc_info=True)
+
+
+def _write(
+    writer: CommitWriter,
+    attempt: Attempt,
+    records: CommitRecords,
+    pending: PendingCommit,
+    landing: Landing,
+) -> Exception | None:
+    """Write the version; return what was raised after the commit had landed."""
+    try:
+        if writer.write(attempt) is Written.TAKEN:
+            winner = writer.read(attempt, attempt.version)
+            if winner is None or not writer.is_ours(winner):
+                if winner is not None:
+                    landing.refused(attempt.version)
+                attempt.first, attempt.conflict = winner, _lost(pending, winner)
+                raise attempt.conflict
+            landing.landed(attempt.version)
+    except Exception as exc:
+        attempt.error = attempt.error or f"{type(exc).__name__}: {exc}"
+        unknown = writer.settle(attempt, exc)
+        if landing.version is not None:
+            records.record(attempt, CommitOutcome.COMMITTED, pending, landing.version)
+            return exc
+        if unknown is not None:
+            records.record(attempt, CommitOutcome.UNKNOWN, pending)
+            if unknown is exc:
+                raise
+            raise unknown from exc
+        lost = CommitOutcome.FAILED if attempt.conflict is None else CommitOutcome.CONFLICT
+        records.record(attempt, lost, pending)
+        if isinstance(exc, OSError):
+            explain(exc, pending.table, attempt.version)
+        raise
+    records.record(attempt, CommitOutcome.COMMITTED, pending, attempt.version)
+    return None
+
+
+def _lost(pending: PendingCommit, winner: WinningCommit | None) -> ConcurrentWriteException:
+    version = pending.read_version + 1
+    info = winner.commit_info if winner else None
+    who = f" by {winner.operation}" if winner else ""
+    return ConcurrentWriteException(
+        f"[{ConcurrentWriteException.condition}] A concurrent transaction has written new data "
+        f"since the current transaction read the table: version {version} of {pending.table} was "
+        f"taken{who}. A large commit is tried only once. Nothing was committed. Read the table "
+        "again and run the job again (lakelog.core.retry_on_conflict does).",
+        table=pending.table,
+        version=version,
+        read_version=pending.read_version,
+        commit_info=None if info is None else info.to_json_value(),
+    )
+
+
+def _stream(
+    txn: TransactionChanges,
+    actions: Iterable[Action],
+    operation: Operation,
+    final: Protocol,
+    progress: Callable[[int], None] | None,
+) -> _Stream:
+    log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
+    check_operation(operation)
+    check_actions((metadata, final))
+    old = snapshot.protocol if snapshot else None
+    terms = TableTerms(metadata, final)
+    terms.check_writable(log.table)
+    before = (snapshot.protocol, snapshot.metadata) if snapshot else None
+    check_covers(final, metadata, log.table, before)
+    if old is not None and final != old and not may_drop_features(operation.name, log.conf):
+        check_transition(old, final)
+    # The in-commit timestamp, its traces in the metadata, and where row ids start.
+    heads = PreparedCommit(
+        commit_info=_commit_info(txn, operation),
+        actions=(metadata,),
+        terms=terms,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+    )
+    draft = first_draft(heads, snapshot, log.table)
+    mark, ids = draft.row_id_mark, None
+    if terms.assigns_row_ids:
+        ids = _RowIds(log.table, txn.read_version + 1, mark, mark)
+    return _Stream(
+        commit_info=draft.commit_info,
+        metadata=draft.metadata or metadata,
+        actions=actions,
+        protocol=final if final != old else None,
+        ids=ids,
+        check=_Checks(log.table, terms, log.conf.derived(CommitSettings), operation),
+        progress=progress,
+    )
+
+
+@dataclass(slots=True)
+class _Checks:
+    """What is checked of the actions as they pass, batch by batch."""
+
+    table: str
+    terms: TableTerms
+    settings: CommitSettings
+    operation: Operation
+    data_change: set[bool] = field(default_factory=set)
+
+    def __call__(self, batch: list[Action]) -> None:
+        for action in batch:
+            if isinstance(action, Metadata | Protocol | CommitInfo):
+                raise DeltaAnalysisError(
+                    f"a large commit to {self.table} takes its {action.kind} from the "
+                    "transaction, not from the actions: call update_metadata, or pass protocol",
+                    table=self.table,
+                )
+        check_actions(batch)
+        check_files(
+            batch,
+            self.terms,
+            self.settings,
+            self.table,
+            operation=self.operation,
+        )
+        seen = {a.data_change for a in batch if isinstance(a, AddFile | RemoveFile)}
+        if len(seen) == 1 and self.data_change and not seen <= self.data_change:
+            # Each batch is of one kind, and together they are of both.
+            check_data_change({*seen, *self.data_change}, self.settings, self.table)
+        self.data_change |= seen
+
+
+def _commit_info(txn: TransactionChanges, operation: Operation) -> CommitInfo:
+    settings = txn.delta_log.conf.derived(CommitSettings)
+    info = commit_info(
+        operation,
+        (),
+        settings,
+        txn_id=txn.txn_id,
+        now_ms=txn.delta_log.clock.now_ms(),
+        read_version=txn.read_version,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+    )
+    if not settings.records_operation:
+        return info
+    # Delta's large commits always name the version they read, and never say dataChange.
+    return replace(info, read_version=txn.read_version, data_change=None)
+
+
+def _pending(
+    txn: TransactionChanges, stream: _Stream, protocol: Protocol, reads: ReadSet
+) -> PendingCommit:
+    metadata = stream.metadata
+    schema = StructType.from_json(metadata.schema_string)
+    return PendingCommit(
+        table=txn.delta_log.table,
+        read_version=txn.read_version,
+        partition_schema=partition_schema(schema, metadata.partition_columns),
+        metadata=metadata,
+        protocol=protocol,
+        reads=reads,
+        isolation=IsolationLevel.SERIALIZABLE,
+        is_blind_append=False,
+        changes_metadata=txn.snapshot is None or metadata != txn.snapshot.metadata,
+        changes_protocol=stream.protocol is not None,
+        removed_paths={},
+        domains=frozenset(),
+        session_tz=txn.delta_log.conf.session_tz,
+    )

@@ -1,0 +1,1 @@
+"""Checks of stores that speak HTTP, through a proxy that injects faults."""

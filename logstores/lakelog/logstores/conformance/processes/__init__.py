@@ -1,0 +1,1 @@
+"""Processes that race, are killed, or watch, for the checks that need them."""

@@ -1,0 +1,5 @@
+"""A log on Google Cloud Storage."""
+
+from lakelog.logstores.gcs.store import GCSLogStore
+
+__all__ = ["GCSLogStore"]

@@ -1,0 +1,74 @@
+"""One write per second to one name: the rate that Google Cloud Storage documents for an object.
+
+Commits have names of their own and never wait. What waits is a name written again and again, as
+`_last_checkpoint` is, and a commit that is sent once more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Pace", "pace_of"]
+
+_REMEMBERED: Final = 4096
+_LONGEST_QUEUE: Final = 10.0
+"""Seconds; a thread that would wait longer goes ahead, and Google may then ask it to slow down."""
+
+
+class Pace:
+    """Spaces out the writes of one name, among the threads of a process."""
+
+    def __init__(
+        self,
+        interval: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Remember nothing yet.
+
+        Args:
+            interval: seconds between two writes of a name.
+            now: a monotonic clock, in seconds.
+            sleep: waits that many seconds.
+        """
+        self._interval = interval
+        self._now = now
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._last: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def wait(self, bucket: str, key: str) -> None:
+        """Reserve the name's next turn, and wait for it."""
+        now = self._now()
+        with self._lock:
+            turn = max(now, self._last.get((bucket, key), now - self._interval) + self._interval)
+            turn = min(turn, now + _LONGEST_QUEUE)
+            self._last[bucket, key] = turn
+            self._last.move_to_end((bucket, key))
+            while len(self._last) > _REMEMBERED:
+                self._last.popitem(last=False)
+        if turn > now:
+            self._sleep(turn - now)
+
+    def forget(self, bucket: str, key: str) -> None:
+        """Nothing was written after all: the service refused."""
+        with self._lock:
+            self._last.pop((bucket, key), None)
+
+
+_paces: dict[tuple[str, float], Pace] = {}
+
+# A fork may copy a pace while another thread holds its lock.
+os.register_at_fork(after_in_child=_paces.clear)
+
+
+def pace_of(root_url: str, interval: float) -> Pace:
+    """The process's one pace for an endpoint."""
+    return _paces.setdefault((root_url, interval), Pace(interval))

@@ -1,0 +1,5 @@
+"""A log on HDFS."""
+
+from lakelog.logstores.hdfs.store import HDFSLogStore
+
+__all__ = ["HDFSLogStore"]

@@ -1,0 +1,161 @@
+"""One boto3 client per process and settings: making one costs a tenth of a second and more.
+
+A client holds open connections, which two processes must not share. So it is kept here, never in
+a store, and a forked child begins without clients.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
+from lakelog.logstores.s3.credentials import use_sources
+from lakelog.logstores.s3.errors import Place, speaking_s3
+
+if TYPE_CHECKING:
+    from lakelog.logstores.s3.conf import S3Settings
+
+__all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client"]
+
+_DEFAULT_REGION: Final = "us-east-1"
+_SOURCES: Final = {
+    "lakelog-conf": "fs.s3a.access.key of the conf",
+    "lakelog-assumed-role": "the role fs.s3a.assumed.role.arn",
+    "env": "the environment (AWS_ACCESS_KEY_ID)",
+}
+"""botocore's names of credential sources, in plain words."""
+_MOST: Final = 64
+"""Clients that are kept; the oldest is dropped when another one is made."""
+
+
+class _Shelf:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.clients: dict[S3Settings, Any] = {}
+
+
+_shelf = _Shelf()
+
+
+def _begin_anew() -> None:
+    # The lock may have been held at the fork, by a thread that the child doesn't have.
+    global _shelf
+    _shelf = _Shelf()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
+def sdk_client(settings: S3Settings) -> Any:
+    """The S3 client for some settings, of this process; safe to share by its threads.
+
+    Raises:
+        MissingExtraError: boto3 is not installed.
+        PermissionError: the profile that holds the credentials does not exist.
+        LogStoreConfError: the endpoint is not a URL.
+    """
+    shelf = _shelf
+    found = shelf.clients.get(settings)
+    if found is not None:
+        return found
+    with shelf.lock:
+        if settings not in shelf.clients:
+            while len(shelf.clients) >= _MOST:
+                del shelf.clients[next(iter(shelf.clients))]
+            with speaking_s3("connect", Place(settings.endpoint or "AWS", settings.region or "")):
+                shelf.clients[settings] = new_sdk_client(settings)
+        return shelf.clients[settings]
+
+
+def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> Any:
+    """A client that is not shared, whose events may be hooked.
+
+    Args:
+        settings: where, and as whom.
+        signs_body: whether the signature covers what is sent; None leaves it to the SDK.
+    """
+    session, signed = boto_session(settings)
+    try:
+        client = session.client(
+            "s3",
+            endpoint_url=settings.endpoint,
+            use_ssl=settings.tls,
+            config=client_config(settings, signed=signed, signs_body=signs_body),
+        )
+    except ValueError as error:
+        raise LogStoreConfError(f"fs.s3a.endpoint = {settings.endpoint}: {error}") from error
+    client.meta.events.register("before-call.s3", _stay_in_region)
+    return client
+
+
+def boto_session(settings: S3Settings) -> tuple[Any, bool]:
+    """A boto3 session with the settings' credentials and region, and whether it signs.
+
+    Raises:
+        MissingExtraError: boto3 is not installed.
+    """
+    try:
+        import botocore.session
+        from boto3.session import Session
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
+    core = botocore.session.get_session()
+    signed = use_sources(core, settings)
+    region = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
+    return Session(botocore_session=core, region_name=region), signed
+
+
+def in_force(settings: S3Settings) -> dict[str, str]:
+    """The effective settings, for display; without secrets."""
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
+
+    meta = sdk_client(settings).meta
+    session, signed = boto_session(settings)
+    try:
+        found = session.get_credentials() if signed else None
+        source = "requests are not signed" if not signed else "none were found"
+        if found is not None:
+            source = f"from {_SOURCES.get(found.method, found.method)}"
+    except (BotoCoreError, ClientError) as error:
+        source = f"unavailable ({type(error).__name__})"
+    return {
+        "s3 endpoint": meta.endpoint_url,
+        "s3 region": meta.region_name,
+        "s3 credentials": source,
+    }
+
+
+def client_config(
+    settings: S3Settings, *, signed: bool = True, signs_body: bool | None = None
+) -> Any:
+    """How every request is sent: once, with the settings' timeouts and proxy."""
+    import botocore
+    from botocore.config import Config
+
+    return Config(
+        # A repeated create meets its own object: lakelog repeats, and knows its own.
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        max_pool_connections=settings.connections,
+        tcp_keepalive=True,
+        proxies={"http": settings.proxy, "https": settings.proxy} if settings.proxy else None,
+        user_agent_extra=settings.user_agent or "lakelog",
+        signature_version=None if signed else botocore.UNSIGNED,
+        # Servers other than AWS's refuse the newer checksums, and SigV4 covers the body anyway.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": settings.addressing, "payload_signing_enabled": signs_body},
+    )
+
+
+def _stay_in_region(context: dict[str, Any], **_: Any) -> None:
+    # botocore would look up the bucket's region, a request or two each time, and hide the wrong
+    # setting from everything else that reads it (pyarrow does not look it up).
+    if "s3_redirect" in context:
+        context["s3_redirect"]["redirected"] = True

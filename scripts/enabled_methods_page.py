@@ -1,0 +1,135 @@
+"""Write docs/enabled-methods.md from what `enable` wraps, or report that it is out of date.
+
+python scripts/enabled_methods_page.py            # writes the page
+python scripts/enabled_methods_page.py --check    # exit code 1 where the page and the code differ
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from lakelog.spark.format.enable import WRAPPERS
+
+PAGE = Path(__file__).parents[1] / "docs" / "enabled-methods.md"
+COMMAND = "python scripts/enabled_methods_page.py"
+
+_WRITES = "csv jdbc json orc parquet text xml"
+SPARKS_OWN = {
+    "SparkSession": """
+        Builder active addArtifact addArtifacts addTag builder catalog clearProgressHandlers
+        clearTags client conf copyFromLocalToFs createDataFrame dataSource emptyDataFrame
+        getActiveSession getTags interruptAll interruptOperation interruptTag newSession profile
+        range read readStream
+        registerProgressHandler removeProgressHandler removeTag sparkContext stop streams tvf udf
+        udtf version
+    """,
+    "DataFrame": """
+        agg alias approxQuantile asTable cache checkpoint coalesce colRegex collect columns corr
+        count cov crossJoin crosstab cube describe distinct drop dropDuplicates
+        dropDuplicatesWithinWatermark drop_duplicates dropna dtypes exceptAll executionInfo exists
+        explain fillna filter first foreach foreachPartition freqItems groupBy groupby groupingSets
+        head hint inputFiles intersect intersectAll isEmpty isLocal isStreaming join lateralJoin
+        limit localCheckpoint mapInArrow mapInPandas melt metadataColumn na nearestByJoin observe
+        offset orderBy pandas_api persist plot printSchema randomSplit rdd repartition
+        repartitionById repartitionByRange replace rollup sameSemantics sample sampleBy scalar
+        schema select selectExpr semanticHash show sort sortWithinPartitions sparkSession stat
+        storageLevel subtract summary tail take to toArrow toDF toJSON toLocalIterator toPandas
+        transform transpose union unionAll unionByName unpersist unpivot where withColumn
+        withColumnRenamed withColumns withColumnsRenamed withMetadata withWatermark write
+        writeStream zip zipWithIndex
+    """,
+    "DataFrameReader": _WRITES,
+    "DataFrameWriter": _WRITES,
+    "DataFrameWriterV2": "",
+    "DataStreamReader": "csv json name orc parquet text xml",
+    "DataStreamWriter": "",
+    "Catalog": """
+        analyzeTable clearCache currentCatalog currentDatabase databaseExists functionExists
+        getCreateTableString getDatabase getFunction getTable getTableProperties isCached
+        listCatalogs listColumns listDatabases listFunctions listPartitions listTables listViews
+        refreshByPath registerFunction tableExists uncacheTable
+    """,
+}
+"""Class -> its methods that `enable` leaves alone. One that is neither here nor wrapped fails a
+test: a new PySpark has it, and somebody has to say what it means for Delta tables."""
+
+DIFFERS = {
+    "SparkSession.sql": "[which statements](sql.md)",
+    "SparkSession.table": "reads the version that is the newest when it is called",
+    "DataFrame.mergeInto": "gives an object with the methods of `MergeIntoWriter`, all of which "
+    "work but `whenNotMatchedBySource().updateAll()`, which has no row to take values from",
+    "DataFrameReader.schema": "compared with the table's, and refused where it differs",
+    "DataFrameWriter.bucketBy": "refused: Delta tables have no buckets; `partitionBy`",
+    "DataFrameWriter.sortBy": "refused: `df.sortWithinPartitions`",
+    "DataFrameWriter.clusterBy": "refused: `df.writeTo(name).clusterBy(…)` or "
+    "`DeltaTable.create(spark).clusterBy(…)`",
+    "DataFrameWriter.saveAsTable": "a `path` that is not the table's, and a name of a table of "
+    "another format, are refused; delta-spark passes the one over and replaces the other. "
+    "Without a format a Delta table stays one",
+    "DataFrameWriterV2.overwrite": "rewrites all files, unless for partition columns alone; "
+    "`replaceWhere` skips by statistics",
+    "DataFrameWriterV2.partitionedBy": "columns alone; expressions such as `years(…)` are refused",
+    "DataStreamWriter.clusterBy": "refused: create the table first, with "
+    "`DeltaTable.create(spark).clusterBy(…)`",
+    "DataStreamWriter.outputMode": "`append`, `complete`; `update` is refused, as by delta-spark",
+    "DataStreamWriter.foreach": "Spark's own; it takes the place of a format",
+    "DataStreamWriter.foreachBatch": "Spark's own; it takes the place of a format",
+    "DataFrameReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
+    "DataStreamReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
+    "Catalog.cacheTable": "refused: `df = spark.table(name)`, `df.cache()`",
+    "Catalog.recoverPartitions": "refused: the log has the partitions",
+}
+"""What a row of the page says where it does not say "works"."""
+
+NOTES = {
+    "Catalog": "`getTable`, `listColumns` and the like show the columns that a table had when its "
+    "name was made: `spark.table(name).schema` has those of now.",
+    "DataFrame": "The four methods that make views, and `registerTempTable`, are Spark's own; "
+    "names are looked up anew after them.",
+}
+
+HEAD = f"""\
+# What enable does, method by method
+
+Every public method of the classes of PySpark that read, write and name tables, and what it does
+with Delta tables after `lakelog.spark.enable(spark)`. The page is written from the code
+(`{COMMAND}`); a test fails where they differ, and where a new PySpark
+has a method that is not here. Tables of other formats are Spark's own, whatever the method.
+
+*Works*: as with delta-spark. Anything else is said. The statements of `spark.sql` are in
+[SQL](sql.md), the methods of `DeltaTable` in [delta.tables, method by method](delta-tables.md).
+"""
+
+
+def page() -> str:
+    """The page as the code says."""
+    parts = [HEAD]
+    for name, wrappers in WRAPPERS.items():
+        parts.append(f"\n## {name}\n\n| Method | With Delta tables |\n|---|---|\n")
+        for method in sorted(wrappers):
+            state = DIFFERS.get(f"{name}.{method}", "works")
+            parts.append(f"| `{method}` | {state} |\n")
+        own = SPARKS_OWN[name].split()
+        if own:
+            listed = ", ".join(f"`{each}`" for each in sorted(own))
+            parts.append(f"\nSpark's own: {listed}.\n")
+        if name in NOTES:
+            parts.append(f"\n{NOTES[name]}\n")
+    return "".join(parts)
+
+
+def main() -> int:
+    """Write the page or, with `--check`, compare it."""
+    wanted = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(wanted, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
+        return 0
+    print(f"{PAGE} is out of date: run {COMMAND}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""`delta.tables` under its own name, for scripts whose imports can't be changed.
+
+import lakelog.spark.compat as compat
+
+compat.install()
+from delta.tables import DeltaTable
+from delta import configure_spark_with_delta_pip
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["configure_spark_with_delta_pip", "install", "uninstall"]
+
+_MADE = "__lakelog_compat__"
+
+
+def install() -> None:
+    """Make `delta` and `delta.tables` importable in this process, with lakelog's classes.
+
+    Calling it again changes nothing.
+
+    Raises:
+        DeltaAnalysisError: a package `delta` is installed, or a module of that name imported.
+    """
+    found = sys.modules.get("delta")
+    if found is not None and hasattr(found, _MADE):
+        return
+    try:
+        spec = importlib.util.find_spec("delta")
+    except ValueError:
+        spec = None
+    if found is not None or spec is not None:
+        where = getattr(found, "__file__", None) or getattr(spec, "origin", None)
+        raise DeltaAnalysisError(
+            f"there is a package `delta` already, at {where}: uninstall delta-spark to use lakelog "
+            "in its place, or import from lakelog.spark",
+            module="delta",
+        )
+    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.table.builder import DeltaTableBuilder, IdentityGenerator
+    from lakelog.spark.table.delta_table import DeltaTable
+    from lakelog.spark.table.optimization import DeltaOptimizeBuilder
+
+    package, tables = ModuleType("delta", __doc__), ModuleType("delta.tables", __doc__)
+    for each in (
+        DeltaTable,
+        DeltaMergeBuilder,
+        DeltaTableBuilder,
+        DeltaOptimizeBuilder,
+        IdentityGenerator,
+    ):
+        setattr(tables, each.__name__, each)
+    package.__path__ = []
+    names = {
+        "tables": tables,
+        "DeltaTable": DeltaTable,
+        "configure_spark_with_delta_pip": configure_spark_with_delta_pip,
+        _MADE: True,
+    }
+    for name, value in names.items():
+        setattr(package, name, value)
+    sys.modules.update({"delta": package, "delta.tables": tables})
+
+
+def uninstall() -> None:
+    """Undo `install`; what scripts have imported stays theirs."""
+    if hasattr(sys.modules.get("delta"), _MADE):
+        for name in ("delta", "delta.tables"):
+            sys.modules.pop(name, None)
+
+
+def configure_spark_with_delta_pip(
+    spark_session_builder: SparkSession.Builder,
+    extra_packages: Sequence[str] | None = None,
+) -> SparkSession.Builder:
+    """Give back a builder whose sessions are made without Delta's jars.
+
+    The confs by which scripts name Delta's catalog and extension, for which a session would look
+    in the jars, are taken out. Call `lakelog.spark.enable(spark)` on the session.
+
+    Args:
+        spark_session_builder: a builder.
+        extra_packages: coordinates of further jars, which are still loaded.
+
+    Raises:
+        TypeError: `spark_session_builder` is none, as with delta-spark.
+    """
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark_session_builder, SparkSession.Builder):
+        raise TypeError(
+            "This function must be called with a SparkSession.Builder as the first argument, not "
+            f"{type(spark_session_builder)}"
+        )
+    options = spark_session_builder._options  # the only way to take one back
+    for key, theirs in _OF_THE_JARS.items():
+        if options.get(key) == theirs:
+            del options[key]
+    if extra_packages:
+        spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    return spark_session_builder
+
+
+_OF_THE_JARS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}

@@ -1,0 +1,1 @@
+"""Commands that change rows of a table by Spark: DELETE, UPDATE and MERGE."""

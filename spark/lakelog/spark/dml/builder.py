@@ -1,0 +1,180 @@
+"""`DeltaMergeBuilder`: the clauses of a MERGE, by the names that delta-spark's class has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql import Column
+
+from lakelog.core.commands.merge.clauses import MergeClause
+from lakelog.spark.dml.merge import Merge, run_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.commands.merge.clauses import When
+    from lakelog.core.delta_log import DeltaLog
+
+__all__ = ["DeltaMergeBuilder", "merge_builder"]
+
+SqlOrColumn: TypeAlias = str | Column
+
+
+def merge_builder(
+    spark: SparkSession,
+    log: DeltaLog,
+    alias: str | None,
+    source: DataFrame,
+    condition: SqlOrColumn,
+) -> DeltaMergeBuilder:
+    """Begin a MERGE; see `DeltaTable.merge`."""
+    if source is None:
+        raise ValueError("'source' in merge cannot be None")
+    if not hasattr(source, "sparkSession") or not hasattr(source, "schema"):
+        raise TypeError(f"Type of 'source' in merge must be DataFrame, not {type(source)}.")
+    if condition is None:
+        raise ValueError("'condition' in merge cannot be None")
+    _check_expression(condition, "condition")
+    return DeltaMergeBuilder(Merge(spark, log, alias, source, condition))
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaMergeBuilder:
+    """A MERGE that is put together clause by clause; nothing runs before `execute`.
+
+    Each method gives a new builder. Of the clauses for a row the first whose condition is true
+    applies, in the order in which they were added. A row of the table that several rows of the
+    source match is refused, unless it is only deleted, by one clause without a condition.
+
+    Conditions and values are SQL text or Columns. Those of matched rows see the columns of both
+    sides, those of inserted rows the source's, those of rows that the source lacks the table's.
+    """
+
+    _merge: Merge
+
+    def whenMatchedUpdate(  # noqa: N802  # delta-spark's name
+        self,
+        condition: SqlOrColumn | None = None,
+        set: Mapping[str, SqlOrColumn] | None = None,  # noqa: A002  # delta-spark's name
+    ) -> DeltaMergeBuilder:
+        """Update a row of the table that a row of the source matches.
+
+        Args:
+            condition: on columns of both; default: always.
+            set: column of the table, or a field within a struct, -> its new value.
+        """
+        return self._with("matched", "update", condition, _values(set, "set"))
+
+    def whenMatchedUpdateAll(  # noqa: N802  # delta-spark's name
+        self, condition: SqlOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Give all columns the values of the source's columns of the same names."""
+        return self._with("matched", "update", condition)
+
+    def whenMatchedDelete(  # noqa: N802  # delta-spark's name
+        self, condition: SqlOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete a row of the table that a row of the source matches."""
+        return self._with("matched", "delete", condition)
+
+    def whenNotMatchedInsert(  # noqa: N802  # delta-spark's name
+        self,
+        condition: SqlOrColumn | None = None,
+        values: Mapping[str, SqlOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        """Insert a row for a row of the source that matches none of the table.
+
+        Args:
+            condition: on columns of the source; default: always.
+            values: column of the table -> its value. A column that is left out is generated,
+                numbered, its default or null.
+        """
+        return self._with("not matched", "insert", condition, _values(values, "values"))
+
+    def whenNotMatchedInsertAll(  # noqa: N802  # delta-spark's name
+        self, condition: SqlOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert such a row with the source's columns of the same names."""
+        return self._with("not matched", "insert", condition)
+
+    def whenNotMatchedBySourceUpdate(  # noqa: N802  # delta-spark's name
+        self,
+        condition: SqlOrColumn | None = None,
+        set: Mapping[str, SqlOrColumn] | None = None,  # noqa: A002  # delta-spark's name
+    ) -> DeltaMergeBuilder:
+        """Update a row of the table that no row of the source matches.
+
+        Args:
+            condition: on columns of the table; default: always.
+            set: column of the table -> its new value, from columns of the table.
+        """
+        return self._with("not matched by source", "update", condition, _values(set, "set"))
+
+    def whenNotMatchedBySourceDelete(  # noqa: N802  # delta-spark's name
+        self, condition: SqlOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete a row of the table that no row of the source matches."""
+        return self._with("not matched by source", "delete", condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802  # delta-spark's name
+        """Let the table get the columns and fields that only the source has and clauses assign.
+
+        The conf `spark.databricks.delta.schema.autoMerge.enabled` does so for every MERGE.
+        """
+        return DeltaMergeBuilder(replace(self._merge, evolves=True))
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE, as one commit; where no row changes there is none.
+
+        Returns:
+            One row: `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and
+            `num_inserted_rows`.
+
+        Raises:
+            DeltaAnalysisError: clauses that can't be, unknown columns, types without a cast, a
+                condition that is not deterministic or has a subquery or an aggregate.
+            DeltaUnsupportedOperationError: a row of the table that several of the source match.
+            ConstraintViolationError: a new row breaks a rule of the table.
+            AppendOnlyError: `delta.appendOnly` is set, and a clause updates or deletes.
+            DeltaConcurrentModificationException: another writer was faster; nothing was committed.
+            CommitOutcomeUnknownError: the storage never confirmed the commit; the files are kept.
+            UnsupportedFeatureError: the table has a feature that this version can't write.
+        """
+        return run_merge(self._merge)
+
+    def _with(
+        self,
+        when: When,
+        action: Any,
+        condition: SqlOrColumn | None,
+        values: Mapping[str, SqlOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        if condition is not None:
+            _check_expression(condition, "condition")
+        clause = MergeClause(when, action, condition, values)
+        return DeltaMergeBuilder(replace(self._merge, clauses=(*self._merge.clauses, clause)))
+
+
+def _check_expression(given: Any, name: str) -> None:
+    if not isinstance(given, str | Column):
+        raise TypeError(
+            f"{name} must be a Spark SQL Column or a string (expression in SQL syntax), not "
+            f"{type(given)}"
+        )
+
+
+def _values(given: Any, name: str) -> Mapping[str, SqlOrColumn]:
+    if given is None:
+        raise ValueError(f"'{name}' cannot be None")
+    if not isinstance(given, dict):
+        raise TypeError(f"{name!r} must be a dict, not {type(given)}")
+    for key, value in given.items():
+        if not isinstance(key, str):
+            raise TypeError(
+                f"Keys of the dict in {name!r} must be texts with column names, not {type(key)}"
+            )
+        _check_expression(value, f"the value of {key!r} in {name!r}")
+    return dict(given)

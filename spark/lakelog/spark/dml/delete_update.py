@@ -1,0 +1,323 @@
+"""DELETE and UPDATE of rows for any condition that Spark can evaluate.
+
+Both are two steps. A Spark job says which rows the condition is true for, by file and position;
+then the old rows are taken out by a deletion vector or a copy of the others
+(`lakelog.core.commands.rewrite`). New rows come from a second read, of the touched files alone.
+
+Where lakelog can evaluate everything by itself, and the files are small, it does so in this
+process (`lakelog.core.delete_rows`, `update_rows`): no Spark job starts.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.actions.file_table import from_add_files, to_add_files
+from lakelog.core.actions.operation import Operation, json_text
+from lakelog.core.arrow.variants import has_variants
+from lakelog.core.commands.delete_update import delete_rows, update_rows
+from lakelog.core.commands.merge.analysis import analyse_update
+from lakelog.core.commands.merge.update import UpdatedRows
+from lakelog.core.commands.optimize.auto_compaction import compact_after
+from lakelog.core.commands.rewrite import RowRewrite
+from lakelog.core.commands.touched_files import can_evaluate, touched_at
+from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    InvalidPredicateError,
+)
+from lakelog.core.expressions.tree import Literal, is_partition_only
+from lakelog.core.expressions.tree import columns as columns_of
+from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.schema import StructType
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.dml import here
+from lakelog.spark.dml.copies import copied_by_spark
+from lakelog.spark.dml.expressions import check_expressions, text_of
+from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
+from lakelog.spark.dml.reads import known_part, outside_of
+from lakelog.spark.dml.updated_rows import updated_rows
+from lakelog.spark.dml.values import as_column
+from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.writing.by_driver import arrow_of
+from lakelog.spark.writing.files import TableFileWriter
+from lakelog.spark.writing.options import WriteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.commands.merge.new_rows import NewColumn
+    from lakelog.core.commands.touched_files import TouchedFile
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.reading.positions import PositionedRows
+
+__all__ = ["delete", "update"]
+
+_FEW_ROWS = 1 << 18
+_FEW_BYTES = 64 << 20
+"""So many new rows, of so many bytes, are fetched and written by this process."""
+
+
+def delete(
+    spark: SparkSession, log: DeltaLog, condition: str | Column | None, alias: str | None
+) -> int:
+    """Delete the rows for which a condition is true; see `DeltaTable.delete`.
+
+    Returns:
+        How many; -1 where the log does not tell.
+    """
+    snapshot = log.update()
+    knows = condition is None or (isinstance(condition, str) and here.evaluates_as_spark(spark))
+    if knows and _fits_here(snapshot, condition, reads_all=False):
+        text = condition if isinstance(condition, str) else None
+        with suppress(InvalidPredicateError):  # of some rows only Spark knows
+            done = delete_rows(log, text, user_metadata=log.conf.read(keys.USER_METADATA))
+            return 0 if done.version is None else done.metrics.get("numDeletedRows", -1)
+    assert condition is not None  # all rows are deleted here
+    return _Change(spark, log, "DELETE", condition, alias).run()
+
+
+def update(
+    spark: SparkSession,
+    log: DeltaLog,
+    values: Mapping[str, str | Column],
+    condition: str | Column | None,
+    alias: str | None,
+) -> int:
+    """Set columns in the rows for which a condition is true; see `DeltaTable.update`.
+
+    Returns:
+        How many rows; -1 where the log does not tell.
+    """
+    snapshot = log.update()
+    # A path could begin with the alias, of which the core knows nothing.
+    bare = alias is None or not any("." in name for name in values)
+    knows = bare and _sets_here(snapshot, values) and here.evaluates_as_spark(spark)
+    if knows and _fits_here(snapshot, condition, reads_all=True):
+        assert condition is None or isinstance(condition, str)
+        user_metadata = log.conf.read(keys.USER_METADATA)
+        try:
+            done = update_rows(log, values, condition, user_metadata=user_metadata)
+        except ConstraintViolationError:
+            raise
+        except DeltaAnalysisError:
+            pass  # a rule that only Spark evaluates, or something of which Spark has its own word
+        else:
+            return 0 if done.version is None else done.metrics.get("numUpdatedRows", -1)
+    return _Change(spark, log, "UPDATE", condition, alias, values).run()
+
+
+def _parsed(snapshot: Snapshot, condition: object) -> Expression | None:
+    """The condition as lakelog understands it; `None` where it is Spark's alone."""
+    if not isinstance(condition, str):
+        return None
+    try:
+        found = normalize_filter(condition, snapshot.schema, session_tz=snapshot.conf.session_tz)
+    except InvalidPredicateError:
+        return None
+    # A null without a type is no condition, says Spark.
+    return None if isinstance(found, Literal) and found.value is None else found
+
+
+def _fits_here(snapshot: Snapshot, condition: object, *, reads_all: bool) -> bool:
+    """Whether this process evaluates the condition, and its columns are not too large for that."""
+    parsed = _parsed(snapshot, condition)
+    if parsed is None and condition is not None:
+        return False
+    if parsed is None or is_partition_only(parsed, snapshot.partition_columns):
+        if not reads_all:
+            return True
+    elif not can_evaluate(snapshot, parsed):
+        return False
+    files = snapshot.file_table_for(parsed)
+    share = 1.0
+    if parsed is not None and not reads_all and snapshot.properties.deletion_vectors:
+        share = len({path[0].lower() for path in columns_of(parsed)}) / len(snapshot.schema.fields)
+    return bool(sum(size or 0 for size in files["size"].to_pylist()) * share <= here.HERE_BYTES)
+
+
+def _sets_here(snapshot: Snapshot, values: Mapping[str, str | Column]) -> bool:
+    """Whether lakelog evaluates all assignments by itself."""
+    if not all(isinstance(value, str) for value in values.values()):
+        return False
+    try:
+        UpdatedRows(values, snapshot, now_ms=0)
+    except DeltaAnalysisError:
+        return False  # Spark evaluates more, and names what is wrong as it does elsewhere.
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One command that Spark carries out."""
+
+    spark: SparkSession
+    log: DeltaLog
+    name: str
+    condition: str | Column | None
+    alias: str | None
+    values: Mapping[str, str | Column] | None = None
+    """The new values of an UPDATE."""
+
+    def run(self) -> int:
+        """Change the rows, in one commit.
+
+        Returns:
+            How many rows; -1 where the log does not tell.
+        """
+        txn = self.log.start_transaction()
+        snapshot = txn.snapshot or self.log.snapshot  # raises, and says what is there instead
+        txn.terms.check_writable(self.log.table)
+        txn.assert_removable()
+        empty = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
+        columns = self._columns(snapshot, txn)
+        given = [] if self.values is None else [v for v in self.values.values() if _is_sql(v)]
+        check_expressions(empty, self.condition, given, self.name)
+        now_ms = self.log.clock.now_ms()
+        with AttemptFiles(txn) as attempt:
+            is_update = self.values is not None
+            copies = partial(copied_by_spark, self.spark)
+            changes = attempt.own(
+                RowRewrite(txn, now_ms, is_given_rows=is_update, run_copies=copies)
+            )
+            with job_errors(self.log.table, txn.read_version):
+                self._apply(txn, snapshot, changes, columns, attempt)
+            if self._commit(txn, snapshot, changes) is None:
+                return 0
+            return changes.metrics.operation_metrics(self._counted).get(self._counted, -1)
+
+    @property
+    def _counted(self) -> str:
+        """The metric that says how many rows changed."""
+        return "numDeletedRows" if self.values is None else "numUpdatedRows"
+
+    def _columns(self, snapshot: Snapshot, txn: OptimisticTransaction) -> Sequence[NewColumn]:
+        if self.values is None:
+            return ()
+        has_defaults = "allowColumnDefaults" in txn.terms.features
+        schema = snapshot.schema
+        return analyse_update(self.values, schema, alias=self.alias, has_defaults=has_defaults)
+
+    def _rows(
+        self, snapshot: Snapshot, files: pa.Table, schema: object
+    ) -> tuple[PositionedRows, DataFrame]:
+        """The rows of some files, under the name that expressions use."""
+        found = positioned_df(self.spark, snapshot, files, schema=schema)  # type: ignore[arg-type]
+        df = found.df
+        return found, df if self.alias is None else df.alias(self.alias)
+
+    def _hit(self, rows: DataFrame) -> DataFrame:
+        return rows if self.condition is None else rows.where(as_column(self.condition))
+
+    def _apply(
+        self,
+        txn: OptimisticTransaction,
+        snapshot: Snapshot,
+        changes: RowRewrite,
+        columns: Sequence[NewColumn],
+        attempt: AttemptFiles,
+    ) -> None:
+        clock, metrics = self.log.clock, changes.metrics
+        began = clock.monotonic()
+        files, by_partition = self._files(txn, snapshot)
+        if by_partition and self.values is None:
+            changes.take_whole(to_add_files(files))
+            metrics.execution_ms = round(1000 * (clock.monotonic() - began))
+            return
+        found, rows = self._rows(snapshot, files, snapshot.schema)
+        touched = touched_at(snapshot, files, hit_positions(self._hit(rows), found.numbers))
+        metrics.scan_ms = round(1000 * (clock.monotonic() - began))
+        if touched:
+            if self.values is not None:
+                self._write_new(txn, snapshot, touched, columns, changes, attempt)
+            changes.apply(touched)
+        metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
+        metrics.execution_ms = metrics.scan_ms + metrics.rewrite_ms
+
+    def _files(self, txn: OptimisticTransaction, snapshot: Snapshot) -> tuple[pa.Table, bool]:
+        """The files that may have rows to change, and whether all of their rows are.
+
+        The transaction learns what was read, by which the commits of others are judged.
+        """
+        known = known_part(self.condition, snapshot, self.alias)
+        if self.condition is None:
+            return txn.filter_file_table(None), False
+        files = snapshot.file_table_for(known)
+        condition = as_column(self.condition)
+        whole = partitions_matching(self.spark, snapshot, files, condition, self.alias)
+        if whole is None:
+            return txn.filter_file_table(known), False
+        if known is None:
+            others = sorted(set(range(files.num_rows)) - set(whole))
+            values = readable_partitions(snapshot, files.take(others))
+            known = outside_of(snapshot, values.select(snapshot.partition_columns))
+        txn.filter_file_table(known)
+        return files.take(whole), True
+
+    def _write_new(
+        self,
+        txn: OptimisticTransaction,
+        snapshot: Snapshot,
+        touched: Sequence[TouchedFile],
+        columns: Sequence[NewColumn],
+        changes: RowRewrite,
+        attempt: AttemptFiles,
+    ) -> None:
+        """Write the new rows, and the change data, of the touched files."""
+        files = from_add_files([each.add for each in touched])
+        ids = changes.row_ids
+        schema = snapshot.schema if ids is None else ids.add_id_columns(snapshot.schema)
+        found, rows = self._rows(snapshot, files, schema)
+        firsts = {key: touched[i].add.base_row_id for key, i in found.numbers.items()}
+        new = updated_rows(self._hit(rows), columns, txn.metadata, ids, firsts)
+        count = sum(each.hit.true_count for each in touched)
+        layout = txn.file_layout
+        variants = has_variants(layout.plan(self.log.store, self.log.table).schema)
+        if count <= _FEW_ROWS and count * row_width(files) <= _FEW_BYTES and not variants:
+            fresh, old = new.split(arrow_of(new.flat))
+            changes.write_new(fresh)
+            changes.write_changed(old, fresh)
+            return
+        options = WriteOptions.from_options("append", None, {}, self.log.conf)
+        plain = TableFileWriter(self.log, layout, options, attempt)
+        told = plain.write_changes(new.changes) if snapshot.properties.change_data_feed else []
+        hidden = None if ids is None else ids.add_id_columns(StructType())
+        changes.add_written(replace(plain, hidden=hidden).write(new.new), told)
+
+    def _commit(
+        self, txn: OptimisticTransaction, snapshot: Snapshot, changes: RowRewrite
+    ) -> int | None:
+        actions = changes.actions()
+        txn.mark_written()
+        compact_after(txn)
+        # All rows are deleted elsewhere; an UPDATE of all has no predicate in delta-spark, either.
+        shown = [] if self.condition is None else [text_of(self.condition)]
+        tags = preservation_tags(
+            snapshot.protocol, snapshot.metadata, preserved=changes.keeps_row_ids
+        )
+        operation = Operation(
+            self.name,
+            {"predicate": json_text(shown)},
+            changes.metrics.operation_metrics(self._counted),
+            self.log.conf.read(keys.USER_METADATA),
+            tags,
+        )
+        return txn.commit_if_needed(actions, operation)
+
+
+def _is_sql(value: str | Column) -> bool:
+    """Whether a value is an expression, and not the keyword."""
+    return not isinstance(value, str) or value.strip().upper() != "DEFAULT"

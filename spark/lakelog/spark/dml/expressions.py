@@ -1,0 +1,176 @@
+"""What a user may give a command: SQL text or Columns, checked before any file is read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.dml.values import as_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "bare_text",
+    "check_boolean",
+    "check_expressions",
+    "checked_condition",
+    "checked_values",
+    "refuse_as_join",
+    "refuse_subquery",
+    "text_of",
+]
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
+_SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE)
+
+
+def checked_condition(condition: object) -> str | Column | None:
+    """A condition as it was given.
+
+    Raises:
+        TypeError: it is neither SQL text nor a Column.
+    """
+    if condition is not None and not isinstance(condition, str | Column):
+        raise TypeError(
+            "the condition must be a Column or SQL text, not "
+            f"{type(condition).__name__}: {condition!r}"
+        )
+    return condition
+
+
+def checked_values(values: object) -> Mapping[str, str | Column]:
+    """The SET of an UPDATE as it was given.
+
+    Raises:
+        ValueError: there is none.
+        TypeError: it is no dict of names to SQL text or Columns.
+    """
+    if values is None:
+        raise ValueError("set is missing: give a dict of column names to SQL text or Columns")
+    if not isinstance(values, dict):
+        raise TypeError(f"set must be a dict, not {type(values).__name__}")
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the keys of set must be names of columns, not {name!r}")
+        if not isinstance(value, str | Column):
+            raise TypeError(
+                f"the value for {name!r} in set must be a Column or SQL text, not "
+                f"{type(value).__name__}: for the value {value!r} itself, give "
+                "pyspark.sql.functions.lit of it"
+            )
+    return values
+
+
+def text_of(given: str | Column) -> str:
+    """An expression as people know it."""
+    if isinstance(given, str):
+        return given
+    return str(given).removeprefix("Column<'").removesuffix("'>")
+
+
+def bare_text(given: str | Column) -> str:
+    """The same without what is in quotes, to look for words of SQL in it."""
+    return _QUOTED.sub("''", text_of(given))
+
+
+def refuse_subquery(given: str | Column, where: str, instead: str) -> None:
+    """Refuse a query within an expression.
+
+    Args:
+        given: the expression.
+        where: it stands, for the message: `DELETE`, `UPDATE clause of MERGE`.
+        instead: what to do, as a sentence.
+
+    Raises:
+        DeltaAnalysisError: there is one.
+    """
+    text = bare_text(given)
+    # A Column is shown with the word; in SQL text it may be a name.
+    if _SUBQUERY.search(text) or (not isinstance(given, str) and "subquery" in text):
+        raise DeltaAnalysisError(
+            f"[DELTA_UNSUPPORTED_SUBQUERY] Subqueries are not supported in the {where} "
+            f"(condition = {text_of(given)}). {instead}",
+            sql=text_of(given),
+        )
+
+
+def check_boolean(given: str | Column, kind: str, what: str) -> None:
+    """Refuse a condition that is none.
+
+    Args:
+        given: the condition.
+        kind: its type, as people know it.
+        what: it is: `condition of the DELETE`.
+
+    Raises:
+        DeltaAnalysisError: another type than boolean.
+    """
+    if kind != "boolean":
+        raise DeltaAnalysisError(
+            f"[DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN] the {what} {text_of(given)} is of the type "
+            f"{kind}, and a condition is a boolean",
+            sql=text_of(given),
+        )
+
+
+def refuse_as_join(rows: DataFrame, other: DataFrame, condition: Column) -> None:
+    """Have Spark refuse what need not be the same when the rows are read twice.
+
+    It accepts such expressions in a projection and a filter, but not in the condition of a join.
+
+    Raises:
+        AnalysisException: there is such an expression, or another that Spark can't resolve.
+    """
+    _ = rows.join(other, condition).schema
+
+
+def check_expressions(
+    rows: DataFrame, condition: str | Column | None, values: Iterable[str | Column], command: str
+) -> None:
+    """Refuse expressions that DELETE and UPDATE can't have.
+
+    Args:
+        rows: what the expressions see.
+        condition: which rows are meant.
+        values: what columns are set to.
+        command: for messages.
+
+    Raises:
+        DeltaAnalysisError: a subquery, or a condition that is no boolean.
+        AnalysisException: a name that is unknown or ambiguous, a function that is not
+            deterministic, or another expression that Spark can't resolve.
+    """
+    given = [*([] if condition is None else [condition]), *values]
+    for each in given:
+        refuse_subquery(each, command, "Use MERGE, whose source may be any query.")
+    try:
+        _check_by_spark(rows, condition, given, command)
+    except AnalysisException as exc:
+        if "DATAFRAME_COLUMN" in (found := exc.getCondition() or "") or "ATTRIBUTES" in found:
+            exc.add_note(
+                "A column of another DataFrame, df['x'], is none of the table's rows here: name "
+                "it, as functions.col('x') or in SQL."
+            )
+        raise
+
+
+def _check_by_spark(
+    rows: DataFrame, condition: str | Column | None, given: Sequence[str | Column], command: str
+) -> None:
+    if condition is not None:
+        kind = rows.select(as_column(condition)).schema.fields[0].dataType
+        check_boolean(condition, kind.simpleString(), f"condition of the {command},")
+    if given:
+        whole = as_column(given[0]).isNull()
+        for each in given[1:]:
+            whole |= as_column(each).isNull()
+        other = rows.sparkSession.range(1).select(sf.col("id").alias("__lakelog_other"))
+        refuse_as_join(rows, other, whole)

@@ -1,0 +1,95 @@
+"""The rows for which a condition is true, by file and position: a job that returns bitmaps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.spark.reading.positions import FILE, ROW
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["hit_positions", "partitions_matching", "row_width"]
+
+_BUCKET_ROWS = 1 << 15
+"""Bits of one of Spark's bitmaps."""
+_NUMBER = "__lakelog_number"
+
+
+def hit_positions(rows: DataFrame, numbers: Mapping[str, int]) -> dict[int, dict[int, bytes]]:
+    """Where some rows are: number of the file -> first position -> bits of the rows from there.
+
+    Args:
+        rows: have `FILE` and `ROW`.
+        numbers: of the files, by the values of `FILE`.
+    """
+    # Spark counts from 1 here: bucket 1 has the numbers from 1 to 32768.
+    number = f"({ROW} + 1)"
+    found = (
+        rows.select(FILE, ROW)
+        .groupBy(FILE, sf.expr(f"bitmap_bucket_number({number}) AS __lakelog_bucket"))
+        .agg(sf.expr(f"bitmap_construct_agg(bitmap_bit_position({number})) AS __lakelog_bits"))
+        .toArrow()
+    )
+    hits: dict[int, dict[int, bytes]] = {}
+    for file, bucket, bits in zip(*(each.to_pylist() for each in found.columns), strict=True):
+        hits.setdefault(numbers[file], {})[(bucket - 1) * _BUCKET_ROWS] = bits
+    return hits
+
+
+def partitions_matching(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, condition: Column, alias: str | None
+) -> list[int] | None:
+    """The files of which every row meets a condition on partition columns, by their numbers.
+
+    Args:
+        spark: a session, classic or Connect.
+        snapshot: the version.
+        files: rows of its `file_table`.
+        condition: of the user.
+        alias: what the condition calls the table.
+
+    Returns:
+        `None` where the condition needs other columns.
+
+    Raises:
+        CorruptLogError: a partition value can't be read.
+    """
+    from pyspark.errors import AnalysisException
+
+    from lakelog.core.data.readable_partitions import readable_partitions
+    from lakelog.spark.types.spark_types import to_spark_schema
+
+    if not snapshot.partition_columns:
+        return None
+    schema = to_spark_schema(snapshot.partition_schema)
+    empty = spark.createDataFrame([], schema)
+    try:
+        _ = (empty if alias is None else empty.alias(alias)).where(condition).schema
+    except AnalysisException:
+        return None
+    import pyarrow as pa
+
+    values = readable_partitions(snapshot, files).select(snapshot.partition_columns)
+    numbers = pa.array(range(files.num_rows), pa.int64())
+    frame = spark.createDataFrame(values.append_column(_NUMBER, numbers))
+    # The same types as those of the rows; Arrow has a zone for timestamps.
+    typed = frame.select(*(sf.col(f"`{n.replace('`', '``')}`") for n in schema.names), _NUMBER)
+    found = (typed if alias is None else typed.alias(alias)).where(condition).select(_NUMBER)
+    return sorted(found.toArrow()[_NUMBER].to_pylist())
+
+
+def row_width(files: pa.Table) -> float:
+    """Bytes of a row of some files, as far as their statistics say; of 100 where they do not."""
+    adds = list(to_add_files(files))
+    counts = [(add.size, add.num_records) for add in adds if add.num_records]
+    rows = sum(count for _, count in counts if count)
+    return sum(size for size, _ in counts) / rows if rows else 100.0

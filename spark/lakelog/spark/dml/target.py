@@ -1,0 +1,105 @@
+"""The table of a MERGE as a DataFrame: its rows, and the place of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.types.paths import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.commands.moved_row_ids import MovedRowIds
+    from lakelog.core.schema import StructType
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["IDS", "MergeTarget"]
+
+IDS = ("__lakelog_row_id", "__lakelog_row_version")
+"""The columns of row ids, as the files have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTarget:
+    """The rows of some files."""
+
+    df: DataFrame
+    """The table's columns under their own names, after the alias, and under those of `column`;
+    their places; `IDS`, where the table tracks rows."""
+    schema: StructType
+    """The table's."""
+    alias: str | None
+    numbers: Mapping[str, int]
+    """Of the files, by the values of `FILE`."""
+    tracked: bool
+
+    @classmethod
+    def over(
+        cls,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        files: pa.Table,
+        alias: str | None,
+        ids: MovedRowIds | None,
+    ) -> MergeTarget:
+        """The rows of files.
+
+        Args:
+            spark: the session.
+            snapshot: the version.
+            files: rows of its `file_table`.
+            alias: what the MERGE calls the table.
+            ids: of a table that tracks rows.
+        """
+        schema = snapshot.read_schema
+        wanted = schema if ids is None else ids.add_id_columns(schema)
+        found = positioned_df(spark, snapshot, files, schema=wanted)
+        columns = [
+            *(sf.col(quoted(f.name)) for f in schema),
+            *(sf.col(quoted(f.name)).alias(_copy(i)) for i, f in enumerate(schema)),
+            sf.col(FILE),
+            sf.col(ROW),
+        ]
+        if ids is not None:
+            hidden = [f.name for f in wanted][len(schema.fields) :]
+            columns += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
+        df = found.df.select(*columns)
+        return cls(
+            df if alias is None else df.alias(alias), schema, alias, found.numbers, ids is not None
+        )
+
+    def column(self, name: str) -> Column:
+        """A column by a name that nothing else in a join has."""
+        return sf.col(_copy(next(i for i, f in enumerate(self.schema) if f.name == name)))
+
+    @property
+    def hidden(self) -> list[Column]:
+        """What `own` does not name: copies of the columns, places and ids."""
+        ids = IDS if self.tracked else ()
+        return [
+            *(sf.col(_copy(i)) for i in range(len(self.schema.fields))),
+            *map(sf.col, (FILE, ROW, *ids)),
+        ]
+
+    def alone(self, frame: DataFrame, *more: Column) -> DataFrame:
+        """Of a join with the source what the table brought, for expressions that see no other.
+
+        Args:
+            frame: has `hidden`.
+            more: other columns to keep.
+        """
+        own = [sf.col(_copy(i)).alias(f.name) for i, f in enumerate(self.schema)]
+        df = frame.select(*own, *self.hidden, *more)
+        return df if self.alias is None else df.alias(self.alias)
+
+
+def _copy(at: int) -> str:
+    return f"__lakelog_t{at}"

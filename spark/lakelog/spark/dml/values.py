@@ -1,0 +1,212 @@
+"""What a clause gives a column, as a Column of Spark: the trees of `commands.merge.new_rows`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from lakelog.core.commands.merge.alignment import aligned
+from lakelog.core.commands.merge.new_rows import Built, Default, Given, Kept, Nothing, Taken
+from lakelog.core.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
+from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.diff import same_type
+from lakelog.spark.session.job_errors import failing
+from lakelog.spark.types.spark_types import to_spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql.types import DataType as SparkType
+
+    from lakelog.core.commands.merge.new_rows import NewColumn, Value
+
+__all__ = ["RowValues", "as_column", "given_in", "spark_type", "stored"]
+
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
+
+
+def as_column(given: str | Column) -> Column:
+    """SQL text or a Column, as a Column."""
+    return sf.expr(given) if isinstance(given, str) else given
+
+
+def given_in(value: Value) -> list[Any]:
+    """The user's expressions in a tree."""
+    match value:
+        case Given(expression=expression):
+            return [expression]
+        case Built(fields=fields, null_where=null_where):
+            parts = [each for _, inner in fields for each in given_in(inner)]
+            return [*parts, *(each for inner in null_where for each in given_in(inner))]
+    return []
+
+
+class RowValues:
+    """Makes the Columns of new rows."""
+
+    def __init__(
+        self,
+        target: Callable[[str], Column],
+        source: Callable[[str], Column],
+        schemas: tuple[StructType, StructType],
+        types: Mapping[int, DataType],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            target: gives a column of the table by its name.
+            source: gives a column of the source by its name.
+            schemas: of the table and the source.
+            types: `id` of a user's expression -> its type.
+        """
+        self._target = target
+        self._source = source
+        self._schemas = schemas
+        self._types = types
+
+    def of(self, column: NewColumn) -> Column:
+        """The value of a column, in its type; it must be neither generated nor numbered."""
+        field = column.field
+        return self._value(column.value, field.data_type, (field.name,))
+
+    def _value(self, value: Value, target: DataType, path: Sequence[str]) -> Column:
+        match value:
+            case Nothing():
+                return sf.lit(None).cast(spark_type(target))
+            case Default(sql=sql):
+                return sf.expr(f"({sql}\n)").cast(spark_type(target))
+            case Built():
+                return self._built(value, target, path)
+            case Kept() | Taken() | Given():
+                source = self._type(value)
+                if isinstance(value, Given) and isinstance(source, StructType):
+                    tree = aligned(value, source, target, path)
+                    if isinstance(tree, Built):
+                        return self._built(tree, target, path)
+                elif isinstance(value, Given):
+                    aligned(value, source, target, path)
+                return stored(self._plain(value), source, target, path)
+        raise AssertionError(f"{value} is computed from the other columns")
+
+    def _built(self, value: Built, target: DataType, path: Sequence[str]) -> Column:
+        fields = [
+            self._value(inner, field.data_type, (*path, field.name)).alias(field.name)
+            for field, inner in value.fields
+        ]
+        made = sf.struct(*fields)
+        if not value.null_where:
+            return made
+        null = self._plain(value.null_where[0]).isNull()
+        for each in value.null_where[1:]:
+            null &= self._plain(each).isNull()
+        return sf.when(null, sf.lit(None).cast(spark_type(target))).otherwise(made)
+
+    def _plain(self, value: Kept | Taken | Given) -> Column:
+        match value:
+            case Given(expression=expression, path=path):
+                column, rest = as_column(expression), path
+            case Kept(path=path):
+                column, rest = self._target(path[0]), path[1:]
+            case Taken(path=path):
+                column, rest = self._source(path[0]), path[1:]
+        for name in rest:
+            column = column.getField(name)
+        return column
+
+    def _type(self, value: Kept | Taken | Given) -> DataType:
+        found: DataType
+        match value:
+            case Given(expression=expression, path=path):
+                found = self._types[id(expression)]
+            case Kept(path=path):
+                found = self._schemas[0]
+            case Taken(path=path):
+                found = self._schemas[1]
+        for name in path:
+            assert isinstance(found, StructType)
+            field = found.get(name)
+            assert field is not None
+            found = field.data_type
+        return found
+
+
+def spark_type(kind: DataType) -> SparkType:
+    """A type as PySpark has it."""
+    from lakelog.core.schema import StructField
+
+    return to_spark_schema(StructType((StructField("x", kind),)))["x"].dataType
+
+
+def stored(column: Column, source: DataType, target: DataType, path: Sequence[str]) -> Column:
+    """A value cast to the type that it is stored in, by Spark's ANSI rules whatever the session's.
+
+    Args:
+        column: the value.
+        source: its type.
+        target: of the column or field.
+        path: of that, for messages.
+    """
+    if same_type(source, target):
+        return column
+    wanted = spark_type(target)
+    match source, target:
+        case ArrayType(), ArrayType():
+            parts = source.element_type, target.element_type
+            return sf.transform(column, lambda each: _inside(each, *parts, path))
+        case MapType(), MapType():
+            keys, values = (
+                (source.key_type, target.key_type),
+                (source.value_type, target.value_type),
+            )
+            changed = sf.transform_keys(column, lambda key, _: stored(key, *keys, path))
+            return sf.transform_values(changed, lambda _, each: _inside(each, *values, path))
+        case StructType(), StructType():
+            return _inside(column, source, target, path)
+    if source == PrimitiveType("void"):
+        return column.cast(wanted)
+    tried = column.try_cast(wanted)
+    bad = column.isNotNull() & tried.isNull()
+    return sf.when(bad, sf.expr(failing(_failure(source, target, path))).cast(wanted)).otherwise(
+        tried
+    )
+
+
+def _failure(source: DataType, target: DataType, path: Sequence[str]) -> str:
+    if _is_number(source) and _is_number(target):
+        return (
+            f"[DELTA_CAST_OVERFLOW_IN_TABLE_WRITE] Failed to write a value of {source} type into "
+            f"the {target} type column {dotted(path)} due to an overflow. Use `try_cast` on the "
+            "input value to tolerate overflow and return NULL instead."
+        )
+    return (
+        f"[CAST_INVALID_INPUT] A value of the type {source} that was assigned to the column "
+        f"{dotted(path)} cannot be cast to {target} because it is malformed. Use `try_cast` to "
+        "tolerate malformed input and return NULL instead."
+    )
+
+
+def _is_number(kind: DataType) -> bool:
+    return isinstance(kind, DecimalType) or (
+        isinstance(kind, PrimitiveType) and kind.name in _NUMBERS
+    )
+
+
+def _inside(column: Column, source: DataType, target: DataType, path: Sequence[str]) -> Column:
+    """A value within an array or a map; the fields of structs are found by name."""
+    if not isinstance(source, StructType) or not isinstance(target, StructType):
+        return stored(column, source, target, path)
+    fields = []
+    for field in target:
+        found = source.get(field.name)
+        inner = (
+            sf.lit(None).cast(spark_type(field.data_type))
+            if found is None
+            else stored(
+                column.getField(found.name), found.data_type, field.data_type, (*path, field.name)
+            )
+        )
+        fields.append(inner.alias(field.name))
+    nothing = sf.lit(None).cast(spark_type(target))
+    return sf.when(column.isNull(), nothing).otherwise(sf.struct(*fields))

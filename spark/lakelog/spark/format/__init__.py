@@ -1,0 +1,1 @@
+"""Access by PySpark's own API: the Python Data Source, `enable` and `register`."""

@@ -1,0 +1,369 @@
+"""What `enable` does to the methods of PySpark that take the name of a table."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.format.claims import is_ours
+from lakelog.spark.format.no_layout import no_layout_error
+from lakelog.spark.format.our_names import is_our_name
+from lakelog.spark.format.requests import (
+    Note,
+    Request,
+    note_format,
+    note_option,
+    note_options,
+    note_partition_by,
+    noting,
+    request_of,
+)
+from lakelog.spark.names.identifiers import parse
+from lakelog.spark.names.lookup import forget
+from lakelog.spark.reading.reader import DeltaReader
+from lakelog.spark.session.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.spark.writing.writer import DeltaWriter
+
+__all__ = [
+    "CATALOG",
+    "FRAME",
+    "READER",
+    "SESSION_NAMES",
+    "WRITER",
+    "WRITER_V2",
+    "asked_writer",
+    "name_classes",
+    "refuse_changes",
+]
+
+_UNGUESSABLE = ("_pyspark_", "_lakelog_")
+"""What the names of PySpark's own and of our temporary views begin with."""
+
+
+def name_classes(spark: SparkSession) -> tuple[Any, Any, Any]:
+    """PySpark's DataFrame, `DataFrameWriterV2` and Catalog for sessions of this kind."""
+    module = sys.modules[type(spark.read).__module__]
+    if is_connect(spark):
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+        return ConnectFrame, module.DataFrameWriterV2, type(spark.catalog)
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    return ClassicFrame, module.DataFrameWriterV2, type(spark.catalog)
+
+
+def frame_of(writer: Any) -> DataFrame:
+    """The DataFrame that a writer writes; Connect's keeps the plan of it only."""
+    if not is_connect(writer._spark):
+        frame: DataFrame = writer._df
+        return frame
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(writer._df, writer._spark)
+
+
+def _session_table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
+        if not is_our_name(self, tableName):
+            return original(self, tableName)
+        return DeltaReader(self).table(tableName)
+
+    return table
+
+
+def _reader_table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
+        # A Connect reader calls its session `_client`.
+        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        if not is_our_name(spark, tableName):
+            return original(self, tableName)
+        return DeltaReader(spark).options(**request_of(self).options).table(tableName)
+
+    return table
+
+
+def _insert_into(original: Any) -> Any:
+    def insert_into(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+        if not is_our_name(self._spark, tableName):
+            original(self, tableName, overwrite)
+            return
+        from lakelog.spark.sql_statements.commands.insert import insert_rows
+
+        request = request_of(self)
+        asked = [*request.layout, *([] if request.partition_by is None else ["partitionBy"])]
+        if asked:
+            raise DeltaAnalysisError(
+                f"insertInto() can't be used together with {', '.join(asked)}: the table "
+                f"{tableName} is there, with a layout of its own. Leave it out",
+                table=tableName,
+            )
+        mode = (request.mode or "").lower()
+        replaces = mode == "overwrite" if overwrite is None else overwrite
+        insert_rows(frame_of(self), parse(tableName), overwrite=replaces, options=request.options)
+
+    return insert_into
+
+
+def _makes_ours(spark: SparkSession, source: str | None, name: object) -> bool:
+    """Whether a table that is made, or replaced, is one of Delta.
+
+    Where no format is named, a table that is there keeps its own: Spark would put one of the
+    default format in its place.
+    """
+    return is_ours(spark, source) or (source is None and is_our_name(spark, name))
+
+
+def asked_writer(
+    writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]
+) -> DeltaWriter:
+    """What a PySpark writer was asked for, and the arguments of the call that ends it.
+
+    Raises:
+        DeltaAnalysisError: a layout that no Delta table has.
+    """
+    from lakelog.spark.writing.writer import DeltaWriter
+
+    request = request_of(writer)
+    if request.layout:
+        raise no_layout_error(request.layout)
+    note_options(request, **options)
+    found = DeltaWriter(frame_of(writer)).options(**request.options)
+    if (chosen := mode or request.mode) is not None:
+        found.mode(chosen)
+    if partition_by is not None:
+        note_partition_by(request, partition_by)
+    if request.partition_by is not None:
+        found.partitionBy(*request.partition_by)
+    return found
+
+
+def _save_as_table(original: Any) -> Any:
+    def save_as_table(
+        self: Any,
+        name: str,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
+        **options: Any,
+    ) -> None:
+        request = request_of(self)
+        if not _makes_ours(self._spark, format or request.format, name):
+            try:
+                original(self, name, format, mode, partitionBy, **options)
+            finally:
+                forget()
+            return
+        asked_writer(self, mode, partitionBy, options).saveAsTable(name)
+
+    return save_as_table
+
+
+def _write_to(original: Any) -> Any:
+    def write_to(self: Any, table: str) -> Any:
+        made = original(self, table)
+        request = request_of(made)
+        request.frame, request.table = self, table
+        return made
+
+    return write_to
+
+
+def _merge_into(original: Any) -> Any:
+    def merge_into(self: Any, table: str, condition: Any) -> Any:
+        spark = self.sparkSession
+        if not is_our_name(spark, table):
+            return original(self, table, condition)
+        from lakelog.spark.table.delta_table import DeltaTable
+        from lakelog.spark.table.merge_into import TableMerge
+
+        opened = DeltaTable.forName(spark, table).alias(parse(table)[-1])
+        return TableMerge(opened.merge(self, condition))
+
+    return merge_into
+
+
+def _note_property(request: Request, property: str, value: str) -> None:  # noqa: A002
+    request.properties[property] = value
+
+
+def _note_partitioned_by(request: Request, col: Any, *cols: Any) -> None:
+    request.partition_by = [col, *cols]
+
+
+def _note_cluster_by(request: Request, col: str, *cols: str) -> None:
+    request.cluster_by = [col, *cols]
+
+
+_V2_NOTES: dict[str, Note] = {
+    "using": note_format,
+    "option": note_option,
+    "options": note_options,
+    "tableProperty": _note_property,
+    "partitionedBy": _note_partitioned_by,
+    "clusterBy": _note_cluster_by,
+}
+
+
+def _verb(name: str, *, makes: bool) -> Any:
+    """A method that writes: by the format where it makes a table, by the name where it does not."""
+
+    def wrap(original: Any) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> None:
+            request, spark = request_of(self), self._spark
+            table = request.table
+            ours = _makes_ours(spark, request.format, table) if makes else is_our_name(spark, table)
+            if not ours or table is None:
+                try:
+                    original(self, *args, **kwargs)
+                finally:
+                    forget()
+                return
+            from lakelog.spark.writing.writer_v2 import DeltaWriterV2
+
+            writer = DeltaWriterV2(request.frame, table).options(**request.options)
+            for key, value in request.properties.items():
+                writer.tableProperty(key, value)
+            if request.partition_by:
+                writer.partitionedBy(*request.partition_by)
+            if request.cluster_by:
+                writer.clusterBy(*request.cluster_by)
+            getattr(writer, name)(*args, **kwargs)
+
+        return method
+
+    return wrap
+
+
+def _forgetting(original: Any) -> Any:
+    """What Spark does itself, and what may give names another meaning."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            given = args[0] if args else next(iter(kwargs.values()), "")
+            if not str(given).startswith(_UNGUESSABLE):
+                forget()
+
+    return method
+
+
+def refuse_changes(original: Any) -> Any:
+    """Refuse `changes(name)` of a reader, for tables of ours."""
+
+    def changes(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
+        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        if not is_our_name(spark, tableName):
+            return original(self, tableName)
+        raise DeltaAnalysisError(
+            f"changes() is for tables whose catalog keeps their changes; {tableName} is a Delta "
+            'table, which does so itself: option("readChangeFeed", "true") with startingVersion, '
+            "and table(name)",
+            table=tableName,
+        )
+
+    return changes
+
+
+def _refusing(method: str, reason: str) -> Any:
+    def wrap(original: Any) -> Any:
+        def refuse(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+            if not is_our_name(self._sparkSession, tableName):
+                return original(self, tableName, *args, **kwargs)
+            raise DeltaAnalysisError(
+                f"{method} has no meaning for the Delta table {tableName}: {reason}",
+                table=tableName,
+            )
+
+        return refuse
+
+    return wrap
+
+
+def _truncate(original: Any) -> Any:
+    def truncate(self: Any, tableName: str) -> None:  # noqa: N803  # PySpark's name
+        if not is_our_name(self._sparkSession, tableName):
+            original(self, tableName)
+            return
+        from lakelog.spark.table.delta_table import DeltaTable
+
+        DeltaTable.forName(self._sparkSession, tableName).delete()
+
+    return truncate
+
+
+def _create_table(original: Any) -> Any:
+    def create_table(
+        self: Any,
+        tableName: str,  # noqa: N803  # PySpark's name
+        path: str | None = None,
+        source: str | None = None,
+        schema: Any = None,
+        description: str | None = None,
+        **options: Any,
+    ) -> Any:
+        spark = self._sparkSession
+        if not is_ours(spark, source):
+            try:
+                return original(self, tableName, path, source, schema, description, **options)
+            finally:
+                forget()
+        from lakelog.spark.table.delta_table import DeltaTable
+
+        given = {key.lower(): value for key, value in options.items()}
+        location = path or given.get("path")
+        made = DeltaTable.create(spark).tableName(tableName)
+        if location is not None:
+            made.location(str(location))
+        if schema is not None:
+            made.addColumns(schema)
+        if description is not None:
+            made.comment(description)
+        for key, value in options.items():
+            if key.lower().startswith("delta."):
+                made.property(key, str(value))
+        made.execute()
+        return DeltaReader(spark).table(tableName)
+
+    return create_table
+
+
+SESSION_NAMES = {"table": _session_table}
+"""Method -> what wraps PySpark's own; and so the others."""
+READER = {"table": _reader_table, "changes": refuse_changes}
+WRITER = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
+FRAME = {
+    "writeTo": _write_to,
+    "mergeInto": _merge_into,
+    "createTempView": _forgetting,
+    "createOrReplaceTempView": _forgetting,
+    "createGlobalTempView": _forgetting,
+    "createOrReplaceGlobalTempView": _forgetting,
+    "registerTempTable": _forgetting,
+}
+WRITER_V2 = {
+    **noting(_V2_NOTES),
+    **{name: _verb(name, makes=True) for name in ("create", "replace", "createOrReplace")},
+    **{name: _verb(name, makes=False) for name in ("append", "overwrite", "overwritePartitions")},
+}
+CATALOG = {
+    "truncateTable": _truncate,
+    "cacheTable": _refusing(
+        "cacheTable", "Spark would read it again by itself: df = spark.table(name); df.cache()"
+    ),
+    "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
+    "createTable": _create_table,
+    "createExternalTable": _create_table,
+    **dict.fromkeys(
+        (
+            *("setCurrentCatalog", "setCurrentDatabase", "dropTempView", "dropGlobalTempView"),
+            *("dropTable", "dropView", "createDatabase", "dropDatabase", "refreshTable"),
+        ),
+        _forgetting,
+    ),
+}

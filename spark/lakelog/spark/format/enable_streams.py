@@ -1,0 +1,180 @@
+"""What `enable` does to PySpark's `DataStreamReader` and `DataStreamWriter`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lakelog.spark.format.claims import is_ours
+from lakelog.spark.format.enable_names import refuse_changes
+from lakelog.spark.format.no_layout import no_layout_error
+from lakelog.spark.format.our_names import is_our_name
+from lakelog.spark.format.requests import (
+    Note,
+    Request,
+    layout_note,
+    note_format,
+    note_option,
+    note_options,
+    note_partition_by,
+    noting,
+    request_of,
+)
+from lakelog.spark.format.stream_reader import DeltaStreamReader, is_plain
+from lakelog.spark.names.lookup import forget
+from lakelog.spark.session.session import is_connect
+from lakelog.spark.streaming.writer import DeltaStreamWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["STREAM_READER", "STREAM_WRITER", "stream_classes"]
+
+
+def stream_classes(spark: SparkSession) -> tuple[Any, Any]:
+    """PySpark's reader and writer for sessions of this kind."""
+    reader = type(spark.readStream)
+    return reader, sys.modules[reader.__module__].DataStreamWriter
+
+
+def _note_schema(request: Request, schema: Any) -> None:
+    request.schema = schema
+
+
+def _note_output_mode(request: Request, outputMode: str) -> None:  # noqa: N803  # PySpark's name
+    request.mode = outputMode
+
+
+def _note_query_name(request: Request, queryName: str) -> None:  # noqa: N803  # PySpark's name
+    request.query_name = queryName
+
+
+def _note_trigger(request: Request, **trigger: Any) -> None:
+    request.trigger = trigger
+
+
+def _note_function(request: Request, *_: Any, **__: Any) -> None:
+    # Spark makes a function the query's sink in place of the format that was named before.
+    request.format = "foreachBatch"
+
+
+_READER_NOTES: dict[str, Note] = {
+    "format": note_format,
+    "schema": _note_schema,
+    "option": note_option,
+    "options": note_options,
+}
+_NOTES: dict[str, Note] = {
+    "format": note_format,
+    "outputMode": _note_output_mode,
+    "option": note_option,
+    "options": note_options,
+    "partitionBy": note_partition_by,
+    "clusterBy": layout_note("clusterBy"),
+    "queryName": _note_query_name,
+    "trigger": _note_trigger,
+    "foreach": _note_function,
+    "foreachBatch": _note_function,
+}
+
+
+def _load(original: Any) -> Any:
+    def load(
+        self: Any,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        schema: Any = None,
+        **options: Any,
+    ) -> Any:
+        request = request_of(self)
+        # A Connect reader calls its session `_client`.
+        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        if is_plain(self) or not is_ours(spark, format or request.format):
+            return original(self, path, format, schema, **options)
+        reader = DeltaStreamReader(spark).options(**request.options)
+        expected = request.schema if schema is None else schema
+        return reader.load(path, schema=expected, **options)
+
+    return load
+
+
+def _start(original: Any) -> Any:
+    def start(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        *args: Any,
+        **options: Any,
+    ) -> Any:
+        if not is_ours(_session(self), format or request_of(self).format):
+            return original(self, path, format, *args, **options)
+        return _writer(self).start(path, format, *args, **options)
+
+    return start
+
+
+def _table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
+        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        if not is_our_name(spark, tableName):
+            return original(self, tableName)
+        return DeltaStreamReader(spark).options(**request_of(self).options).table(tableName)
+
+    return table
+
+
+def _to_table(original: Any) -> Any:
+    def to_table(
+        self: Any,
+        tableName: str,  # noqa: N803  # PySpark's name
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        *args: Any,
+        **options: Any,
+    ) -> Any:
+        spark, source = _session(self), format or request_of(self).format
+        # A table that is there has its format; one that is made has the one that is named.
+        if not is_ours(spark, source) and not (source is None and is_our_name(spark, tableName)):
+            try:
+                return original(self, tableName, format, *args, **options)
+            finally:
+                forget()
+        return _writer(self).toTable(tableName, format, *args, **options)
+
+    return to_table
+
+
+def _writer(writer: Any) -> DeltaStreamWriter:
+    request = request_of(writer)
+    if request.layout:
+        raise no_layout_error(request.layout)
+    ours = DeltaStreamWriter(_frame(writer)).options(**request.options)
+    if request.mode is not None:
+        ours.outputMode(request.mode)
+    if request.partition_by is not None:
+        ours.partitionBy(*request.partition_by)
+    if request.query_name is not None:
+        ours.queryName(request.query_name)
+    return ours.trigger(**request.trigger)
+
+
+def _session(writer: Any) -> SparkSession:
+    # A Connect writer calls its session `_session`.
+    found: SparkSession = writer.__dict__.get("_session") or writer.__dict__["_spark"]
+    return found
+
+
+def _frame(writer: Any) -> DataFrame:
+    """The DataFrame that a writer writes; Connect's keeps the plan of it only."""
+    spark: Any = _session(writer)
+    if not is_connect(spark):
+        frame: DataFrame = writer._df
+        return frame
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(writer._write_stream._child, spark)
+
+
+STREAM_READER = {"load": _load, "table": _table, "changes": refuse_changes, **noting(_READER_NOTES)}
+"""Method -> what wraps PySpark's own."""
+STREAM_WRITER = {"start": _start, "toTable": _to_table, **noting(_NOTES)}
+"""Method -> what wraps PySpark's own."""

@@ -1,0 +1,34 @@
+"""Which names `enable` takes over: those of Delta tables in Spark's own catalog, and paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.format.claims import is_ours
+from lakelog.spark.names.identifiers import parse, path_in
+from lakelog.spark.names.lookup import find
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["is_our_name"]
+
+
+def is_our_name(spark: SparkSession, name: object) -> bool:
+    """Whether a name means a Delta table that this session leaves to lakelog.
+
+    Args:
+        spark: the session, whose catalog is asked where the answer is not known.
+        name: what a script passes; text that is no name is left to Spark, which says so.
+    """
+    if not isinstance(name, str):
+        return False
+    try:
+        parts = parse(name)
+    except DeltaAnalysisError:
+        return False
+    if path_in(parts) is not None:
+        return is_ours(spark, parts[-2])
+    entry = find(spark, parts)
+    return entry is not None and entry.is_delta and is_ours(spark, entry.provider)

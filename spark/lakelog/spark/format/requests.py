@@ -1,0 +1,105 @@
+"""The calls made on PySpark's readers and writers, noted while PySpark makes them itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "Note",
+    "Request",
+    "layout_note",
+    "note_format",
+    "note_option",
+    "note_options",
+    "note_partition_by",
+    "noting",
+    "request_of",
+]
+
+Note: TypeAlias = "Callable[..., None]"
+"""Takes the request and the arguments of the call."""
+
+
+@dataclass(slots=True)
+class Request:
+    """The calls made on one reader or writer so far."""
+
+    format: str | None = None
+    schema: Any = None
+    mode: str | None = None
+    partition_by: list[str] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    query_name: str | None = None
+    trigger: dict[str, Any] = field(default_factory=dict)
+    frame: Any = None
+    """The DataFrame that `writeTo` was called on."""
+    table: str | None = None
+    """The name that it was given."""
+    properties: dict[str, str] = field(default_factory=dict)
+    cluster_by: list[str] = field(default_factory=list)
+    layout: list[str] = field(default_factory=list)
+    """Methods called that ask for a layout which a Delta table can't have."""
+
+
+def request_of(of: Any) -> Request:
+    """What was asked of a reader or writer of PySpark's so far."""
+    found = of.__dict__.get("_lakelog_request")
+    if not isinstance(found, Request):
+        found = of.__dict__["_lakelog_request"] = Request()
+    return found
+
+
+def note_format(request: Request, source: str) -> None:
+    """Note `format`."""
+    request.format = source
+
+
+def note_option(request: Request, key: str, value: Any) -> None:
+    """Note `option`."""
+    # Names are compared ignoring case, and the last value counts; `None` is ignored, as in PySpark.
+    if value is not None:
+        for known in [each for each in request.options if each.lower() == key.lower()]:
+            del request.options[known]
+        request.options[key] = value
+
+
+def note_options(request: Request, **options: Any) -> None:
+    """Note `options`."""
+    for key, value in options.items():
+        note_option(request, key, value)
+
+
+def note_partition_by(request: Request, *cols: Any) -> None:
+    """Note `partitionBy`."""
+    nested = len(cols) == 1 and isinstance(cols[0], list | tuple)
+    request.partition_by = list(cols[0] if nested else cols)
+
+
+def layout_note(name: str) -> Note:
+    """Note a call of a method that asks for a layout which a Delta table can't have."""
+
+    def note(request: Request, *_: Any, **__: Any) -> None:
+        request.layout.append(name)
+
+    return note
+
+
+def noting(notes: dict[str, Note]) -> dict[str, Callable[[Any], Any]]:
+    """Wrappers that record a call, and then make it."""
+
+    def wrapping(note: Note) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(self, *args, **kwargs)
+                note(request_of(self), *args, **kwargs)
+                return result
+
+            return method
+
+        return wrap
+
+    return {name: wrapping(note) for name, note in notes.items()}

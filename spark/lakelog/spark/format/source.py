@@ -1,0 +1,203 @@
+"""`format("lakelog")`: a Python Data Source, for SQL, temporary views and Connect.
+
+Spark runs this in processes of its own, which have no session: what they need from the session's
+conf is in the class that `register` makes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType as SparkStructType
+
+from lakelog.core.change_feed.feed import change_schema
+from lakelog.core.conf import DeltaConf
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema import StructType
+from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.tracking.tracker import stream_snapshot
+from lakelog.spark.format.source_reader import FilteringReader, SourceReader
+from lakelog.spark.format.source_writer import SourceWriter
+from lakelog.spark.format.stream_source import stream_reader
+from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.reading.changes import wants_changes
+from lakelog.spark.reading.options import chosen_columns
+from lakelog.spark.reading.time_travel import millis_in_zone, snapshot_of
+from lakelog.spark.session.option_names import check_option_names
+from lakelog.spark.session.session import with_storage
+from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.workers.marked_errors import marked
+from lakelog.spark.writing.options import WriteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceWriter,
+    )
+
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["LakelogSource"]
+
+_WRITE = "lakelog.spark.write(df)"
+
+
+class LakelogSource(DataSource):
+    """One use of `format("lakelog")`; `register` makes a subclass with keys of the session."""
+
+    conf: ClassVar[Mapping[str, str]] = {}
+    filters: ClassVar[bool] = False
+    """Whether the session pushes filters down to Python sources; otherwise such a reader fails."""
+
+    @classmethod
+    def name(cls) -> str:
+        """`lakelog`."""
+        return "lakelog"
+
+    def schema(self) -> SparkStructType:
+        """The table's columns, or those that the option `columns` names."""
+        with marked():
+            snapshot = self._snapshot(or_changes=True)
+            whole = self._all_columns(snapshot)
+            text = str(self.options.get("columns") or "")
+            names = chosen_columns(whole, text, snapshot.table) or whole.names
+            spark = readable_schema(whole)
+            return SparkStructType([spark[name] for name in names])
+
+    def reader(self, schema: SparkStructType) -> DataSourceReader:
+        """Plan a read.
+
+        Args:
+            schema: the result of `schema`, or what the caller gave: some of the table's columns.
+        """
+        with marked():
+            snapshot = self._snapshot()
+            wanted = StructType.from_json(schema.json())
+            self._compare(snapshot, wanted)
+            kind = FilteringReader if self.filters else SourceReader
+            return kind(snapshot, schema)
+
+    def streamReader(self, schema: SparkStructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
+        """Plan a streaming read.
+
+        Args:
+            schema: see `reader`.
+        """
+        with marked():
+            options = {key.lower(): str(value) for key, value in self.options.items()}
+            check_option_names(options)
+            for name in _OF_STATES:
+                if name.lower() in options:
+                    raise DeltaAnalysisError(
+                        "[DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS] Cannot time travel streams: "
+                        f"{name} reads one version, and a stream goes on from one to the next. "
+                        "Use startingVersion or startingTimestamp.",
+                        option=name,
+                    )
+            log = DeltaLog.for_table(self._path(), self._conf())
+            wanted = StreamOptions.from_options(options, self._millis)
+            snapshot = stream_snapshot(log, wanted)
+            self._compare(snapshot, StructType.from_json(schema.json()))
+            self._check_complete(schema)
+            return stream_reader(log, wanted, schema, changes=wants_changes(options))
+
+    def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
+        """Plan a write.
+
+        Args:
+            schema: the schema of the rows.
+            overwrite: mode `overwrite`; else `append`. Spark allows Python sources no others.
+        """
+        with marked():
+            options = self._write_options("overwrite" if overwrite else "append")
+            return SourceWriter(self._path(), to_delta_schema(schema), options, self._conf())
+
+    def _path(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise DeltaAnalysisError(
+                'format("lakelog") needs the path of a table: load(path), save(path), or '
+                "OPTIONS (path '…') in SQL. Spark does not keep the path of tables created with "
+                "CREATE TABLE … USING lakelog; use CREATE TEMPORARY VIEW … USING lakelog"
+            )
+        return str(path)
+
+    def _conf(self) -> dict[str, str]:
+        return with_storage(self.conf, {key: str(value) for key, value in self.options.items()})
+
+    def _snapshot(self, *, or_changes: bool = False) -> Snapshot:
+        """The version to read; `or_changes`: or the newest, where it is changes that are read."""
+        # Asked again for each query: Spark keeps this object for as long as a view lives.
+        options = {key.lower(): str(value) for key, value in self.options.items()}
+        check_option_names(options)
+        if or_changes and (wants_changes(options) or _tracks(options)):
+            wanted = StreamOptions.from_options(options, self._millis)
+            return stream_snapshot(DeltaLog.for_table(self._path(), self._conf()), wanted)
+        return snapshot_of(self._path(), options, self._conf(), self._millis)
+
+    def _millis(self, text: str) -> int:
+        return millis_in_zone(text, self.conf.get("spark.sql.session.timeZone", "UTC"))
+
+    def _all_columns(self, snapshot: Snapshot) -> StructType:
+        """All columns that a read may have."""
+        options = {key.lower(): str(value) for key, value in self.options.items()}
+        return change_schema(snapshot) if wants_changes(options) else snapshot.schema
+
+    def _compare(self, snapshot: Snapshot, wanted: StructType) -> None:
+        table = to_delta_schema(readable_schema(self._all_columns(snapshot)))
+        for field in wanted:
+            found = table.get(field.name)
+            if found is None or str(found.data_type) != str(field.data_type):
+                kind = "does not exist" if found is None else f"is {found.data_type}"
+                raise DeltaAnalysisError(
+                    f"the column {field.name} was requested as {field.data_type}, but in "
+                    f"{snapshot.table} it {kind}. Leave out schema(…)",
+                    column=field.name,
+                )
+
+    def _check_complete(self, schema: SparkStructType) -> None:
+        """Refuse a stream whose DataFrame was made before the table got further columns."""
+        missing = [name for name in self.schema().names if name not in schema.names]
+        if missing:
+            raise DeltaAnalysisError(
+                "[DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART] The streaming query's schema does "
+                f"not match the current table schema: {self._path()} has the columns "
+                f"{', '.join(missing)} as well. Make the streaming DataFrame anew, by load(path); "
+                "to leave columns out, name the others with the option columns.",
+                columns=missing,
+            )
+
+    def _write_options(self, mode: str) -> WriteOptions:
+        given = {k: str(v) for k, v in self.options.items() if k.lower() not in _NOT_FOR_WRITES}
+        named = str(self.options.get("partitionBy") or "")
+        partition_by = [each.strip() for each in named.split(",") if each.strip()]
+        options = WriteOptions.from_options(
+            "overwrite" if mode == "overwrite" else "append",
+            partition_by or None,
+            given,
+            DeltaConf.from_mapping(self.conf),
+        )
+        for name, asked in (
+            ("replaceWhere", options.replace_where),
+            ("partitionOverwriteMode=dynamic", options.dynamic_overwrite),
+        ):
+            if asked:
+                raise DeltaAnalysisError(
+                    f'format("lakelog") can\'t do {name}: use '
+                    f'{_WRITE}.mode("overwrite").option(…).save(path)',
+                    option=name,
+                )
+        return options
+
+
+def _tracks(options: Mapping[str, str]) -> bool:
+    return any(options.get(name) for name in ("schematrackinglocation", "schemalocation"))
+
+
+_OF_STATES = ("versionAsOf", "timestampAsOf")
+_NOT_FOR_WRITES = {"path", "partitionby", "columns"}

@@ -1,0 +1,190 @@
+"""The writing half of `format("lakelog")`: executors write files, a daemon commits them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from lakelog.core.actions import SetTransaction
+from lakelog.core.actions.operation import Operation, write_metrics
+from lakelog.core.arrow.casts import cast_batch
+from lakelog.core.conf import travelling_conf
+from lakelog.core.data.partition_errors import partition_errors
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
+from lakelog.core.features.identity_columns import missing_identities
+from lakelog.core.features.protocol import check_writable
+from lakelog.core.portable.writer import write_batches
+from lakelog.core.rows.constraints import table_constraints
+from lakelog.core.schema import StructType
+from lakelog.core.schema.filled_columns import generation_of, is_filled
+from lakelog.core.schema.rules import check_holds_rows
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.types.spark_types import without_void
+from lakelog.spark.workers.filesystems import for_workers
+from lakelog.spark.workers.marked_errors import marked
+from lakelog.spark.writing.table_schema import apply_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.writing.options import WriteOptions
+
+__all__ = ["SourceWriter"]
+
+_MAIN_PATH = "lakelog.spark.write(df).mode(…).save(path)"
+
+
+@dataclass
+class _Written(WriterCommitMessage):
+    """What one task wrote: tuples of `portable.writer.RESULT_SCHEMA`."""
+
+    results: list[tuple[Any, ...]]
+
+
+class SourceWriter(DataSourceArrowWriter):
+    """Appends to a table or replaces its rows. Picklable: it travels to executors and back."""
+
+    def __init__(
+        self, path: str, data: StructType, options: WriteOptions, conf: Mapping[str, str]
+    ) -> None:
+        """Check the write against the table as it is now.
+
+        Args:
+            path: the table.
+            data: the schema of the rows.
+            options: the caller's.
+            conf: the session's conf; it chooses the store.
+
+        Raises:
+            DeltaAnalysisError: something that this API can't do; names the call that can.
+            SchemaMismatchError: data and table differ, and nothing allows the table to change.
+        """
+        # It travels to the executors and back, so it carries no secrets of other storages.
+        self._conf = travelling_conf(conf, path)
+        self._given, self._data = data, without_void(data)
+        self._options = options
+        log = DeltaLog.for_table(path, self._conf)
+        self._table = log.table
+        check_holds_rows(self._data, self._data, log.table)
+        txn = self._begin(log)
+        self._schema_string = txn.metadata.schema_string
+        self._partitions = list(txn.metadata.partition_columns)
+        self._check(txn, log)
+        layout = txn.file_layout
+        self._schema = layout.schema
+        plan = layout.plan(
+            log.store,
+            log.table,
+            **options.file_options(),
+        )
+        self._plan = replace(plan, filesystem=for_workers(plan.filesystem))
+
+    def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:
+        txn = log.start_transaction()
+        apply_schema(txn, log.table, self._given, self._options, planned)
+        check_writable(txn.protocol, txn.metadata, log.table)
+        return txn
+
+    def _check(self, txn: OptimisticTransaction, log: DeltaLog) -> None:
+        for each in table_constraints(txn.metadata):
+            if each.kind != "not_null":
+                raise DeltaAnalysisError(
+                    f"{log.table} has the constraint {each.name} ({each.sql}), which "
+                    f'format("lakelog") can\'t check: use {_MAIN_PATH}',
+                    table=log.table,
+                    constraint=each.name,
+                )
+        for field in StructType.from_json(self._schema_string):
+            if generation_of(field) or (is_filled(field) and self._data.get(field.name) is None):
+                raise DeltaAnalysisError(
+                    f"{log.table} generates, numbers or fills its column {field.name}, which "
+                    f'format("lakelog") can\'t: use {_MAIN_PATH}',
+                    table=log.table,
+                    column=field.name,
+                )
+        missing_identities(StructType.from_json(self._schema_string), self._data, log.table)
+        if log.store.filesystem.type_name.endswith("memory"):
+            raise DeltaAnalysisError(
+                f'{log.table} is in the memory of one process, but format("lakelog") writes '
+                f"from others: use {_MAIN_PATH}",
+                table=log.table,
+            )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task, on an executor."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        with marked(), partition_errors(self._table):
+            # Including void columns: the plan leaves out what no file can hold.
+            schema = StructType.from_json(self._schema_string)
+            rows = (cast_batch(batch, schema) for batch in iterator)
+            return _Written(write_batches(rows, self._plan, part=part))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote, as one version."""
+        with marked():
+            results = [r for m in messages if isinstance(m, _Written) for r in m.results]
+            self._commit(results)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete nothing: Spark calls this after a failed commit too, which may have landed.
+
+        A commit that is known to have failed has deleted its files by itself. Other files that no
+        commit names are not part of the table; `VACUUM` deletes it eventually.
+        """
+
+    def _commit(self, results: list[tuple[Any, ...]]) -> None:
+        log = DeltaLog.for_table(self._table, self._conf)
+        txn = self._begin(log, StructType.from_json(self._schema_string))
+        with AttemptFiles(txn) as files:
+            files.at(path for path, *_ in results)
+            self._commit_files(log, txn, results)
+
+    def _commit_files(
+        self, log: DeltaLog, txn: OptimisticTransaction, results: list[tuple[Any, ...]]
+    ) -> None:
+        options = self._options
+        planned = (self._schema_string, self._partitions)
+        if (txn.metadata.schema_string, list(txn.metadata.partition_columns)) != planned:
+            raise MetadataChangedException(
+                f"another writer changed the schema or the partitioning of {self._table} while the "
+                "data files were being written. Run the write again",
+                table=self._table,
+                version=txn.read_version,
+            )
+        app_id, now = options.txn_app_id, log.clock.now_ms()
+        actions: list[Action] = []
+        if app_id is not None:
+            if txn.txn_version(app_id) >= options.txn_version:
+                return
+            entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
+            actions.append(entry)
+        layout = txn.file_layout
+        adds = layout.add_files(results, data_change=options.data_change)
+        removed = []
+        if options.mode == "overwrite" and txn.snapshot is not None:
+            txn.assert_removable()
+            removed = txn.filter_files()
+        actions += (each.remove(now, data_change=options.data_change) for each in removed)
+        actions += adds
+        txn.commit_if_needed(actions, self._operation(adds, removed))
+
+    def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
+        options = self._options
+        return Operation.write(
+            "Overwrite" if options.mode == "overwrite" else "Append",
+            options.partition_by or (),
+            overwrite_schema=options.overwrite_schema,
+            merge_schema=options.merge_schema,
+            metrics=write_metrics(adds, removed if options.mode == "overwrite" else None),
+            user_metadata=options.user_metadata,
+        )

@@ -1,0 +1,132 @@
+"""`lakelog.spark.read_stream(spark)`: PySpark's `DataStreamReader` for Delta tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.paths import normalize_table_uri
+from lakelog.spark.format.register import register
+from lakelog.spark.names.resolve import location_of
+from lakelog.spark.session.option_names import check_option_names
+
+if TYPE_CHECKING:
+    import os
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DeltaStreamReader", "is_plain"]
+
+_FORMATS = ("delta", "lakelog")
+_PLAIN = "_lakelog_plain"
+
+
+class DeltaStreamReader:
+    """Reads a Delta table as a stream, with the methods of `DataStreamReader`.
+
+        lakelog.spark.read_stream(spark).option("maxFilesPerTrigger", 100).load("/lake/flights")
+
+    A query begins with the rows that the table has, and goes on with what is added. Its offsets
+    are Delta's own, so that a query that delta-spark began is continued, and the other way round.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Nothing happens before `load`."""
+        self._spark = spark
+        self._schema: Any = None
+        self._options: dict[str, str] = {}
+
+    def format(self, source: str) -> Self:
+        """Accept `delta` or `lakelog`, for code written for PySpark's reader.
+
+        Raises:
+            DeltaAnalysisError: another one.
+        """
+        if source.strip().lower() not in _FORMATS:
+            raise DeltaAnalysisError(
+                "this reader reads Delta tables: the format must be one of "
+                f"{', '.join(_FORMATS)}, not {source!r}. Use spark.readStream for other formats.",
+                format=source,
+            )
+        return self
+
+    def schema(self, schema: Any) -> Self:
+        """State the columns; they must be the table's."""
+        self._schema = schema
+        return self
+
+    def option(self, key: str, value: bool | float | int | str | None) -> Self:
+        """Set an option; names are compared ignoring case.
+
+        `maxFilesPerTrigger` (1000), `maxBytesPerTrigger`, `startingVersion` (a version or
+        `latest`), `startingTimestamp`, `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`,
+        `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, and `fs.…`, `dfs.…` for
+        settings of the storage for this query alone. `None` takes an option back.
+        """
+        for known in [each for each in self._options if each.lower() == key.lower()]:
+            del self._options[known]
+        if value is not None:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: bool | float | int | str | None) -> Self:
+        """Set several options; see `option`."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        schema: Any = None,
+        **options: bool | float | int | str | None,
+    ) -> DataFrame:
+        """Make the streaming DataFrame. Its columns are those that the table has now.
+
+        Args:
+            path: the table; default: the option `path`.
+            format: see `format`.
+            schema: see `schema`.
+            options: see `option`.
+
+        Raises:
+            DeltaAnalysisError: no path, or a misspelt option. Other errors, such as a missing
+                table, are Spark's `AnalysisException`, with ours as its text.
+        """
+        if format is not None:
+            self.format(format)
+        self.options(**options)
+        given = {key.lower(): key for key in self._options}
+        target = path or self._options.get(given.get("path", ""))
+        if not target:
+            raise DeltaAnalysisError("load() needs the path of the table")
+        check_option_names(self._options)
+        register(self._spark)
+        reader = self._spark.readStream.format("lakelog")
+        reader.__dict__[_PLAIN] = True
+        expected = self._schema if schema is None else schema
+        if expected is not None:
+            reader = reader.schema(expected)
+        chosen = {key: value for key, value in self._options.items() if key.lower() != "path"}
+        # The planner's process may have another working directory.
+        return reader.options(**chosen).load(normalize_table_uri(target))
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
+        """Make the streaming DataFrame of a table in Spark's own catalog.
+
+        The stream goes on with the table that the name means now.
+
+        Args:
+            tableName: `table`, `database.table` or `spark_catalog.database.table`.
+
+        Raises:
+            TableNotFoundError: no such name.
+            DeltaAnalysisError: the name is one of something else; and see `load`.
+        """
+        return self.load(location_of(self._spark, tableName))
+
+
+def is_plain(reader: Any) -> bool:
+    """Whether a reader of PySpark's is one that `DeltaStreamReader` uses itself."""
+    return bool(reader.__dict__.get(_PLAIN))

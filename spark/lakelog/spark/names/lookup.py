@@ -1,0 +1,182 @@
+"""`find`: what a name means in a session's catalog, asked once and kept while that is safe.
+
+Spark shows an entry's format and folder in `SHOW TABLE EXTENDED` alone, in sessions of either kind
+and for catalogs in memory and in Hive's metastore. The answer is kept only while `enable` is in
+force, which sees the statements of this process that change the catalog, and no longer than
+`spark.lakelog.names.cacheSeconds`, since other processes change it, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from lakelog.core.conf import DeltaConf
+from lakelog.logstores import keys as store_keys
+from lakelog.spark.names.entries import Entry, read_entry
+from lakelog.spark.names.identifiers import (
+    SESSION_CATALOG,
+    is_session_name,
+    parse,
+    quoted_name,
+)
+from lakelog.spark.names.plain import plain_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["find", "forget", "qualified", "unwatch", "watch"]
+
+_CATALOG_PARTS = 3
+_TEMPORARY = "global_temp"
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one session's catalog."""
+
+    until: float = 0.0
+    namespace: tuple[str, str] | None = None
+    """The current catalog and database."""
+    entries: dict[tuple[str, ...], Entry | None] = field(default_factory=dict)
+
+
+_clock = time.monotonic
+_lock = threading.Lock()
+_watched: set[type] = set()
+_known: weakref.WeakKeyDictionary[SparkSession, _Known] = weakref.WeakKeyDictionary()
+
+
+def watch(sessions: type) -> None:
+    """Begin to keep answers for sessions of a class; whoever calls this calls `forget`, too."""
+    _watched.add(sessions)
+
+
+def unwatch(sessions: type) -> None:
+    """End what `watch` began."""
+    _watched.discard(sessions)
+    forget()
+
+
+def forget() -> None:
+    """Ask again for every name, after something that may have changed what a name means.
+
+    Sessions share catalogs, so this holds for all of this process.
+    """
+    with _lock:
+        _known.clear()
+
+
+def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False) -> Entry | None:
+    """What a name means: a table or a view of Spark's own catalog, or a temporary view.
+
+    A temporary view hides a table of its name. A name in another catalog, the current one if a
+    name has none, is not looked up.
+
+    Args:
+        spark: a session, classic or Connect.
+        name: as Spark reads it, or its parts. A path (see `path_in`) is no name.
+        again: whether to ask the catalog even if the answer is known.
+
+    Returns:
+        The entry, whatever its format; `None` if there is none, or none of Spark's own catalog.
+
+    Raises:
+        DeltaAnalysisError: the text is no name.
+    """
+    parts = parse(name) if isinstance(name, str) else tuple(name)
+    known = _of(spark)
+    whole = qualified(spark, parts, known)
+    if whole is None or not is_session_name(whole[1:]):
+        return None
+    # Names are compared ignoring case. A temporary view has one part, so `db.t` never means one.
+    key = (str(len(parts) == 1), *(each.lower() for each in whole))
+    if known is None or again or key not in known.entries:
+        found = _ask(spark, whole, len(parts) == 1)
+        if known is None:
+            return found
+        known.entries[key] = found
+    return known.entries[key]
+
+
+def qualified(
+    spark: SparkSession, parts: Sequence[str], known: _Known | None = None
+) -> tuple[str, str, str] | None:
+    """A name with Spark's own catalog and a database; `None` for names of other catalogs.
+
+    Args:
+        spark: the session, which has a current catalog and database.
+        parts: one, two or three.
+        known: for `find`.
+    """
+    if not 1 <= len(parts) <= _CATALOG_PARTS:
+        return None
+    if len(parts) == _CATALOG_PARTS:
+        catalog, database, table = parts
+        return (SESSION_CATALOG, database, table) if catalog.lower() == SESSION_CATALOG else None
+    if known is None or known.namespace is None:
+        namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+        if known is not None:
+            known.namespace = namespace
+    else:
+        namespace = known.namespace
+    catalog, current = namespace
+    if catalog != SESSION_CATALOG:
+        return None
+    if len(parts) == 1:
+        return SESSION_CATALOG, current, parts[0]
+    return SESSION_CATALOG, parts[0], parts[1]
+
+
+def _of(spark: SparkSession) -> _Known | None:
+    """What is kept for a session; `None` where nothing is."""
+    if type(spark) not in _watched:
+        return None
+    now = _clock()
+    with _lock:
+        known = _known.get(spark)
+        if known is not None and now < known.until:
+            return known
+    text = str(spark.conf.get(store_keys.NAMES_CACHE.name, str(store_keys.NAMES_CACHE.default)))
+    kept = DeltaConf({store_keys.NAMES_CACHE.name: text}).read(store_keys.NAMES_CACHE)
+    known = _Known(now + kept)
+    with _lock:
+        _known[spark] = known
+    return known
+
+
+def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry | None:
+    """Ask the catalog for one name; with `alone`, for a temporary view first."""
+    _, database, table = whole
+    if _is_catalog(spark, database) and not alone:
+        # `other.t` is a table of a catalog `other`, even if there is a database of that name.
+        return None
+    if database.lower() == _TEMPORARY and not alone:
+        return Entry((_TEMPORARY, table), "temporary view")
+    text = f"SHOW TABLE EXTENDED IN {quoted_name(whole[:2])} LIKE '{table}'"
+    try:
+        rows = plain_sql(spark, text).collect()
+    except AnalysisException:
+        # No such database, or a catalog that does not show this: Spark itself shall say so.
+        return None
+    found = None
+    for row in rows:
+        if row.tableName.lower() != table.lower():
+            continue
+        if row.isTemporary and alone:
+            return Entry((row.tableName,), "temporary view")
+        if not row.isTemporary:
+            parts = (SESSION_CATALOG, row.namespace, row.tableName)
+            found = read_entry(parts, row.information)
+    return found
+
+
+def _is_catalog(spark: SparkSession, name: str) -> bool:
+    return spark.conf.get(f"spark.sql.catalog.{name}", None) is not None

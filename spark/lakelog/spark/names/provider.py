@@ -1,0 +1,83 @@
+"""The format `delta` of catalog entries, in sessions that don't have delta-spark's jar."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark.sql.datasource import DataSource
+
+from lakelog.spark.names.plain import plain_sql
+from lakelog.spark.session.sources import register_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["accept_delta", "note_accepted", "run_using_delta"]
+
+_accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+
+
+class DeltaByName(DataSource):
+    """Stands for the format where Spark asks no more than that there is one of its name.
+
+    Spark tells no Python data source where a named table is, so whoever reads a table by way of
+    this one is told what to do instead.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """`delta`."""
+        return "delta"
+
+    def schema(self) -> NoReturn:
+        """Refuse."""
+        raise NotImplementedError(_REFUSAL)
+
+    def reader(self, schema: object) -> NoReturn:  # PySpark's
+        """Refuse."""
+        raise NotImplementedError(_REFUSAL)
+
+    def writer(self, schema: object, overwrite: bool) -> NoReturn:  # PySpark's
+        """Refuse."""
+        raise NotImplementedError(_REFUSAL)
+
+
+_REFUSAL = (
+    "Spark does not tell a source where a table of its catalog is: use the name after "
+    "lakelog.spark.enable(spark), or DeltaTable.forName(spark, name)"
+)
+
+
+def accept_delta(spark: SparkSession) -> None:
+    """Make a session without the jar know the format.
+
+    Else Spark can't so much as drop a table of it, or say whether there is one.
+    """
+    if spark not in _accepted:
+        register_source(spark, DeltaByName)
+        _accepted.add(spark)
+
+
+def note_accepted(spark: SparkSession) -> None:
+    """Note that a session knows the format by a source that can do more."""
+    _accepted.add(spark)
+
+
+def run_using_delta(spark: SparkSession, text: str) -> None:
+    """Run a statement about a table of the format, in a session that may not know it.
+
+    Raises:
+        PySparkException: what Spark raises.
+    """
+    try:
+        plain_sql(spark, text)
+    except Exception as exc:
+        # Classic sessions pass the JVM's error on as it is, Connect's make their own of it.
+        if "DATA_SOURCE_NOT_FOUND" not in str(exc):
+            raise
+    else:
+        return
+    _accepted.discard(spark)
+    accept_delta(spark)
+    plain_sql(spark, text)

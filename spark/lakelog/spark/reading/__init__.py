@@ -1,0 +1,1 @@
+"""Reading a table into a DataFrame: by Spark's Parquet reader, or by Arrow."""

@@ -1,0 +1,294 @@
+"""A snapshot's files as a DataFrame, read by Spark's own vectorised Parquet reader.
+
+The file list comes from the log, never from listing folders. Spark still asks the storage for
+the status of each path; the confs for that are set for the duration of the call (`_listing`).
+
+Columns are read under the names that the files have (column mapping) and shown under the table's;
+rows of deletion vectors are left out by their positions (`vectors`).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegralType, StringType, StructField, StructType
+
+from lakelog.core.compute import pc
+from lakelog.core.data.places import DataPlaces
+from lakelog.core.errors import DataFileMissingError
+from lakelog.core.schema.column_mapping import physical_schema
+from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
+from lakelog.spark.reading.positions import FILE, ROW, with_places
+from lakelog.spark.reading.vectors import without_deleted
+from lakelog.spark.session.temporary_confs import temporary_confs
+from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+
+    from lakelog.core.schema import StructType as TableSchema
+
+__all__ = ["SparkScan", "readable_schema"]
+
+_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_DRIVER_LISTS_UP_TO = 4096
+"""Files of an object store, each a request. The driver always checks local files itself."""
+_LISTING_TASKS = "32"
+_MOST_TRANSLATIONS = 256
+"""A map literal is searched from its start for every row."""
+_MOST_BRANCHES = 16
+"""Branches of a union are planned one by one, at some 20 ms each."""
+
+
+def readable_schema(schema: TableSchema) -> StructType:
+    """The schema that a read gives: all nullable, as Spark's file sources promise no more.
+
+    Metadata of columns (comments) is kept; what Delta itself stores there (`delta.*`) is not.
+    """
+    return StructType.fromJson(_relaxed(json.loads(schema.to_json())))
+
+
+def _relaxed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_relaxed(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    fixed = {"nullable": True, "containsNull": True, "valueContainsNull": True}
+    out = {k: fixed[k] if k in fixed else _relaxed(v) for k, v in value.items() if k != "metadata"}
+    if "metadata" in value:
+        kept = value["metadata"].items()
+        out["metadata"] = {k: v for k, v in kept if not k.startswith("delta.")}
+    return out
+
+
+class SparkScan:
+    """One read of a set of files of one version."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        table: str,
+        version: int,
+        schema: TableSchema,
+        partition_columns: Sequence[str],
+        files: pa.Table,
+        words: pa.Table | None = None,
+        positions: bool = False,
+    ) -> None:
+        """Remember what to read; Spark is not called yet.
+
+        Args:
+            spark: a session, classic or Connect.
+            table: the table's URI.
+            version: the version that is read, for error messages.
+            schema: the table's schema, with the metadata of column mapping where the table uses
+                it by names.
+            partition_columns: their names, in the order of the partitioning.
+            files: rows of `FILE_SCHEMA`, of a table without any of `arrow_only_features`: this
+                reader does not look.
+            words: `vector_words` of those files that have a deletion vector.
+            positions: whether rows come with `FILE` and `ROW`.
+        """
+        self._spark = spark
+        self._table = table
+        self._version = version
+        self._schema = readable_schema(schema)
+        stored = readable_schema(physical_schema(schema))
+        self._stored = stored.names
+        of_partitions = {stored.names[self._schema.names.index(c)] for c in partition_columns}
+        names = [stored.names[self._schema.names.index(c)] for c in partition_columns]
+        self._partitions = [stored[name] for name in names]
+        self._data = StructType([f for f in stored.fields if f.name not in of_partitions])
+        DataPlaces(table).resolve(files["path"].to_pylist())
+        whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
+        self._files = without_fractions(files, whole)
+        self._words = words
+        self._positions = positions
+        self._located = positions
+
+    def to_df(self) -> DataFrame:
+        """Plan the read.
+
+        Raises:
+            DataFileMissingError: the log names a file that the storage does not have.
+        """
+        shown = with_places(self._schema) if self._positions else self._schema
+        if not self._files.num_rows:
+            return self._spark.createDataFrame([], shown)
+        masked = self._files["deletion_vector"].is_valid()
+        with temporary_confs(self._spark, self._listing()):
+            try:
+                df = self._frame(self._files.filter(pc.invert(masked)), None)
+                rest = self._frame(self._files.filter(masked), self._words)
+                df = rest if df is None else df if rest is None else df.union(rest)
+                assert df is not None  # there are files
+                # Connect plans lazily: without this the files would be listed again, and by a
+                # Spark job, when the user's action comes.
+                _ = df.schema
+            except AnalysisException as exc:
+                raise self._translated(exc) from exc
+        return df
+
+    def _frame(self, files: pa.Table, words: pa.Table | None) -> DataFrame | None:
+        """The rows of some files, without those of their vectors; `None` without files."""
+        if not files.num_rows:
+            return None
+        self._located = self._positions or words is not None
+        names = [f.name for f in self._partitions]
+        found = layouts(self._table, files, names, self._stored)
+        frames = [frame for layout in found for frame in self._read(layout, files)]
+        df = functools.reduce(lambda a, b: a.union(b), frames)
+        if words is None:
+            return df
+        df = without_deleted(self._spark, df, words)
+        return df if self._positions else df.drop(FILE, ROW)
+
+    def _listing(self) -> dict[str, str]:
+        """Confs under which Spark looks at the paths without a job of one task for each.
+
+        Measured for 1000 local files: 4.4 s by Spark's default, 0.2 s by the driver itself.
+        """
+        count = self._files.num_rows
+        if self._table.startswith("/") or count <= _DRIVER_LISTS_UP_TO:
+            return {_THRESHOLD: "1000000"}
+        return {_PARALLELISM: _LISTING_TASKS}
+
+    def _translated(self, exc: AnalysisException) -> Exception:
+        if exc.getCondition() != "PATH_NOT_FOUND":
+            return exc
+        path = (exc.getMessageParameters() or {}).get("path", "")
+        path = path.replace("\\", "").removeprefix("file:")
+        return DataFileMissingError(
+            f"version {self._version} of {self._table} has the data file {path}, which does not "
+            "exist. Restore the file, or read a version without it; if VACUUM deleted it, that "
+            "version can no longer be read",
+            path=path,
+            table=self._table,
+            version=self._version,
+        )
+
+    def _read(self, layout: Layout, files: pa.Table) -> list[DataFrame]:
+        if isinstance(layout, HiveLayout):
+            most = max(len(layout.translations(f.name)) for f in self._partitions)
+            if most <= _MOST_TRANSLATIONS:
+                return [self._read_hive(layout)]
+            layout = self._loosened(layout, files)
+        if not self._partitions:
+            return [self._shaped(self._opened(self._reader(self._data), layout.files), [])]
+        groups: dict[tuple[str | None, ...], list[str]] = {}
+        for path, values in zip(layout.files, layout.values, strict=True):
+            groups.setdefault(values, []).append(path)
+        if len(groups) > _MOST_BRANCHES:
+            return [self._read_joined(layout)]
+        return [self._read_literal(paths, values) for values, paths in groups.items()]
+
+    def _loosened(self, layout: HiveLayout, files: pa.Table) -> LooseLayout:
+        from lakelog.core.paths import data_path
+
+        names = [f.name for f in self._partitions]
+        wanted, loose = set(layout.files), LooseLayout()
+        columns = (files.column(c).to_pylist() for c in ("path", "partition_values"))
+        for path, entries in zip(*columns, strict=True):
+            full, known = data_path(self._table, path), dict(entries or ())
+            if full in wanted:
+                loose.files.append(full)
+                loose.values.append(tuple(known.get(n) or None for n in names))
+        return loose
+
+    def _reader(self, schema: StructType) -> DataFrameReader:
+        # Files without a mark of their writer are other Delta clients', which count days and
+        # micros by the proleptic calendar; Spark's own confs may say otherwise.
+        return (
+            self._spark.read.schema(schema)
+            .option("datetimeRebaseMode", "CORRECTED")
+            .option("int96RebaseMode", "CORRECTED")
+        )
+
+    def _opened(self, reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
+        """Some files; with their places where these are needed."""
+        df = reader.parquet(*_spark_paths(paths))
+        if not self._located:
+            return df
+        hidden = df.metadataColumn("_metadata")
+        places = hidden["file_path"].alias(FILE), hidden["row_index"].alias(ROW)
+        return df.select("*", *places)
+
+    def _read_hive(self, layout: HiveLayout) -> DataFrame:
+        """Let Spark parse the folders, as texts, so that it prunes; cast the texts ourselves."""
+        keys = [StructField(k, StringType()) for k in layout.keys]
+        reader = self._reader(StructType([*self._data.fields, *keys]))
+        reader = reader.option("basePath", hadoop_path(self._table))
+        df = self._opened(reader, layout.files)
+        texts: list[Column] = []
+        for field in self._partitions:
+            text = sf.col(quoted(field.name))
+            if layout.translations(field.name):
+                text = _translate(text, layout.texts[field.name])
+            texts.append(text)
+        return self._shaped(df, texts)
+
+    def _read_literal(self, paths: list[str], values: tuple[str | None, ...]) -> DataFrame:
+        """Attach one set of values as literals, which Catalyst folds and prunes by."""
+        df = self._opened(self._reader(self._data), paths)
+        return self._shaped(df, [sf.lit(v).cast("string") for v in values])
+
+    def _read_joined(self, layout: LooseLayout) -> DataFrame:
+        """Attach values by the path of each row's file."""
+        import pyarrow as pa
+
+        uris = [file_path_uri(p) for p in layout.files]
+        names = [f"__lakelog_{i}" for i in range(len(self._partitions))]
+        columns = [pa.array(c, pa.string()) for c in zip(*layout.values, strict=True)]
+        known = pa.table([pa.array(uris, pa.string()), *columns], ["__lakelog_known", *names])
+        before, self._located = self._located, True
+        df = self._opened(self._reader(self._data), layout.files)
+        self._located = before
+        right = sf.broadcast(self._spark.createDataFrame(known))
+        on = sf.col(FILE) == sf.col("__lakelog_known")
+        # A left join: rows of a path that is spelled differently must not vanish.
+        stray = sf.raise_error(
+            sf.concat(sf.lit("lakelog: no partition values for "), sf.col(FILE))
+        ).cast("string")
+        known_file = sf.col("__lakelog_known").isNotNull()
+        texts = [sf.when(known_file, sf.col(n)).otherwise(stray) for n in names]
+        return self._shaped(df.join(right, on, "left"), texts)
+
+    def _shaped(self, df: DataFrame, texts: Iterable[Column]) -> DataFrame:
+        """The table's columns in order, by its names; partition columns from their texts."""
+        ready = {field.name: text for field, text in zip(self._partitions, texts, strict=True)}
+        columns = [
+            self._column(stored, field, ready.get(stored))
+            for stored, field in zip(self._stored, self._schema.fields, strict=True)
+        ]
+        return df.select(*columns, *((FILE, ROW) if self._located else ()))
+
+    def _column(self, stored: str, field: StructField, text: Column | None) -> Column:
+        if text is not None:
+            return text.cast(field.dataType).alias(field.name, metadata=field.metadata)
+        column = sf.col(quoted(stored))
+        if self._data[stored].dataType != field.dataType:
+            # Structs have other names in the files; Spark casts them by position.
+            column = column.cast(field.dataType)
+        elif stored == field.name:
+            return column
+        return column.alias(field.name, metadata=field.metadata)
+
+
+def _spark_paths(paths: Iterable[str]) -> list[str]:
+    return [glob_escaped(hadoop_path(p)) for p in paths]
+
+
+def _translate(text: Column, texts: dict[str | None, str | None]) -> Column:
+    pairs = [sf.lit(t) for key, value in texts.items() if key is not None for t in (key, value)]
+    null = sf.lit(texts.get(None)).cast("string")
+    known = sf.try_element_at(sf.create_map(*pairs), text) if pairs else null
+    return sf.when(text.isNull(), null).otherwise(known)

@@ -1,0 +1,243 @@
+"""The change data feed as a DataFrame: `option("readChangeFeed", "true")`.
+
+The commits are read here; the rows by the executors' Python workers with pyarrow, whatever the
+storage: rows that a deletion vector removed are in no file that Spark's own reader would open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.change_feed.feed import ChangeFeed, change_readers
+from lakelog.core.change_feed.files import with_commit_columns
+from lakelog.core.change_feed.versions import ChangeBounds
+from lakelog.core.data.file_reader import DataStores, storage_root
+from lakelog.core.data.row_reader import in_order
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
+from lakelog.spark.reading.by_arrow import task_numbers
+from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.reading.time_travel import no_timestamp
+from lakelog.spark.reading.variants import for_spark
+from lakelog.spark.workers.filesystems import for_workers
+from lakelog.spark.workers.marked_errors import marked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.change_feed.files import ChangedFile
+    from lakelog.core.data.file_reader import DataFile
+    from lakelog.core.data.row_reader import RowReader
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["ChangeJob", "change_job", "changes_df", "wants_changes"]
+
+_SWITCHES = ("readchangefeed", "readchangedata")
+_BOUNDS = {
+    "starting": ("startingVersion", "startingTimestamp"),
+    "ending": ("endingVersion", "endingTimestamp"),
+}
+_OF_STATES = ("versionAsOf", "timestampAsOf")
+_THREADS = 4
+_BATCH_ROWS = 1 << 16
+_TASK_BYTES = 64 << 20
+_MOST_FILES = 64
+"""The most files that a task has, however small they are."""
+
+
+def wants_changes(options: Mapping[str, str]) -> bool:
+    """Whether a read asks for changes instead of rows.
+
+    Args:
+        options: names in lower case.
+    """
+    return any(options.get(name, "").strip().lower() == "true" for name in _SWITCHES)
+
+
+def changes_df(
+    spark: SparkSession,
+    path: str,
+    options: Mapping[str, str],
+    conf: Mapping[str, str],
+    millis: Callable[[str], int],
+) -> DataFrame:
+    """The rows that some versions changed; see `lakelog.core.table_changes`.
+
+    Args:
+        spark: a session, classic or Connect.
+        path: the table.
+        options: names in lower case; the bounds are among them.
+        conf: the session's conf; it chooses the store.
+        millis: turns the text of a time into epoch milliseconds, by the session's zone.
+
+    Raises:
+        DeltaAnalysisError: invalid bounds, and what `table_changes` raises.
+    """
+    for name in _OF_STATES:
+        if name.lower() in options:
+            raise DeltaAnalysisError(
+                f"{name} reads the rows of one version, but readChangeFeed the changes of several: "
+                "use startingVersion and endingVersion, or leave out readChangeFeed",
+                option=name,
+            )
+    feed = ChangeFeed(DeltaLog.for_table(path, conf), _bounds(options, millis))
+    schema = readable_schema(feed.schema)
+    if feed.snapshot.store.filesystem.type_name.endswith("memory"):
+        # The executors can't read the memory of this process, so the rows are sent instead.
+        return spark.createDataFrame(feed.to_batches().read_all(), schema)
+    job = change_job(feed.snapshot, feed.files(), feed.schema.names)
+    if not job.tasks:
+        return spark.createDataFrame([], schema)
+    size = sum(each.file.size for _, each in job.files)
+    return task_numbers(spark, job.tasks, size).mapInArrow(job.run, schema)
+
+
+def _bounds(options: Mapping[str, str], millis: Callable[[str], int]) -> ChangeBounds:
+    found: dict[str, int | None] = {}
+    for word, (version, time) in _BOUNDS.items():
+        text = options.get(version.lower())
+        found[f"{word}_version"] = None if text is None else _whole(version, text)
+        text = options.get(time.lower())
+        found[f"{word}_timestamp"] = None if text is None else _moment(time, text, millis)
+    return ChangeBounds(**found)
+
+
+def _whole(option: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DeltaAnalysisError(
+            f"{option} is {text!r}, which is not a version", option=option, value=text
+        ) from None
+
+
+def _moment(option: str, text: str, millis: Callable[[str], int]) -> int:
+    try:
+        return millis(text)
+    except DeltaAnalysisError:
+        raise no_timestamp(text, option) from None
+
+
+@dataclass(frozen=True)
+class ChangeJob:
+    """What is sent to the executors."""
+
+    table: str
+    rows: RowReader
+    typed: RowReader
+    """Reads files of change data, which say for each row what happened to it."""
+    filesystems: Mapping[str, FileSystem]
+    """By scheme and authority."""
+    files: list[tuple[str, ChangedFile]]
+    """Each with its path as the file system spells it."""
+    starts: list[int]
+    """Task -> its first file; one entry more at the end."""
+    columns: list[str]
+    """Those that come out."""
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self.starts) - 1
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
+        with marked():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from self.batches(number)
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        first, end = self.starts[number : number + 2]
+        for table in in_order(self._changed, self.files[first:end], _THREADS):
+            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+    def alone(self, number: int) -> ChangeJob:
+        """One task, with its files only."""
+        first, end = self.starts[number : number + 2]
+        return replace(self, files=self.files[first:end], starts=[0, end - first])
+
+    def deleted(self, file: DataFile) -> Callable[[int], pa.BooleanArray] | None:
+        """Which rows the deletion vector has, given the number of the file's rows."""
+        if file.vector is None:
+            return None
+        root = storage_root(file.vector.path or file.path)
+        return partial(file.vector.deleted, self.filesystems[root])
+
+    def _changed(self, item: tuple[str, ChangedFile]) -> pa.Table:
+        place, changed = item
+        typed = changed.change is None
+        file, reader = changed.file, self.typed if typed else self.rows
+        try:
+            rows = reader.rows(
+                self.filesystems[storage_root(file.path)],
+                place,
+                file.partition,
+                file.partition_values,
+                deleted=None if typed else changed.others(self),
+            )
+        except DataFileMissingError:
+            raise
+        except FileNotFoundError as exc:
+            raise DataFileMissingError(
+                f"the changes of version {changed.version} of {self.table} need the file "
+                f"{file.path}, which does not exist. If VACUUM deleted it, the changes of that "
+                "version can no longer be read: start from a later one.",
+                path=file.path,
+                table=self.table,
+                version=changed.version,
+            ) from exc
+        return for_spark(with_commit_columns(rows, changed).select(self.columns))
+
+
+def change_job(snapshot: Snapshot, files: list[ChangedFile], columns: Collection[str]) -> ChangeJob:
+    """Distribute changed files over tasks; nothing is opened yet.
+
+    Args:
+        snapshot: the version whose columns come out.
+        files: what changed.
+        columns: some of `change_schema`, in order.
+    """
+    stores = DataStores(snapshot)
+    plain, typed = change_readers(snapshot, columns)
+    filesystems: dict[str, FileSystem] = {}
+
+    def place(path: str) -> str:
+        store = stores.for_path(path)
+        filesystems.setdefault(storage_root(path), for_workers(store.filesystem))
+        return store.filesystem_path(path)
+
+    placed = []
+    for each in files:
+        placed.append((place(each.file.path), each))
+        for file in (each.file, each.only):
+            if file is not None and file.vector is not None and file.vector.path is not None:
+                place(file.vector.path)
+    return ChangeJob(
+        table=snapshot.table,
+        rows=plain.reader,
+        typed=typed.reader,
+        filesystems=filesystems,
+        files=placed,
+        starts=_dealt([each.file.size for each in files]),
+        columns=list(columns),
+    )
+
+
+def _dealt(sizes: list[int]) -> list[int]:
+    """Where the files of each task begin, and where the last one ends."""
+    starts: list[int] = []
+    taken: Any = 0
+    for row, size in enumerate(sizes):
+        if not starts or taken + size > _TASK_BYTES or row - starts[-1] >= _MOST_FILES:
+            starts.append(row)
+            taken = 0
+        taken += size
+    return [*starts, len(sizes)] if starts else [0]

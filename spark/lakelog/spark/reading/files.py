@@ -1,0 +1,278 @@
+"""Files of a snapshot to a DataFrame: which way of reading is used.
+
+`files_df` gives the rows, `positioned_df` the rows with their places. Both leave out the rows of
+deletion vectors, and find mapped columns.
+
+| storage | way | why |
+|---|---|---|
+| local, HDFS | `by_spark`: Spark's own Parquet reader | fastest, prunes by the query itself |
+| an object store that the session's Hadoop can open | `by_spark` | the same |
+| the same, with settings for one table or read | `by_arrow` | Hadoop knows the session's |
+| any other | `by_arrow`: pyarrow on the executors | needs no connector |
+| any, of tables in `arrow_only_features` | `by_arrow` | Spark's reader would misread them |
+| memory of this process | read here | no other process can see it |
+
+The conf `spark.lakelog.read.path` (`auto`, `native`, `arrow`) decides instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from lakelog.core.compute import pc
+from lakelog.core.data.places import DataPlaces
+from lakelog.core.data.readable_partitions import check_partition_values
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.schema.column_mapping import mapped_like
+from lakelog.core.schema.column_paths import walk
+from lakelog.core.schema.type_widening import TYPE_CHANGES
+from lakelog.core.schema.types import type_from_json_value
+from lakelog.core.schema.upcasts import is_widening, shares_int32
+from lakelog.logstores import keys as store_keys
+from lakelog.spark.reading.by_arrow import ArrowScan
+from lakelog.spark.reading.by_spark import SparkScan, readable_schema
+from lakelog.spark.reading.positions import PositionedRows, with_places
+from lakelog.spark.reading.vectors import rows_of_files, vector_words
+from lakelog.spark.session.job_errors import lacks_filesystem
+from lakelog.spark.session.session import own_storage
+from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.schema import StructType as TableSchema
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["files_df", "positioned_df"]
+
+logger = logging.getLogger("lakelog")
+
+_PATH_CONF = store_keys.READ_PATH.name
+
+_PATHS = ("auto", "native", "arrow")
+
+_HADOOPS_OWN = ("file", "hdfs")
+"""Schemes whose classes come with Spark."""
+
+_CONNECTORS = {
+    "s3a": "org.apache.hadoop:hadoop-aws",
+    "s3n": "org.apache.hadoop:hadoop-aws, and write s3a:// for s3n://",
+    "s3": "org.apache.hadoop:hadoop-aws, and write s3a:// for s3://",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector",
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "org.apache.hadoop:hadoop-azure"),
+}
+
+_MOST_MASKED_ROWS = 1 << 29
+"""Rows of files with deletion vectors that Spark's reader is given: 64 MiB of bits, which each
+executor holds."""
+_MOST_VECTORS = 1 << 12
+"""Vectors that the driver reads, each by a request."""
+
+_lacking: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
+"""The schemes that a session's Hadoop is known to be unable to open."""
+
+
+def files_df(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: pa.Table,
+    *,
+    schema: TableSchema | None = None,
+    columns: Sequence[str] | None = None,
+    prune: Expression | None = None,
+) -> DataFrame:
+    """The rows of some of a snapshot's files.
+
+    Args:
+        spark: a session, classic or Connect.
+        snapshot: the version.
+        files: rows of its `file_table`.
+        schema: the table's, or one with fewer columns; the snapshot's own if `None`.
+        columns: names of that schema to keep, in this order; all if `None`.
+        prune: row groups without a row for which it is true may be left out.
+
+    Raises:
+        CorruptLogError: the log has a partition value that can't be read.
+        DataFileMissingError: the log names a file that the storage does not have. Where pyarrow
+            reads, that shows only when the DataFrame runs.
+        DeltaAnalysisError: `spark.lakelog.read.path` names no way.
+        UnsupportedFeatureError: `spark.lakelog.read.path` is `native`, and Spark's reader would
+            misread the table.
+    """
+    return _Read(spark, snapshot, files, schema, columns, prune).run()[0]
+
+
+def positioned_df(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: pa.Table,
+    *,
+    schema: TableSchema | None = None,
+    prune: Expression | None = None,
+) -> PositionedRows:
+    """The same rows with the file and the position of each.
+
+    Args:
+        spark: a session, classic or Connect.
+        snapshot: the version.
+        files: rows of its `file_table`.
+        schema: the table's, or one with fewer columns; the snapshot's own if `None`.
+        prune: row groups without a row for which it is true may be left out.
+
+    Raises:
+        DeltaError: as `files_df`.
+    """
+    read = _Read(spark, snapshot, files, schema, None, prune, positions=True)
+    df, by_spark = read.run()
+    if not by_spark:
+        return PositionedRows(df, {str(number): number for number in range(files.num_rows)})
+    paths = DataPlaces(snapshot.table).resolve(files["path"].to_pylist())
+    return PositionedRows(df, {file_path_uri(path): i for i, path in enumerate(paths)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read; the fields are the arguments of `files_df`."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+    files: pa.Table
+    schema: TableSchema | None
+    columns: Sequence[str] | None
+    prune: Expression | None
+    positions: bool = False
+
+    def run(self) -> tuple[DataFrame, bool]:
+        """The DataFrame, and whether Spark's own reader reads it."""
+        spark, snapshot, files = self.spark, self.snapshot, self.files
+        whole = readable_schema(snapshot.schema if self.schema is None else self.schema)
+        names = self.columns
+        shown = whole if names is None else StructType([whole[name] for name in names])
+        way = _way(spark, snapshot, files)
+        if way == "driver":
+            # Spark's readers can't read the memory of this process, so the rows are sent instead.
+            scan = ArrowScan(snapshot, files, shown, self.prune, positions=self.positions)
+            schema = with_places(shown) if self.positions else shown
+            return spark.createDataFrame(scan.to_arrow(), schema), False
+        if way != "arrow":
+            check_partition_values(snapshot, files, shown.names)
+            try:
+                df = self._native()
+                return (df if names is None else df.select(*map(quoted, names))), True
+            except Exception as exc:
+                if way == "native" or not lacks_filesystem(exc):
+                    raise
+                _remember(spark, snapshot.table)
+        scan = ArrowScan(snapshot, files, shown, self.prune, positions=self.positions)
+        return scan.to_df(spark), False
+
+    def _native(self) -> DataFrame:
+        snapshot = self.snapshot
+        schema = snapshot.schema if self.schema is None else self.schema
+        masked = self.files.filter(self.files["deletion_vector"].is_valid())
+        return SparkScan(
+            self.spark,
+            table=snapshot.table,
+            version=snapshot.version,
+            schema=mapped_like(schema, snapshot.read_schema),
+            partition_columns=snapshot.partition_columns,
+            files=self.files,
+            words=vector_words(snapshot, masked) if masked.num_rows else None,
+            positions=self.positions,
+        ).to_df()
+
+
+def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:
+    """The features that these files use in a way that Spark's own Parquet reader can't follow.
+
+    Column mapping by ids, for which Spark has a conf of the session alone; deletion vectors of a
+    great many rows or files, or of files without a number of rows in their statistics; changes of
+    types that the protocol does not have.
+
+    Args:
+        snapshot: the version.
+        files: rows of its `file_table`.
+    """
+    found = []
+    if snapshot.properties.column_mapping_mode == "id":
+        found.append("columnMapping")
+    masked = files.filter(files["deletion_vector"].is_valid())
+    if masked.num_rows:
+        counts = [count for count in rows_of_files(masked) if count is not None]
+        fits = masked.num_rows <= _MOST_VECTORS and sum(counts) <= _MOST_MASKED_ROWS
+        if not fits or len(counts) < masked.num_rows or len(pc.unique(files["path"])) < len(files):
+            found.append("deletionVectors")
+    if '"delta.typeChanges"' in snapshot.metadata.schema_string and not _widens(snapshot.schema):
+        found.append("typeWidening")
+    return found
+
+
+def _widens(schema: TableSchema) -> bool:
+    """Whether every change of a type is one of the protocol, which Spark's reader can follow."""
+    for _, field in walk(schema):
+        for change in field.metadata.get(TYPE_CHANGES, ()):
+            try:
+                pair = (
+                    type_from_json_value(change["fromType"]),
+                    type_from_json_value(change["toType"]),
+                )
+            except (KeyError, TypeError, ValueError):
+                return False
+            if not (is_widening(*pair) or shares_int32(*pair)):
+                return False
+    return True
+
+
+def _way(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> str:
+    way = snapshot.conf.read(store_keys.READ_PATH).strip().lower()
+    if way not in _PATHS:
+        raise DeltaAnalysisError(
+            f"the conf {_PATH_CONF} must be one of {', '.join(_PATHS)}, not {way!r}",
+            key=_PATH_CONF,
+            value=way,
+        )
+    if snapshot.store.filesystem.type_name.endswith("memory"):
+        return "driver"
+    features = arrow_only_features(snapshot, files)
+    if features and way == "native":
+        raise UnsupportedFeatureError(
+            f"{snapshot.table} uses {', '.join(features)} in a way that Spark's own Parquet reader "
+            f"does not support: set {_PATH_CONF} to auto or arrow, or read with Snapshot.to_arrow",
+            table=snapshot.table,
+            version=snapshot.version,
+            features=features,
+            access="read",
+        )
+    if features:
+        return "arrow"
+    scheme = scheme_of(snapshot.table)
+    if way == "auto" and scheme in _HADOOPS_OWN:
+        return "native"
+    if way == "auto" and scheme in _lacking.get(spark, ()):
+        return "arrow"
+    # Spark's reader knows the session's settings of the storage, not those of one table or read.
+    return "arrow" if way == "auto" and own_storage(spark, snapshot.conf) else way
+
+
+def _remember(spark: SparkSession, table: str) -> None:
+    """Stop trying the session's Hadoop for the scheme, and warn once."""
+    scheme = scheme_of(table)
+    _lacking.setdefault(spark, set()).add(scheme)
+    connector = _CONNECTORS.get(scheme)
+    advice = f"For Spark's own reader, which is faster, install {connector}. " if connector else ""
+    logger.warning(
+        "Spark's Hadoop can't open %s://, so tables there are read by pyarrow on the executors. "
+        "%sTo choose this without the warning, set %s=arrow.",
+        scheme,
+        advice,
+        _PATH_CONF,
+    )

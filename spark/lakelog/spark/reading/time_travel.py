@@ -1,0 +1,138 @@
+"""Which state of a table to read: by options, a suffix of the path, or simply the newest."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lakelog.core.state.replayer import Replayer
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["millis_in_zone", "no_timestamp", "snapshot_of"]
+
+_VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
+_TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
+_CHANGE_FEED = ("readchangefeed", "readchangedata")
+
+State: TypeAlias = tuple[str | None, str | None]
+"""The version, or the time, as text."""
+
+
+def snapshot_of(
+    path: str,
+    options: Mapping[str, str],
+    conf: Mapping[str, str],
+    millis: Callable[[str], int],
+    replayer: Replayer | None = None,
+) -> Snapshot:
+    """The state of a table that a read asks for.
+
+    Args:
+        path: the table; `…@v7` or `…@20260131235959000` means an older state, where no table of
+            that literal path exists.
+        options: names in lower case; only `versionasof` and `timestampasof` are used.
+        conf: the session's conf; it chooses the store.
+        millis: turns the text of a time into epoch milliseconds, by the session's zone.
+        replayer: who replays logs that are too large for this process.
+
+    Raises:
+        TableNotFoundError: no table there.
+        VersionNotFoundError: the version does not exist; says which do.
+        TimestampOutOfRangeError: the log does not reach that time.
+        DeltaAnalysisError: options that can't be read, or that exclude each other.
+    """
+    for name in _CHANGE_FEED:
+        if options.get(name, "").lower() == "true":
+            raise DeltaAnalysisError(
+                f'format("lakelog") does not read the change data feed ({name}=true); '
+                "use lakelog.spark.read(spark) with the same options",
+                option=name,
+            )
+    version, time = options.get("versionasof"), options.get("timestampasof")
+    if version is not None and time is not None:
+        raise DeltaAnalysisError(
+            "versionAsOf and timestampAsOf both say which state to read: give only one of them"
+        )
+    log, suffix = _opened(path, conf, replayer)
+    if suffix is not None:
+        if version is not None or time is not None:
+            raise DeltaAnalysisError(
+                f"{path!r} and an option both say which state to read: give only one of them",
+                path=path,
+            )
+        version, time = suffix
+    if version is not None:
+        return log.snapshot_at(version=_whole(version))
+    if time is not None:
+        return log.snapshot_at(timestamp=millis(time))
+    return log.update()
+
+
+def millis_in_zone(text: str, zone: str) -> int:
+    """Epoch milliseconds of an ISO 8601 text; `zone` applies where it has none of its own.
+
+    For processes without a session.
+
+    Raises:
+        DeltaAnalysisError: not such a string, or a zone that Python does not know.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise no_timestamp(text) from None
+    if moment.tzinfo is None:
+        try:
+            moment = moment.replace(tzinfo=ZoneInfo(zone))
+        except (ZoneInfoNotFoundError, ValueError):
+            raise DeltaAnalysisError(
+                f"timestampAsOf is {text!r}, without a zone, and Python does not know the "
+                f"session's zone {zone!r}; include the zone: 2026-01-31T12:00:00+02:00",
+                value=text,
+                zone=zone,
+            ) from None
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError:
+    """The error for a string that is not a time."""
+    return DeltaAnalysisError(
+        f"{option} is {text!r}, which is not a timestamp or date", option=option, value=text
+    )
+
+
+def _opened(
+    path: str, conf: Mapping[str, str], replayer: Replayer | None
+) -> tuple[DeltaLog, State | None]:
+    """The log at a path, and the state that its suffix names, if it has one."""
+    log = DeltaLog.for_table(path, conf, replayer=replayer)
+    by_version, by_time = _VERSION_SUFFIX.fullmatch(path), _TIME_SUFFIX.fullmatch(path)
+    match = by_version or by_time
+    # `t@v1` may itself be the name of a table.
+    if match is None or log.table_exists():
+        return log, None
+    text = match[2]
+    if by_version:
+        return DeltaLog.for_table(match[1], conf, replayer=replayer), (text, None)
+    day, clock = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}"
+    older = DeltaLog.for_table(match[1], conf, replayer=replayer)
+    return older, (None, f"{day} {clock}.{text[14:]}")
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DeltaAnalysisError(
+            f"versionAsOf must be a whole number, not {json.dumps(text)}",
+            option="versionAsOf",
+            value=text,
+        ) from None

@@ -1,0 +1,139 @@
+"""Deletion vectors for Spark's own reader: bitmaps that are joined to the rows by their places.
+
+Spark's Parquet reader gives each row's position in its file (`_metadata.row_index`), whatever it
+pruned. The driver reads the vectors and sends them as pieces of bitmaps, which every executor
+holds; a row is left out where its bit is set. No Python runs for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import functions as sf
+
+from lakelog.core.data.file_reader import DataStores
+from lakelog.core.data.row_reader import in_order
+from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.types.paths import file_path_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.state.snapshot import Snapshot
+
+__all__ = ["rows_of_files", "vector_words", "without_deleted"]
+
+_CHUNK_BITS = 14
+_CHUNK = 1 << _CHUNK_BITS
+"""Rows of a piece: 2 KiB of bits. Spark may copy a piece for each row that it joins, where it
+generates no code."""
+_WORD_BITS = 6
+_READERS = 16
+"""Vectors are read by so many threads: most of the time goes into waiting for replies."""
+_FILE, _PIECE, _WORDS = "__lakelog_vector_file", "__lakelog_piece", "__lakelog_words"
+
+
+def rows_of_files(files: pa.Table) -> list[int | None]:
+    """How many rows each file has, deleted ones too, by its statistics.
+
+    Args:
+        files: rows of `FILE_SCHEMA`.
+    """
+    found: list[int | None] = []
+    for stats in files["stats"].to_pylist():
+        try:
+            count = orjson.loads(stats or "{}").get("numRecords")
+        except (ValueError, AttributeError):
+            count = None
+        found.append(count if type(count) is int and count >= 0 else None)
+    return found
+
+
+def vector_words(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    """The deletion vectors of some files, in pieces: one for each run of rows of every file.
+
+    Args:
+        snapshot: the version.
+        files: rows of its `file_table`, each with a vector and with `rows_of_files`.
+
+    Raises:
+        CorruptLogError: the log does not say where a vector is.
+        DataFileMissingError: the storage does not have it.
+        DataFileError: it is damaged, or is of another data file.
+    """
+    stores = DataStores(snapshot)
+    paths = stores.places.resolve(files["path"].to_pylist())
+    vectors, counts = files["deletion_vector"].to_pylist(), rows_of_files(files)
+
+    def pieces(number: int) -> pa.Table:
+        path, rows = paths[number], counts[number]
+        assert rows is not None  # the caller looked
+        vector = stores.vector(vectors[number], path)
+        store = stores.for_path(path if vector.path is None else vector.path)
+        words = _words(vector.deleted(store.filesystem, rows))
+        return pa.table(
+            {
+                _FILE: pa.repeat(file_path_uri(path), len(words)),
+                _PIECE: pa.array(range(len(words)), pa.int64()),
+                _WORDS: words,
+            }
+        )
+
+    return pa.concat_tables(in_order(pieces, range(files.num_rows), _READERS))
+
+
+def _words(deleted: pa.BooleanArray) -> pa.ListArray:
+    """The bits as 64-bit words, in lists of a piece each; null for a piece without a set bit."""
+    rows = len(deleted)
+    pieces = max(1, -(-rows // _CHUNK))
+    if deleted.offset:
+        deleted = pa.concat_arrays([deleted])
+    bits = deleted.buffers()[1].to_pybytes()[: -(-rows // 8)]
+    per_piece = _CHUNK // 64
+    lists = []
+    for number in range(pieces):
+        piece = bits[number * _CHUNK // 8 : (number + 1) * _CHUNK // 8].ljust(_CHUNK // 8, b"\0")
+        if number == pieces - 1 and rows % _CHUNK:
+            piece = _cut(piece, rows % _CHUNK)
+        lists.append(piece if any(piece) else None)
+    kept = [each for each in lists if each is not None]
+    values = pa.Array.from_buffers(
+        pa.int64(), len(kept) * per_piece, [None, pa.py_buffer(b"".join(kept))]
+    )
+    offsets, end = [], 0
+    for each in lists:
+        offsets.append(None if each is None else end)
+        end += 0 if each is None else per_piece
+    return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), values)
+
+
+def _cut(piece: bytes, rows: int) -> bytes:
+    """A piece without the bits after its last row, whose values Arrow leaves open."""
+    number = int.from_bytes(piece, "little") & ((1 << rows) - 1)
+    return number.to_bytes(len(piece), "little")
+
+
+def without_deleted(spark: SparkSession, rows: DataFrame, words: pa.Table) -> DataFrame:
+    """The rows whose bits are not set.
+
+    A row of a file that no vector is known for fails the job: the file is spelled in another way
+    than it was read by, and its deleted rows would come back.
+
+    Args:
+        spark: the session of the rows.
+        rows: have `FILE` and `ROW`.
+        words: from `vector_words`.
+    """
+    right = sf.broadcast(spark.createDataFrame(words))
+    on = (sf.col(FILE) == sf.col(_FILE)) & (
+        sf.shiftright(sf.col(ROW), _CHUNK_BITS) == sf.col(_PIECE)
+    )
+    kept = sf.expr(
+        f"CASE WHEN {_FILE} IS NULL THEN CAST(raise_error(concat('lakelog: no deletion vector for "
+        f"row ', {ROW}, ' of ', {FILE})) AS BOOLEAN) WHEN {_WORDS} IS NULL THEN true ELSE "
+        f"bit_get(get({_WORDS}, CAST(shiftright({ROW} & {_CHUNK - 1}, {_WORD_BITS}) AS INT)), "
+        f"CAST({ROW} & 63 AS INT)) = 0 END"
+    )
+    return rows.join(right, on, "left").where(kept).drop(_FILE, _PIECE, _WORDS)

@@ -1,0 +1,1 @@
+"""Replaying a large log on Spark's executors instead of in the driver."""

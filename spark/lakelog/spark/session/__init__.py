@@ -1,0 +1,1 @@
+"""A Spark session as lakelog sees it: classic or Connect, its confs, its jobs' errors."""

@@ -1,0 +1,1 @@
+"""Spark SQL with Delta's statements: recognised and taken apart here, run by lakelog."""

@@ -1,0 +1,1 @@
+"""The statements of Delta: each is read to its end before anything happens."""

@@ -1,0 +1,262 @@
+"""ALTER TABLE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.spark.sql_statements.commands.columns import (
+    column_definition,
+    data_type,
+    position,
+    properties,
+    text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
+    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.table.delta_table import DeltaTable
+
+    Change = Callable[[DeltaTable], object]
+
+__all__ = ["alter", "comment_on"]
+
+
+def alter(s: Statement) -> Command | None:
+    """`ALTER TABLE t …`, in all forms that Delta has."""
+    c = s.cursor
+    c.need("ALTER", "TABLE")
+    place = s.place()
+    if place is None:
+        return None
+    change = _change(s, place)
+    c.end()
+
+    def run() -> DataFrame:
+        change(s.table(place))
+        return s.nothing()
+
+    return run
+
+
+def comment_on(s: Statement) -> Command | None:
+    """`COMMENT ON TABLE t IS …`, which Spark by itself would note in its catalog alone."""
+    c = s.cursor
+    c.need("COMMENT", "ON", "TABLE")
+    place = s.place()
+    if place is None:
+        return None
+    c.need("IS")
+    comment = "" if c.took("NULL") else text(s, "the comment")
+    c.end()
+
+    def run() -> DataFrame:
+        s.table(place).setProperties({"comment": comment})
+        return s.nothing()
+
+    return run
+
+
+def _change(s: Statement, place: Place) -> Change:  # one return for each form
+    c = s.cursor
+    word = c.need_any(
+        "ADD", "ALTER", "CHANGE", "CLUSTER", "DROP", "RENAME", "REPLACE", "SET", "UNSET", "RECOVER"
+    )
+    match word:
+        case "ADD":
+            return _added(s)
+        case "ALTER" | "CHANGE":
+            return _changed(s, hive=word == "CHANGE")
+        case "CLUSTER":
+            c.need("BY")
+            if c.took("NONE"):
+                return lambda table: table.clusterBy()
+            by = [each.text for each in c.names()]
+            return lambda table: table.clusterBy(*by)
+        case "DROP":
+            return _dropped(s)
+        case "RENAME":
+            return _renamed(s, place)
+        case "REPLACE":
+            c.need("COLUMNS")
+            return _replaced(s)
+        case "SET":
+            if c.took("TBLPROPERTIES"):
+                given = properties(s)
+                return lambda table: table.setProperties(given)
+            raise s.not_supported(f"ALTER TABLE … SET {c.word}")
+        case "UNSET":
+            c.need("TBLPROPERTIES")
+            c.took("IF", "EXISTS")  # delta-spark takes what isn't there as removed without it, too
+            names = list(properties(s, values=False))
+            return lambda table: table.unsetProperties(*names, ifExists=True)
+    raise s.not_supported(f"ALTER TABLE … {word}")
+
+
+def _added(s: Statement) -> Change:
+    c = s.cursor
+    if c.took("CONSTRAINT"):
+        name = c.identifier()
+        if c.word != "CHECK":
+            raise s.not_supported(f"ALTER TABLE … ADD CONSTRAINT … {c.word}")
+        c.need("CHECK")
+        condition = c.group()
+        return lambda table: table.addConstraint(name, condition)
+    if c.need_any("COLUMN", "COLUMNS", "PARTITION", "IF") not in ("COLUMN", "COLUMNS"):
+        raise s.not_supported("ALTER TABLE … ADD PARTITION")
+    wrapped = c.took("(")
+    found = [column_definition(s)]
+    while c.took(","):
+        found.append(column_definition(s))
+    if wrapped:
+        c.need(")")
+    for each in found:
+        _plain(s, each)
+    return _additions(s, found)
+
+
+def _plain(s: Statement, column: ColumnDefinition) -> None:
+    """Refuse what a column that is added can't have."""
+    if column.generated is not None or column.identity is not None:
+        raise s.cursor.error(
+            "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] A generated or identity column can't be "
+            "added to a table that exists: its rows would have no value there",
+            column.at,
+        )
+    if column.default is not None:
+        raise s.cursor.error(
+            "[WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED] Failed to "
+            "execute the command because DEFAULT values are not supported when adding new columns "
+            "to previously existing Delta tables; please add the column without a default value "
+            "first, then run a second ALTER TABLE ALTER COLUMN SET DEFAULT command to apply for "
+            "future inserted rows instead",
+            column.at,
+        )
+
+
+def _additions(s: Statement, found: list[ColumnDefinition]) -> Change:
+    """Add columns, those of one place in one commit."""
+    from pyspark.sql.types import StructField, StructType
+
+    places = {(each.path[:-1], each.place) for each in found}
+    if len(places) > 1:
+        raise s.cursor.error(
+            "[DELTA_OPERATION_NOT_ALLOWED] These columns have different places (a struct, FIRST, "
+            "AFTER), and each would be a commit of its own: use one ALTER TABLE for each place",
+            found[1].at,
+        )
+    parent, place = found[0].path[:-1], found[0].place
+
+    def run(table: DeltaTable) -> object:
+        new = StructType()
+        for each in found:
+            kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {each.kind}) AS c").schema[0].dataType
+            metadata = {} if each.comment is None else {"comment": each.comment}
+            new.add(StructField(each.path[-1], kind, each.nullable, metadata))
+        after = place[1] if place is not None and place[0] == "after" else None
+        first = place is not None and place[0] == "first"
+        return table.addColumns(new, parent=parent, after=after, first=first)
+
+    return run
+
+
+def _changed(s: Statement, *, hive: bool) -> Change:
+    c = s.cursor
+    c.took("COLUMN")
+    at, name = c.at, c.name()
+    path = list(name.parts)
+    if c.took("TYPE"):
+        kind = data_type(c)
+        return lambda table: table.alterColumn(path, dataType=kind)
+    if c.took("COMMENT"):
+        comment = text(s, "the comment")
+        return lambda table: table.alterColumn(path, comment=comment)
+    if c.took("SYNC", "IDENTITY"):
+        return lambda table: table.syncIdentity(name.text)
+    if c.took("SET", "NOT", "NULL"):
+        return lambda table: table.alterColumn(path, nullable=False)
+    if c.took("DROP", "NOT", "NULL"):
+        return lambda table: table.alterColumn(path, nullable=True)
+    if c.has("SET", "DEFAULT") or c.has("DROP", "DEFAULT") or position(c) is not None:
+        raise s.not_supported("this change of a column", name)
+    if not hive:
+        raise c.unexpected("TYPE", "COMMENT", "SET", "DROP", "SYNC IDENTITY")
+    return _hive_change(s, at, path)
+
+
+def _hive_change(s: Statement, at: int, path: list[str]) -> Change:
+    """`CHANGE COLUMN old new type [COMMENT '…']`, where the name stays."""
+    c = s.cursor
+    definition = column_definition(s)
+    if definition.path[-1].lower() != path[-1].lower():
+        raise c.error(
+            "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] CHANGE COLUMN can't rename a column: "
+            "use ALTER TABLE … RENAME COLUMN",
+            at,
+        )
+    if definition.place is not None:
+        raise c.error("[DELTA_OPERATION_NOT_ALLOWED] a column can't be moved", definition.at)
+    kind, comment = definition.kind, definition.comment
+    return lambda table: table.alterColumn(path, dataType=kind, comment=comment)
+
+
+def _dropped(s: Statement) -> Change:
+    c = s.cursor
+    word = c.need_any("COLUMN", "COLUMNS", "CONSTRAINT", "FEATURE", "PARTITION", "IF")
+    if word == "CONSTRAINT":
+        if_exists = c.took("IF", "EXISTS")
+        name = c.identifier()
+        return lambda table: table.dropConstraint(name, ifExists=if_exists)
+    if word == "FEATURE":
+        feature = c.string()
+        shown = c.identifier() if feature is None else str(s.runner.value(feature))
+        truncate = c.took("TRUNCATE", "HISTORY")
+        return lambda table: table.dropFeatureSupport(shown, truncateHistory=truncate)
+    if word in ("PARTITION", "IF"):
+        raise s.not_supported("ALTER TABLE … DROP PARTITION")
+    if_exists = c.took("IF", "EXISTS")
+    names = c.names() if c.word == "(" else [c.name()]
+    while c.took(","):
+        names.append(c.name())
+    paths = [list(each.parts) for each in names]
+
+    def run(table: DeltaTable) -> object:
+        from lakelog.core.schema.column_paths import find_column
+
+        schema = table.log.update().schema
+        known = [p for p in paths if not if_exists or find_column(p, schema) is not None]
+        return table.dropColumns(*known) if known else None
+
+    return run
+
+
+def _renamed(s: Statement, place: Place) -> Change:
+    c = s.cursor
+    if not c.took("COLUMN"):
+        raise s.not_supported(f"ALTER TABLE {place.text} RENAME {c.word}")
+    path = list(c.name().parts)
+    c.need("TO")
+    name = c.identifier()
+    return lambda table: table.renameColumn(path, name)
+
+
+def _replaced(s: Statement) -> Change:
+    c = s.cursor
+    wrapped = c.took("(")
+    first = c.at
+    column_definition(s)
+    while c.took(","):
+        column_definition(s)
+    given = c.text(first, c.at)
+    if wrapped:
+        c.need(")")
+
+    def run(table: DeltaTable) -> object:
+        return table.replaceColumns(s.spark.createDataFrame([], given).schema)
+
+    return run

@@ -1,0 +1,140 @@
+"""What every statement of ours needs: the session, a cursor, and the tables that it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql.types import StructType
+
+from lakelog.spark.sql_statements.places import Place, opened, place_of
+from lakelog.spark.table.delta_table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.errors import DeltaAnalysisError
+    from lakelog.spark.sql_statements.cursor import Cursor, Name
+    from lakelog.spark.sql_statements.queries import QueryRunner
+
+__all__ = ["Command", "Statement"]
+
+Command: TypeAlias = "Callable[[], DataFrame]"
+"""A statement that was read to its end, ready to run."""
+
+
+@dataclass(slots=True)
+class Statement:
+    """A statement while it is read."""
+
+    spark: SparkSession
+    cursor: Cursor
+    runner: QueryRunner
+    ctes: str = ""
+    """The WITH before it, as text."""
+    is_ours: bool = False
+    """Whether it is known to be about a Delta table; what can't be read before is Spark's."""
+
+    def place(self) -> Place | None:
+        """Go past the name of a table; `None` if it is not one of ours."""
+        found = place_of(self.spark, self.cursor.name().parts)
+        self.is_ours = self.is_ours or found is not None
+        return found
+
+    def place_or_path(self) -> Place | None:
+        """The same, where Delta lets a path stand as a string, too."""
+        if self.cursor.token is not None and self.cursor.token.kind == "string":
+            self.is_ours = True
+            path = self.runner.value(self.cursor.string() or "")
+            return Place(path, ("delta", path))
+        return self.place()
+
+    def ours(self, what: str) -> Place:
+        """Go past the name of a table that must be one of ours: Spark has no such statement.
+
+        Args:
+            what: the statement, for the message.
+
+        Raises:
+            SqlSyntaxError: it is not.
+        """
+        first = self.cursor.at
+        found = self.place_or_path()
+        self.is_ours = True
+        if found is None:
+            raise self.cursor.error(
+                f"[DELTA_TABLE_ONLY_OPERATION] {self.cursor.text(first, self.cursor.at)} is not a "
+                f"Delta table. {what} is only supported for Delta tables; name one by its path as "
+                "delta.`/path`, or by a name that the catalog has with USING delta",
+                first,
+            )
+        return found
+
+    def alias(self, *stops: str) -> str | None:
+        """Go past the alias of a table, if there is one before some keywords."""
+        if self.cursor.took("AS"):
+            return self.cursor.identifier()
+        token = self.cursor.token
+        if token is None or token.name is None or self.cursor.word in stops:
+            return None
+        return self.cursor.identifier()
+
+    def table(self, place: Place, alias: str | None = None) -> DeltaTable:
+        """Open a table.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        table = opened(self.spark, place, partial(DeltaTable.forPath, self.spark))
+        return table if alias is None else table.alias(alias)
+
+    def log(self, place: Place) -> DeltaLog:
+        """The log of a table that exists.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        return self.table(place).log
+
+    def nothing(self) -> DataFrame:
+        """The answer of a statement that has none."""
+        return self.spark.createDataFrame([], StructType())
+
+    def answer(self, schema: str | StructType, *rows: tuple[object, ...]) -> DataFrame:
+        """The answer of a statement."""
+        return self.spark.createDataFrame(list(rows), schema)
+
+    def assignments(self, *stops: str) -> dict[str, str]:
+        """Go past `a = 1, b.c = 2`.
+
+        Raises:
+            SqlSyntaxError: it is none, or one column is set twice.
+        """
+        found: dict[str, str] = {}
+        while True:
+            name = self.cursor.name()
+            if self.cursor.word != "=":
+                raise self.cursor.unexpected("=")
+            self.cursor.at += 1
+            key = name.text
+            if key.lower() in {each.lower() for each in found}:
+                raise self.cursor.error(
+                    f"[DELTA_DUPLICATE_COLUMNS_ON_UPDATE_TABLE] The column {key} is set twice",
+                    name.first,
+                )
+            found[key] = self.cursor.expression(",", *stops)
+            if not self.cursor.took(","):
+                return found
+
+    def not_supported(self, what: str, name: Name | None = None) -> DeltaAnalysisError:
+        """The error for a statement that Delta does not have for its tables."""
+        at = self.cursor.at if name is None else name.first
+        return self.cursor.error(
+            f"[DELTA_OPERATION_NOT_ALLOWED] Operation not allowed: {what} is not supported for "
+            "Delta tables",
+            at,
+        )

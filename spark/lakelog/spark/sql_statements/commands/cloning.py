@@ -1,0 +1,58 @@
+"""CLONE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.commands.clone.command import clone
+from lakelog.core.delta_log import DeltaLog
+from lakelog.spark.session.session import session_conf
+from lakelog.spark.sql_statements.commands.creation import place_for
+from lakelog.spark.table.older_versions import metrics_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelog.spark.sql_statements.commands.base import Statement
+    from lakelog.spark.sql_statements.commands.create import NewTable
+    from lakelog.spark.sql_statements.places import Place
+
+__all__ = ["clone_into"]
+
+_COLUMNS = {
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+"""Column of delta-spark's answer -> metric of the history."""
+
+
+def clone_into(
+    s: Statement, wanted: NewTable, source: Place, when: tuple[str, str] | None, *, shallow: bool
+) -> DataFrame:
+    """Clone a table to where a statement wants it."""
+    log, version, timestamp = s.log(source), None, None
+    if when is not None:
+        travel, expression = when
+        moment = s.runner.moment(travel, expression)
+        if travel == "version":
+            version = int(moment)
+        else:
+            timestamp = s.runner.millis(moment)
+    with place_for(s, wanted, log.update().schema) as (path, mode):
+        target = None if path is None else DeltaLog.for_table(path, session_conf(s.spark))
+        if target is None or (mode == "create_if_not_exists" and target.table_exists()):
+            return metrics_row(s.spark, _COLUMNS, {})
+        done = clone(
+            log,
+            target,
+            version,
+            timestamp,
+            shallow=shallow,
+            replace_target=mode in ("replace", "create_or_replace"),
+            properties=wanted.properties or None,
+        )
+        return metrics_row(s.spark, _COLUMNS, done.metrics)

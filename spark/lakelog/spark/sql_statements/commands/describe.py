@@ -1,0 +1,65 @@
+"""DESCRIBE TABLE: the columns of a table as its log has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.writing.projection import type_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.schema import StructField
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.places import Place
+
+__all__ = ["describe_table"]
+
+_COLUMNS = "col_name string, data_type string, comment string"
+
+
+def describe_table(s: Statement) -> Command | None:
+    """`DESCRIBE [TABLE] [EXTENDED|FORMATTED] t`."""
+    c = s.cursor
+    c.need_any("DESC", "DESCRIBE")
+    if c.ahead(1) != ".":
+        c.took("TABLE")
+    # A table may have these names, too.
+    follows = c.at + 1 < len(c.tokens) and c.ahead(1) != "."
+    extended = follows and (c.took("EXTENDED") or c.took("FORMATTED"))
+    name = c.name()
+    place = place_of(s.spark, name.parts) if c.at == len(c.tokens) else None
+    if place is None:
+        return None
+    return lambda: _described(s, place, extended=extended)
+
+
+def _described(s: Statement, place: Place, *, extended: bool) -> DataFrame:
+    snapshot = s.log(place).update()
+    rows = [_row(each) for each in snapshot.schema]
+    if snapshot.partition_columns:
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [_row(f) for n in snapshot.partition_columns if (f := snapshot.schema.get(n))]
+    if extended:
+        metadata = snapshot.metadata
+        properties = sorted(metadata.configuration.items())
+        said = {
+            "Name": place.text,
+            "Location": snapshot.table,
+            "Provider": "delta",
+            **({} if metadata.description is None else {"Comment": metadata.description}),
+            "Table Properties": f"[{','.join(f'{key}={value}' for key, value in properties)}]",
+        }
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [
+            (key, value if key != "Table Properties" else f"[{value}]", "")
+            for key, value in said.items()
+        ]
+    return s.answer(_COLUMNS, *rows)
+
+
+def _row(field: StructField) -> tuple[str, str, str | None]:
+    comment = field.metadata.get("comment")
+    kind = type_sql(field.data_type).replace("`", "").replace(": ", ":").replace(", ", ",")
+    return field.name, kind, None if comment is None else str(comment)

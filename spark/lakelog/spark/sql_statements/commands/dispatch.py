@@ -1,0 +1,127 @@
+"""Which statement a text is, by its first words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakelog.spark.sql_statements.commands.alter import alter, comment_on
+from lakelog.spark.sql_statements.commands.base import Statement
+from lakelog.spark.sql_statements.commands.create import create
+from lakelog.spark.sql_statements.commands.describe import describe_table
+from lakelog.spark.sql_statements.commands.history import convert, describe, restore
+from lakelog.spark.sql_statements.commands.insert import insert
+from lakelog.spark.sql_statements.commands.maintenance import generate, optimize, reorg, vacuum
+from lakelog.spark.sql_statements.commands.merge import merge
+from lakelog.spark.sql_statements.commands.rows import delete, truncate, update
+from lakelog.spark.sql_statements.commands.show import show_columns, show_create, show_properties
+from lakelog.spark.sql_statements.cursor import Cursor
+from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.parameters import Parameters
+from lakelog.spark.sql_statements.placeholders import Placeholders
+from lakelog.spark.sql_statements.references import after_ctes
+from lakelog.spark.sql_statements.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from lakelog.spark.sql_statements.commands.base import Command
+    from lakelog.spark.sql_statements.queries import QueryRunner
+    from lakelog.spark.sql_statements.tokens import Token
+
+__all__ = ["command_of"]
+
+_Reader = "Callable[[Statement], Command | None]"
+
+_STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
+    "DELETE": [(("DELETE", "FROM"), delete)],
+    "UPDATE": [(("UPDATE",), update)],
+    "MERGE": [(("MERGE", "INTO"), merge), (("MERGE", "WITH"), merge)],
+    "INSERT": [(("INSERT",), insert)],
+    "TRUNCATE": [(("TRUNCATE", "TABLE"), truncate)],
+    "OPTIMIZE": [(("OPTIMIZE",), optimize)],
+    "REORG": [(("REORG", "TABLE"), reorg)],
+    "VACUUM": [(("VACUUM",), vacuum)],
+    "GENERATE": [(("GENERATE",), generate)],
+    "RESTORE": [(("RESTORE",), restore)],
+    "CONVERT": [(("CONVERT", "TO", "DELTA"), convert)],
+    "DESCRIBE": [
+        (("DESCRIBE", "HISTORY"), describe),
+        (("DESCRIBE", "DETAIL"), describe),
+        (("DESCRIBE",), describe_table),
+    ],
+    "DESC": [
+        (("DESC", "HISTORY"), describe),
+        (("DESC", "DETAIL"), describe),
+        (("DESC",), describe_table),
+    ],
+    "CREATE": [(("CREATE",), create)],
+    "REPLACE": [(("REPLACE", "TABLE"), create)],
+    "ALTER": [(("ALTER", "TABLE"), alter)],
+    "COMMENT": [(("COMMENT", "ON", "TABLE"), comment_on)],
+    "SHOW": [
+        (("SHOW", "COLUMNS"), show_columns),
+        (("SHOW", "TBLPROPERTIES"), show_properties),
+        (("SHOW", "CREATE", "TABLE"), show_create),
+    ],
+}
+"""First word -> the words that a statement begins with, and what reads it."""
+
+
+def command_of(
+    spark: SparkSession,
+    sql: str,
+    tokens: Sequence[Token],
+    args: Any,
+    kwargs: dict[str, Any],
+    runner: QueryRunner,
+) -> Command | None:
+    """The command that a text is, read to its end; `None` if it is not ours.
+
+    Args:
+        spark: the session.
+        sql: the text.
+        tokens: its tokens.
+        args: values of its parameters.
+        kwargs: what `{…}` in it stands for.
+        runner: runs the queries in it.
+
+    Raises:
+        SqlSyntaxError: it is ours, and can't be read.
+    """
+    start = after_ctes(tokens)
+    read = _reader_of(tokens, start)
+    if read is None:
+        return None
+    placeholders = Placeholders(kwargs)
+    if kwargs:
+        sql = placeholders.filled(sql)
+        tokens = tokenize(sql)
+        while tokens and tokens[-1].text == ";":
+            tokens.pop()
+        start = after_ctes(tokens)
+    parameters = Parameters(spark, sql, tokens, args)
+    cursor = Cursor(sql, tokens, parameters.text)
+    cursor.at = start
+    statement = Statement(spark, cursor, runner, parameters.text(0, start))
+    try:
+        command = read(statement)
+    except SqlSyntaxError:
+        if statement.is_ours:
+            raise
+        return None
+    if command is None or not placeholders.frames:
+        return command
+    return lambda: placeholders.during(command)
+
+
+def _reader_of(tokens: Sequence[Token], start: int) -> Callable[[Statement], Command | None] | None:
+    if start >= len(tokens):
+        return None
+    for words, read in _STATEMENTS.get(tokens[start].upper, ()):
+        following = tokens[start : start + len(words)]
+        if tuple(each.upper for each in following) == words:
+            found: Callable[[Statement], Command | None] = read
+            return found
+    return None

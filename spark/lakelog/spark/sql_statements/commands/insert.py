@@ -1,0 +1,287 @@
+"""INSERT INTO, INSERT OVERWRITE and INSERT INTO … REPLACE WHERE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as sf
+
+from lakelog.core import keys
+from lakelog.core.commands.merge.alignment import can_store
+from lakelog.core.data.write_conf import overwrites_dynamically
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
+from lakelog.core.schema.filled_columns import default_of
+from lakelog.spark.dml.values import spark_type, stored
+from lakelog.spark.names.resolve import with_location
+from lakelog.spark.session.session import session_conf, with_storage
+from lakelog.spark.sql_statements.keywords import QUERY
+from lakelog.spark.sql_statements.places import Place
+from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.writing.projection import type_sql
+from lakelog.spark.writing.save import save_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from lakelog.core.schema import StructField, StructType
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.cursor import Cursor
+    from lakelog.spark.writing.options import SaveMode
+
+__all__ = ["insert", "insert_rows"]
+
+
+@dataclass(slots=True)
+class _Insert:
+    place: Place
+    overwrite: bool
+    partition: list[tuple[str, str | None]]
+    """Columns of PARTITION, with the value of each that has one."""
+    by_name: bool = False
+    columns: list[str] | None = None
+    replace_where: str | None = None
+    query: str = ""
+
+
+def insert(s: Statement) -> Command | None:
+    """`INSERT INTO|OVERWRITE [TABLE] t [PARTITION (…)] [(columns)|BY NAME] query`, and the like."""
+    c = s.cursor
+    c.need("INSERT")
+    if c.need_any("INTO", "OVERWRITE", "TABLE") == "OVERWRITE":
+        overwrite = True
+        if c.has("DIRECTORY") or c.has("LOCAL", "DIRECTORY"):
+            return None
+    else:
+        overwrite = False
+    c.took("TABLE")
+    place = s.place()
+    if place is None or c.has("WITH", "("):
+        return None
+    wanted = _Insert(place, overwrite, _partition(c) if c.took("PARTITION") else [])
+    if c.took("IF", "NOT", "EXISTS"):
+        raise s.not_supported("INSERT … IF NOT EXISTS")
+    wanted.by_name = c.took("BY", "NAME")
+    if not wanted.by_name and c.word == "(" and c.ahead(1) not in (*QUERY, "("):
+        wanted.columns = [each.text for each in c.names()]
+    if c.has("REPLACE", "WHERE") and not overwrite:
+        c.need("REPLACE", "WHERE")
+        wanted.replace_where = c.expression(*QUERY, what="a condition")
+    elif c.has("REPLACE", "ON") or c.has("REPLACE", "USING"):
+        raise s.not_supported(f"INSERT … REPLACE {c.ahead(1)}")
+    if c.word not in (*QUERY, "("):
+        raise c.unexpected("a query")
+    first = c.at
+    c.skip()
+    wanted.query = c.text(first, c.at)
+    c.end()
+    return lambda: _run(s, wanted)
+
+
+def insert_rows(
+    frame: DataFrame, parts: Sequence[str], *, overwrite: bool, options: Mapping[str, Any]
+) -> None:
+    """Insert the rows of a DataFrame by the positions of their columns, as `insertInto` does.
+
+    Args:
+        frame: the rows.
+        parts: the table's name.
+        overwrite: whether they replace those that are there.
+        options: of the writer.
+
+    Raises:
+        DeltaError: the columns don't fit; and what `DeltaWriter.save` raises.
+    """
+    spark = frame.sparkSession
+
+    def insert(location: str) -> None:
+        conf = with_storage(session_conf(spark), {k: str(v) for k, v in options.items()})
+        snapshot = DeltaLog.for_table(location, conf).update()
+        wanted = _Insert(Place(location, tuple(parts)), overwrite, [])
+        rows = _fitted(frame, snapshot, wanted, snapshot.schema.names, [])
+        mode: SaveMode = "overwrite" if overwrite else "append"
+        given = {
+            k: str(v).lower() if isinstance(v, bool) else str(v)
+            for k, v in options.items()
+            if k.lower() != "path"
+        }
+        save_frame(rows, location, mode, None, given)
+
+    with_location(spark, parts, insert)
+
+
+def _partition(c: Cursor) -> list[tuple[str, str | None]]:
+    c.need("(")
+    found: list[tuple[str, str | None]] = []
+    while True:
+        name = c.identifier()
+        found.append((name, c.expression(",") if c.took("=") else None))
+        if not c.took(","):
+            break
+    c.need(")")
+    return found
+
+
+def _run(s: Statement, wanted: _Insert) -> DataFrame:
+    snapshot = s.log(wanted.place).snapshot
+    schema = snapshot.schema
+    static = [(name, value) for name, value in wanted.partition if value is not None]
+    _check_partition(snapshot, wanted)
+    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
+    query = _with_defaults(wanted.query, schema, targets) if not wanted.by_name else wanted.query
+    frame = s.runner.query(f"{s.ctes} {query}")
+    rows = _fitted(frame, snapshot, wanted, targets, static)
+    options: dict[str, str] = {}
+    if wanted.replace_where is not None:
+        options["replaceWhere"] = wanted.replace_where
+    elif wanted.overwrite and static and not overwrites_dynamically(snapshot.conf):
+        options["replaceWhere"] = " AND ".join(_equals(schema, *each) for each in static)
+    replaces = wanted.overwrite or wanted.replace_where is not None
+    mode: SaveMode = "overwrite" if replaces else "append"
+    reads = replaces and s.runner.has_read(wanted.place.path)
+    save_frame(
+        rows,
+        wanted.place.path,
+        mode,
+        None,
+        options,
+        read_version=snapshot.version if reads else None,
+    )
+    return s.nothing()
+
+
+def _equals(schema: StructType, name: str, value: str) -> str:
+    field = schema.get(name)
+    assert field is not None
+    if value.strip().upper() == "NULL":
+        return f"{quoted(name)} IS NULL"
+    return f"{quoted(name)} = CAST({value} AS {type_sql(field.data_type)})"
+
+
+def _check_partition(snapshot: Snapshot, wanted: _Insert) -> None:
+    known = {name.lower() for name in snapshot.partition_columns}
+    for name, _ in wanted.partition:
+        if name.lower() not in known:
+            raise DeltaAnalysisError(
+                f"[NON_PARTITION_COLUMN] PARTITION clause cannot contain the non-partition column "
+                f"{name}; {snapshot.table} is partitioned by "
+                f"{', '.join(snapshot.partition_columns) or 'no column'}",
+                column=name,
+                table=snapshot.table,
+            )
+
+
+def _targets(wanted: _Insert, schema: StructType, static: set[str]) -> list[str]:
+    """The columns that the query gives, in its order."""
+    if wanted.columns is not None:
+        from lakelog.core.schema.column_paths import split_path
+
+        return [split_path(each)[0] for each in wanted.columns]
+    names = [name for name in schema.names if name.lower() not in static]
+    dynamic = [name for name, value in wanted.partition if value is None]
+    if not dynamic:
+        return names
+    last = {name.lower() for name in dynamic}
+    return [*(name for name in names if name.lower() not in last), *dynamic]
+
+
+def _with_defaults(query: str, schema: StructType, targets: Sequence[str]) -> str:
+    """The query, with the defaults of columns for the word DEFAULT in `VALUES (…)`."""
+    tokens = tokenize(query)
+    if not tokens or tokens[0].upper != "VALUES":
+        return query
+    parts, kept, depth, column = [], 0, 0, 0
+    for number, token in enumerate(tokens):
+        if token.text in ("(", "["):
+            depth += 1
+            column = 0 if depth == 1 else column
+        elif token.text in (")", "]"):
+            depth -= 1
+        elif token.text == "," and depth <= 1:
+            column += depth
+        elif token.upper == "DEFAULT" and depth <= 1 and column < len(targets):
+            after = tokens[number + 1].text if number + 1 < len(tokens) else ","
+            if tokens[number - 1].text in ("(", ",") and after in (")", ","):
+                parts += [query[kept : token.start], _default(schema.get(targets[column]))]
+                kept = token.end
+    return "".join([*parts, query[kept:]])
+
+
+def _default(field: StructField | None) -> str:
+    if field is None:
+        return "NULL"
+    sql = default_of(field) or "NULL"
+    return f"CAST(({sql}\n) AS {type_sql(field.data_type)})"
+
+
+def _fitted(
+    frame: DataFrame,
+    snapshot: Snapshot,
+    wanted: _Insert,
+    targets: Sequence[str],
+    static: Sequence[tuple[str, str]],
+) -> DataFrame:
+    """The rows under the names and in the types of the table, as INSERT stores them."""
+    schema, given = snapshot.schema, to_delta_schema(frame.schema)
+    names = list(given.names) if wanted.by_name else list(targets)
+    evolves = snapshot.conf.read(keys.MERGE_SCHEMA)
+    if not wanted.by_name:
+        names = _by_position(snapshot, wanted, names, given, evolves=evolves)
+    plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
+    columns = [
+        _stored(sf.col(f"c{i}"), each, schema.get(name), evolves).alias(
+            name if (field := schema.get(name)) is None else field.name
+        )
+        for i, (name, each) in enumerate(zip(names, given, strict=True))
+    ]
+    for name, value in static:
+        field = schema.get(name)
+        assert field is not None
+        columns.append(sf.expr(value).cast(spark_type(field.data_type)).alias(field.name))
+    return plain.select(*columns)
+
+
+def _by_position(
+    snapshot: Snapshot, wanted: _Insert, names: list[str], given: StructType, *, evolves: bool
+) -> list[str]:
+    """The name of each column of the query."""
+    count = len(given.fields)
+    unknown = [name for name in names if snapshot.schema.get(name) is None]
+    if unknown:
+        raise SchemaMismatchError(
+            f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] the table {snapshot.table} has no column "
+            f"{', '.join(unknown)}; it has {', '.join(snapshot.schema.names)}",
+            table=snapshot.table,
+            columns=unknown,
+        )
+    if count < len(names) or (count > len(names) and (wanted.columns is not None or not evolves)):
+        raise SchemaMismatchError(
+            f"[DELTA_INSERT_COLUMN_ARITY_MISMATCH] Cannot write to {wanted.place.text}: "
+            f"{len(names)} columns are to be written ({', '.join(names)}), but the inserted data "
+            f"has {count}. Name the columns that it has: INSERT INTO t (a, b) …",
+            table=snapshot.table,
+            expected=names,
+            given=list(given.names),
+        )
+    return [*names, *given.names[len(names) :]]
+
+
+def _stored(column: Column, given: StructField, field: StructField | None, evolves: bool) -> Column:
+    if field is None:
+        return column
+    source, target = given.data_type, field.data_type
+    if not can_store(source, target):
+        if evolves:
+            return column
+        raise SchemaMismatchError(
+            f"[DELTA_FAILED_TO_MERGE_FIELDS] Failed to merge fields: a value of the type {source} "
+            f"can't be stored in the column {field.name}, which is {target}",
+            column=field.name,
+        )
+    return stored(column, source, target, (field.name,))

@@ -1,0 +1,123 @@
+"""OPTIMIZE, REORG, VACUUM and GENERATE."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lakelog.core.commands.optimize.command import purge, run_optimize
+from lakelog.spark.table.bins import rewritten_by_spark
+from lakelog.spark.table.optimization import optimized_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+
+__all__ = ["generate", "optimize", "reorg", "vacuum"]
+
+_PATH = "path string"
+
+
+def optimize(s: Statement) -> Command | None:
+    """`OPTIMIZE t [FULL] [WHERE condition] [ZORDER BY (columns)]`."""
+    c = s.cursor
+    c.need("OPTIMIZE")
+    place = s.ours("OPTIMIZE")
+    full = c.took("FULL")
+    where = c.expression("ZORDER", what="a condition") if c.took("WHERE") else None
+    columns: list[str] | None = None
+    if c.took("ZORDER"):
+        c.need("BY")
+        wrapped = c.took("(")
+        columns = [c.name().text]
+        while c.took(","):
+            columns.append(c.name().text)
+        if wrapped:
+            c.need(")")
+    c.end()
+
+    def run() -> DataFrame:
+        log = s.log(place)
+        rewrite = partial(rewritten_by_spark, s.spark)
+        done = run_optimize(log, where, z_order_by=columns, full=full, run_bins=rewrite)
+        return optimized_row(s.spark, log, done)
+
+    return run
+
+
+def reorg(s: Statement) -> Command | None:
+    """`REORG TABLE t [WHERE condition] APPLY (PURGE)`."""
+    c = s.cursor
+    c.need("REORG", "TABLE")
+    place = s.ours("REORG TABLE")
+    where = c.expression("APPLY", what="a condition") if c.took("WHERE") else None
+    c.need("APPLY", "(")
+    if c.word == "UPGRADE":
+        raise s.not_supported("REORG … APPLY (UPGRADE UNIFORM …), which writes Iceberg's metadata,")
+    c.need("PURGE", ")")
+    c.end()
+
+    def run() -> DataFrame:
+        log = s.log(place)
+        return optimized_row(s.spark, log, purge(log, where))
+
+    return run
+
+
+def vacuum(s: Statement) -> Command | None:
+    """`VACUUM t [LITE|FULL] [USING INVENTORY t2] [RETAIN n HOURS] [DRY RUN]`, in any order."""
+    c = s.cursor
+    c.need("VACUUM")
+    place = s.ours("VACUUM")
+    hours: str | None = None
+    inventory: str | None = None
+    mode, dry_run, seen = "FULL", False, set()
+    while c.token is not None:
+        first, word = c.at, c.need_any("RETAIN", "DRY", "LITE", "FULL", "USING")
+        kind = "mode" if word in ("LITE", "FULL") else word
+        if kind in seen:
+            raise c.error(f"[PARSE_SYNTAX_ERROR] {word} is there twice", first)
+        seen.add(kind)
+        if word == "RETAIN":
+            hours = c.expression("HOURS", what="a number of hours")
+            c.need("HOURS")
+        elif word == "DRY":
+            c.need("RUN")
+            dry_run = True
+        elif word == "USING":
+            c.need("INVENTORY")
+            begin = c.at
+            if c.word == "(":
+                c.skip_group()
+            else:
+                c.name()
+            inventory = c.text(begin, c.at)
+        else:
+            mode = word
+    c.end()
+
+    def run() -> DataFrame:
+        table = s.table(place)
+        retained = None if hours is None else float(s.runner.value(hours))
+        listed = None if inventory is None else s.runner.query(f"SELECT * FROM {inventory}")
+        found = table.vacuum(retained, dryRun=dry_run, mode=mode, inventory=listed)
+        return found if dry_run else s.answer(_PATH, (table.log.table,))
+
+    return run
+
+
+def generate(s: Statement) -> Command | None:
+    """`GENERATE symlink_format_manifest FOR TABLE t`."""
+    c = s.cursor
+    c.need("GENERATE")
+    mode = c.identifier()
+    c.need("FOR", "TABLE")
+    place = s.ours("GENERATE")
+    c.end()
+
+    def run() -> DataFrame:
+        s.table(place).generate(mode)
+        return s.nothing()
+
+    return run

@@ -1,0 +1,161 @@
+"""MERGE INTO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+
+__all__ = ["merge"]
+
+_ALL = "*"
+_Clause = tuple[str, str, str | None, Any]
+"""When, what, the condition, and the values."""
+
+
+def merge(s: Statement) -> Command | None:
+    """`MERGE [WITH SCHEMA EVOLUTION] INTO t USING source ON condition WHEN … THEN …`."""
+    c = s.cursor
+    c.need("MERGE")
+    evolves = c.took("WITH", "SCHEMA", "EVOLUTION")
+    c.need("INTO")
+    place = s.place()
+    if place is None:
+        return None
+    alias = s.alias("USING") or place.alias
+    c.need("USING")
+    source, source_alias = _source(s)
+    c.need("ON")
+    condition = c.expression("WHEN", what="the condition")
+    clauses = []
+    while c.word == "WHEN":
+        clauses.append(_clause(s))
+    if not clauses:
+        raise c.error(
+            "[MERGE_WITHOUT_WHEN] There must be at least one WHEN clause in a MERGE statement"
+        )
+    c.end()
+
+    def run() -> DataFrame:
+        table = s.table(place, alias)
+        frame = s.runner.query(f"{s.ctes} SELECT * FROM {source}")
+        if source_alias is not None:
+            frame = frame.alias(source_alias)
+        builder = table.merge(frame, condition)
+        if evolves:
+            builder = builder.withSchemaEvolution()
+        for each in clauses:
+            builder = _with(builder, each)
+        return builder.execute()
+
+    return run
+
+
+def _source(s: Statement) -> tuple[str, str | None]:
+    """The source as text after FROM, and what expressions call it."""
+    c = s.cursor
+    first = c.at
+    name = None
+    if c.word == "(":
+        c.skip_group()
+    else:
+        name = c.name()
+        if c.word == "(":
+            c.skip_group()
+        else:
+            c.skip("ON", "AS") if c.word in ("FOR", "VERSION", "TIMESTAMP") else None
+            if c.took("AS", "OF"):
+                c.at += 1
+                c.skip("ON", "AS")
+    end = c.at
+    alias = s.alias("ON")
+    if alias is None and name is not None:
+        alias = name.parts[-1]
+    shown = c.text(first, end)
+    if alias is not None and c.word == "(":
+        columns = c.at
+        c.skip_group()
+        shown = f"{shown} AS `{alias.replace('`', '``')}`{c.text(columns, c.at)}"
+    return shown, alias
+
+
+def _clause(s: Statement) -> _Clause:
+    c = s.cursor
+    c.need("WHEN")
+    if c.took("MATCHED"):
+        when = "matched"
+    else:
+        c.need("NOT", "MATCHED")
+        when = "not matched"
+        if c.took("BY", "SOURCE"):
+            when = "not matched by source"
+        elif c.took("BY"):
+            c.need("TARGET")
+    condition = c.expression("THEN", what="a condition") if c.took("AND") else None
+    c.need("THEN")
+    if when == "not matched":
+        c.need("INSERT")
+        return when, "insert", condition, _inserted(s)
+    if c.need_any("DELETE", "UPDATE") == "DELETE":
+        return when, "delete", condition, None
+    c.need("SET")
+    if c.took(_ALL):
+        if when != "matched":
+            raise c.error(
+                "[PARSE_SYNTAX_ERROR] UPDATE SET * needs a row of the source, and WHEN NOT MATCHED "
+                "BY SOURCE has none: set columns by name",
+                c.at - 1,
+            )
+        return when, "update", condition, _ALL
+    return when, "update", condition, s.assignments("WHEN")
+
+
+def _inserted(s: Statement) -> Any:
+    c = s.cursor
+    if c.took(_ALL):
+        return _ALL
+    first = c.at
+    names = c.names()
+    c.need("VALUES")
+    begin = c.at
+    c.need("(")
+    values = [c.expression(",")]
+    while c.took(","):
+        values.append(c.expression(","))
+    c.need(")")
+    if len(names) != len(values):
+        raise c.error(
+            f"[INSERT_COLUMN_ARITY_MISMATCH] {len(names)} columns are named, but there are "
+            f"{len(values)} values",
+            begin,
+        )
+    found: dict[str, str] = {}
+    for name, value in zip(names, values, strict=True):
+        if name.text.lower() in {each.lower() for each in found}:
+            raise c.error(
+                f"[DELTA_DUPLICATE_COLUMNS_ON_INSERT] The column {name.text} is named twice",
+                first,
+            )
+        found[name.text] = value
+    return found
+
+
+def _with(builder: DeltaMergeBuilder, clause: _Clause) -> DeltaMergeBuilder:
+    when, what, condition, values = clause
+    if what == "insert":
+        if values == _ALL:
+            return builder.whenNotMatchedInsertAll(condition)
+        return builder.whenNotMatchedInsert(condition, values)
+    if when == "matched":
+        if what == "delete":
+            return builder.whenMatchedDelete(condition)
+        if values == _ALL:
+            return builder.whenMatchedUpdateAll(condition)
+        return builder.whenMatchedUpdate(condition, values)
+    if what == "delete":
+        return builder.whenNotMatchedBySourceDelete(condition)
+    return builder.whenNotMatchedBySourceUpdate(condition, values)

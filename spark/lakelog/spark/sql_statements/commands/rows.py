@@ -1,0 +1,95 @@
+"""DELETE, UPDATE and TRUNCATE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.actions.operation import Operation
+from lakelog.spark.dml.delete_update import delete as delete_rows
+from lakelog.spark.dml.delete_update import update as update_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+
+__all__ = ["delete", "truncate", "update"]
+
+_AFFECTED = "num_affected_rows bigint"
+
+
+def delete(s: Statement) -> Command | None:
+    """`DELETE FROM t [alias] [WHERE condition]`."""
+    c = s.cursor
+    c.need("DELETE", "FROM")
+    place = s.place()
+    if place is None:
+        return None
+    alias = s.alias("WHERE") or place.alias
+    condition = c.expression() if c.took("WHERE") else None
+    c.end()
+
+    def run() -> DataFrame:
+        table = s.table(place)
+        return s.answer(_AFFECTED, (delete_rows(s.spark, table.log, condition, alias),))
+
+    return run
+
+
+def update(s: Statement) -> Command | None:
+    """`UPDATE t [alias] SET a = 1, … [WHERE condition]`."""
+    c = s.cursor
+    c.need("UPDATE")
+    place = s.place()
+    if place is None:
+        return None
+    alias = s.alias("SET") or place.alias
+    c.need("SET")
+    values = s.assignments("WHERE")
+    condition = c.expression() if c.took("WHERE") else None
+    c.end()
+
+    def run() -> DataFrame:
+        table = s.table(place)
+        done = update_rows(s.spark, table.log, values, condition, alias)
+        return s.answer(_AFFECTED, (done,))
+
+    return run
+
+
+def truncate(s: Statement) -> Command | None:
+    """`TRUNCATE TABLE t`; a partition of it can't be named."""
+    c = s.cursor
+    c.need("TRUNCATE", "TABLE")
+    place = s.place()
+    if place is None:
+        return None
+    if c.word == "PARTITION":
+        raise c.error(
+            "[DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED] Operation not allowed: TRUNCATE TABLE "
+            "on Delta tables does not support partition predicates; use DELETE"
+        )
+    c.end()
+
+    def run() -> DataFrame:
+        _truncate(s.log(place))
+        return s.nothing()
+
+    return run
+
+
+def _truncate(log: DeltaLog) -> None:
+    """Take all files out of a table, in one commit that says so."""
+    txn = log.start_transaction()
+    txn.terms.check_writable(log.table)
+    txn.assert_removable()
+    began, now = log.clock.monotonic(), log.clock.now_ms()
+    removed = [each.remove(now) for each in txn.filter_files()]
+    metrics = {
+        "numRemovedFiles": len(removed),
+        "executionTimeMs": round(1000 * (log.clock.monotonic() - began)),
+    }
+    note = log.conf.read(keys.USER_METADATA)
+    txn.commit_if_needed(removed, Operation("TRUNCATE", {}, metrics, note))

@@ -1,0 +1,142 @@
+"""SHOW TBLPROPERTIES, SHOW COLUMNS and SHOW CREATE TABLE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.commands.alter_clustering import shown_columns
+from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
+from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of
+from lakelog.spark.sql_statements.commands.columns import text
+from lakelog.spark.types.paths import quoted
+from lakelog.spark.writing.projection import type_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.schema import StructField
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.places import Place
+
+__all__ = ["show_columns", "show_create", "show_properties"]
+
+_COLUMN = "col_name string"
+_PROPERTY = "key string, value string"
+_STATEMENT = "createtab_stmt string"
+
+
+def show_columns(s: Statement) -> Command | None:
+    """`SHOW COLUMNS IN|FROM t`."""
+    c = s.cursor
+    c.need("SHOW", "COLUMNS")
+    c.need_any("IN", "FROM")
+    place = s.place()
+    if place is None or c.token is not None:
+        return None
+
+    def run() -> DataFrame:
+        names = s.log(place).update().schema.names
+        return s.answer(_COLUMN, *((name,) for name in names))
+
+    return run
+
+
+def show_properties(s: Statement) -> Command | None:
+    """`SHOW TBLPROPERTIES t [('key')]`."""
+    c = s.cursor
+    c.need("SHOW", "TBLPROPERTIES")
+    place = s.place()
+    if place is None:
+        return None
+    key = None
+    if c.took("("):
+        token = c.token
+        is_text = token is not None and token.kind == "string"
+        key = text(s, "a property") if is_text else ".".join(c.name().parts)
+        c.need(")")
+    c.end()
+
+    def run() -> DataFrame:
+        found = _properties(s.log(place).update())
+        if key is None:
+            return s.answer(_PROPERTY, *sorted(found.items()))
+        missing = f"Table {place.text} does not have property: {key}"
+        return s.answer(_PROPERTY, (key, found.get(key, missing)))
+
+    return run
+
+
+def _properties(snapshot: Snapshot) -> dict[str, str]:
+    """The table's properties, with what Delta shows of the protocol among them."""
+    protocol = snapshot.protocol
+    found = dict(snapshot.metadata.configuration)
+    found["delta.minReaderVersion"] = str(protocol.min_reader_version)
+    found["delta.minWriterVersion"] = str(protocol.min_writer_version)
+    for feature in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
+        found[f"delta.feature.{feature}"] = "supported"
+    return found
+
+
+def show_create(s: Statement) -> Command | None:
+    """`SHOW CREATE TABLE t`: a statement that makes such a table."""
+    c = s.cursor
+    c.need("SHOW", "CREATE", "TABLE")
+    place = s.place()
+    if place is None:
+        return None
+    c.took("AS", "SERDE")
+    c.end()
+    return lambda: s.answer(_STATEMENT, (_statement(place, s.log(place).update()),))
+
+
+def _statement(place: Place, snapshot: Snapshot) -> str:
+    metadata = snapshot.metadata
+    columns = ",\n  ".join(_column(each) for each in snapshot.schema)
+    name = ".".join(quoted(part) for part in place.parts)
+    lines = [f"CREATE TABLE {name} (\n  {columns})", "USING delta"]
+    if metadata.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
+    clustering = shown_columns(snapshot)
+    if clustering:
+        lines.append(f"CLUSTER BY ({', '.join(clustering)})")
+    if place.in_catalog:
+        lines.append(f"LOCATION {_literal(place.path)}")
+    if metadata.description is not None:
+        lines.append(f"COMMENT {_literal(metadata.description)}")
+    lines.append(f"TBLPROPERTIES (\n  {_listed(_properties(snapshot))})")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    pairs = sorted(properties.items())
+    return ",\n  ".join(f"{_literal(key)} = {_literal(value)}" for key, value in pairs)
+
+
+def _column(field: StructField) -> str:
+    kind = str(field.metadata.get(CHAR_VARCHAR, "") or type_sql(field.data_type)).upper()
+    parts = [quoted(field.name), kind if "`" not in kind else type_sql(field.data_type)]
+    if not field.nullable:
+        parts.append("NOT NULL")
+    identity = identity_of(field)
+    if (generation := generation_of(field)) is not None:
+        parts.append(f"GENERATED ALWAYS AS ({generation})")
+    elif identity is not None:
+        how = "BY DEFAULT" if identity.allow_explicit else "ALWAYS"
+        parts.append(
+            f"GENERATED {how} AS IDENTITY (START WITH {identity.start} INCREMENT BY "
+            f"{identity.step})"
+        )
+    elif (default := default_of(field)) is not None:
+        parts.append(f"DEFAULT {default}")
+    comment = field.metadata.get("comment")
+    if comment:
+        parts.append(f"COMMENT {_literal(str(comment))}")
+    return " ".join(parts)
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

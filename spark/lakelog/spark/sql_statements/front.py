@@ -1,0 +1,92 @@
+"""`sql`: `SparkSession.sql` with the statements of Delta."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from lakelog.spark.names.lookup import forget
+from lakelog.spark.names.plain import plain_method
+from lakelog.spark.sql_statements.commands.dispatch import command_of
+from lakelog.spark.sql_statements.parameters import Parameters
+from lakelog.spark.sql_statements.queries import QueryRunner
+from lakelog.spark.sql_statements.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["may_be_ours", "run", "sql"]
+
+_MAY_NAME_TABLES = re.compile(
+    r"\b(?:FROM|JOIN|TABLE|UPDATE|INTO|OVERWRITE|OPTIMIZE|VACUUM|DESC|DESCRIBE|SHOW|DELTA|LAKELOG|USE|DROP|CREATE|SET|REFRESH)\b",
+    re.IGNORECASE,
+)
+_CHANGE_NAMES = frozenset({"CREATE", "REPLACE", "DROP", "ALTER", "USE", "SET", "REFRESH", "MSCK"})
+"""A name may mean something else after these."""
+
+
+def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
+    """Run a statement, as `SparkSession.sql` does, with Delta tables in it.
+
+        lakelog.spark.sql(spark, "DELETE FROM delta.`/lake/flights` WHERE delay > :d", {"d": 900})
+        lakelog.spark.sql(spark, "SELECT count(*) FROM delta.`/lake/flights` VERSION AS OF 3")
+
+    Delta's statements are run by lakelog, as they are when they name a Delta table; tables that
+    queries name are read by it. Any other statement goes to Spark unchanged. docs/sql.md lists the
+    statements. After `enable`, `spark.sql` does the same.
+
+    Args:
+        spark: a session, classic or Connect.
+        sqlQuery: one statement.
+        args: values of its parameters: a dict for `:name`, or a list for `?`.
+        kwargs: what `{name}` in the text stands for, as for `SparkSession.sql`.
+
+    Returns:
+        The rows of a query, or the answer of a command in the columns of delta-spark.
+
+    Raises:
+        SqlSyntaxError: a statement of Delta's that can't be read; shows the place.
+        DeltaError: what the command raises as a method of `DeltaTable`.
+        PySparkException: what Spark raises.
+    """
+    return run(spark, plain_method(spark, "sql"), sqlQuery, args, kwargs)
+
+
+def may_be_ours(text: object) -> bool:
+    """Whether a text may name a table of ours, at first sight."""
+    return isinstance(text, str) and _MAY_NAME_TABLES.search(text) is not None
+
+
+def run(
+    spark: SparkSession,
+    plain: Callable[..., DataFrame],
+    text: Any,
+    args: Any,
+    kwargs: dict[str, Any],
+) -> DataFrame:
+    """Run a statement; see `sql`.
+
+    Args:
+        spark: the session.
+        plain: Spark's own `sql`, for what is not ours.
+        text: the statement.
+        args: values of parameters.
+        kwargs: values of placeholders.
+    """
+    if not may_be_ours(text):
+        return plain(text, args, **kwargs)
+    tokens = tokenize(text)
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    runner = QueryRunner(spark, plain)
+    changes_names = bool(tokens) and tokens[0].upper in _CHANGE_NAMES
+    try:
+        command = command_of(spark, text, tokens, args, kwargs, runner)
+        if command is not None:
+            return command()
+        return runner.run(text, tokens, Parameters(spark, text, tokens, args), kwargs)
+    finally:
+        if changes_names:
+            forget()

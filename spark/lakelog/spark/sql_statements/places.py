@@ -1,0 +1,78 @@
+"""Where the tables are that a statement names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark.errors import PySparkException
+
+from lakelog.core.schema.column_paths import dotted
+from lakelog.spark.names.identifiers import path_in
+from lakelog.spark.names.lookup import find
+from lakelog.spark.names.resolve import with_location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["Place", "opened", "path_in", "place_of"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A Delta table that a statement names."""
+
+    path: str
+    parts: tuple[str, ...]
+    """The name as the statement has it."""
+    in_catalog: bool = False
+    """Whether a catalog has the name."""
+
+    @property
+    def alias(self) -> str:
+        """What expressions may call the table, where the statement gives it no other name."""
+        return self.parts[-1]
+
+    @property
+    def text(self) -> str:
+        """The name as SQL."""
+        return dotted(self.parts)
+
+
+def place_of(spark: SparkSession, parts: Sequence[str]) -> Place | None:
+    """The Delta table of a name; `None` if it is none, or if there is no such name.
+
+    Args:
+        spark: the session, whose catalog may be asked.
+        parts: of the name.
+    """
+    path = path_in(parts)
+    if path is not None:
+        return Place(path, tuple(parts))
+    try:
+        entry = find(spark, parts)
+    except PySparkException:
+        return None  # Spark will say what is wrong with its catalog
+    if entry is None or not entry.is_delta:
+        return None
+    return Place(entry.location or "", tuple(parts), in_catalog=True)
+
+
+def opened(spark: SparkSession, place: Place, use: Callable[[str], _T]) -> _T:
+    """Do something with the folder of a table, again if its name has another one by now.
+
+    Args:
+        spark: the session.
+        place: the table.
+        use: opens the table, and changes nothing if there is none.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    if not place.in_catalog:
+        return use(place.path)
+    return with_location(spark, place.parts, use)

@@ -1,0 +1,252 @@
+"""Queries: their tables of ours become views, and the rest of the text is left as it is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import ParseException
+
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.spark.reading.reader import DeltaReader, SkippingReader
+from lakelog.spark.sql_statements.places import opened, path_in, place_of
+from lakelog.spark.sql_statements.references import references
+from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.views import refuse_lasting
+from lakelog.spark.types.paths import quoted, text_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.spark.sql_statements.parameters import Parameters
+    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.references import Reference
+    from lakelog.spark.sql_statements.tokens import Token
+
+__all__ = ["QueryRunner"]
+
+_BY_PATH = "table_changes_by_path"
+_BOUNDS = ("starting", "ending")
+
+
+class QueryRunner:
+    """Runs a text that is, or has, a query."""
+
+    def __init__(self, spark: SparkSession, plain: Callable[..., DataFrame]) -> None:
+        """Prepare.
+
+        Args:
+            spark: the session.
+            plain: Spark's own `sql`.
+        """
+        self._spark = spark
+        self._plain = plain
+        self._frames: dict[Any, DataFrame] = {}
+
+    def run(
+        self,
+        sql: str,
+        tokens: Sequence[Token],
+        parameters: Parameters,
+        kwargs: dict[str, Any],
+    ) -> DataFrame:
+        """Run a statement with the tables of ours that its queries name.
+
+        Args:
+            sql: the statement.
+            tokens: its tokens.
+            parameters: its parameters.
+            kwargs: what `{…}` in it stands for.
+        """
+        found = [
+            (each, frame)
+            for each in references(tokens)
+            if (frame := self._frame(each, parameters)) is not None
+        ]
+        if not found:
+            return self._plain(sql, parameters.args, **kwargs)
+        refuse_lasting(sql, tokens, found[0][0])
+        frames = {f"lakelog_{number}": frame for number, (_, frame) in enumerate(found)}
+        text = _rewritten(sql, tokens, [each for each, _ in found], escape=not kwargs)
+        args = parameters.remaining([(each.first, each.end) for each, _ in found])
+        try:
+            return self._plain(text, args, **kwargs, **frames)
+        except ParseException:
+            # Its places are those of the rewritten text. The error of the text as written, which
+            # Spark parses before it looks for a table, has the right ones.
+            self._plain(sql, parameters.args, **kwargs)
+            raise
+
+    def query(self, text: str) -> DataFrame:
+        """Run the text of a query that has no parameters."""
+        from lakelog.spark.sql_statements.parameters import Parameters
+
+        tokens = tokenize(text)
+        return self.run(text, tokens, Parameters(self._spark, text, tokens), {})
+
+    def has_read(self, path: str) -> bool:
+        """Whether a query read the newest version of a table, by its path as names give it."""
+        return any(key[:2] == (path, None) for key in self._frames)
+
+    def value(self, text: str) -> Any:
+        """What an expression without columns gives, as text; `None` for null."""
+        row = self._plain(f"SELECT CAST(({text}\n) AS STRING)").first()
+        return None if row is None else row[0]
+
+    def _frame(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
+        if reference.is_call:
+            return self._changes(reference, parameters)
+        place = place_of(self._spark, reference.parts)
+        if place is None:
+            return None
+        travel = reference.travel
+        when = None if travel is None else parameters.text(*reference.when)
+        where = _unqualified(parameters.text(*reference.where), reference.alias) or None
+        return self._table(place, travel, when, where)
+
+    def _table(
+        self, place: Place, travel: str | None, when: str | None, where: str | None
+    ) -> DataFrame:
+        """The rows of a table.
+
+        Args:
+            place: the table.
+            travel: `version` or `timestamp`.
+            when: an expression for it.
+            where: a condition that the query has on all of the rows: files without a match are
+                left out where lakelog understands it.
+        """
+        key = (place.path, travel, when, where)
+        if key not in self._frames:
+            reader = SkippingReader(self._spark)
+            if travel is not None:
+                reader.option(f"{travel}AsOf", self.moment(travel, when or ""))
+            if where is not None:
+                reader.where(where)
+            try:
+                self._frames[key] = opened(self._spark, place, reader.load)
+            except InvalidPredicateError:
+                if where is None:
+                    raise
+                return self._table(place, travel, when, None)
+        return self._frames[key]
+
+    def moment(self, travel: str, when: str) -> str:
+        """The version or time of an AS OF, as text.
+
+        Raises:
+            DeltaAnalysisError: it is none.
+        """
+        if travel == "version" and when.isdecimal():
+            return when
+        kind = "TIMESTAMP" if travel == "timestamp" else "BIGINT"
+        found = self.value(f"try_cast(({when}\n) AS {kind})")
+        if found is None:
+            raise DeltaAnalysisError(
+                f"[DELTA_TIMESTAMP_INVALID] The provided timestamp ({when}) cannot be converted to "
+                "a valid timestamp."
+                if travel == "timestamp"
+                else f"[DELTA_INVALID_TIME_TRAVEL_SPEC] VERSION AS OF needs a whole number, and "
+                f"{when} is none",
+                sql=when,
+            )
+        return str(found)
+
+    def millis(self, moment: str) -> int:
+        """Epoch milliseconds of a time that `moment` gave."""
+        return int(self.value(f"unix_millis(CAST({text_literal(moment)} AS TIMESTAMP))"))
+
+    def _changes(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
+        texts = [parameters.text(*each) for each in reference.arguments]
+        name = self.value(texts[0])
+        path = name if reference.parts[0].lower() == _BY_PATH else None
+        if path is None:
+            tokens = tokenize(name or "")
+            parts = tuple(each.name for each in tokens[::2] if each.name is not None)
+            path = path_in(parts)
+            if path is None:
+                place = place_of(self._spark, parts)
+                if place is None:
+                    return None
+                path = place.path
+        if not 2 <= len(texts) <= 3:  # a table, and one or two bounds
+            raise DeltaAnalysisError(
+                f"[INCORRECT_NUMBER_OF_ARGUMENTS] {reference.parts[0]} takes the table, where to "
+                f"start and optionally where to end; {len(texts)} arguments were given",
+                table=path,
+            )
+        reader = DeltaReader(self._spark).option("readChangeFeed", "true")
+        for bound, text in zip(_BOUNDS, texts[1:], strict=False):
+            kind = self._plain(f"SELECT ({text}\n)").schema[0].dataType.typeName()
+            is_number = kind in ("byte", "short", "integer", "long")
+            if kind == "void":
+                raise DeltaAnalysisError(
+                    f"[DELTA_CDC_READ_NULL_RANGE_BOUNDARY] CDC read start/end parameters cannot "
+                    f"be null, and {text} is: give a version or a timestamp",
+                    table=path,
+                )
+            reader.option(f"{bound}{'Version' if is_number else 'Timestamp'}", self.value(text))
+        return reader.load(path)
+
+
+def _unqualified(condition: str, alias: str | None) -> str:
+    """A condition without the name of its table before columns."""
+    parts, at, tokens = [], 0, tokenize(condition)
+    for each, dot in pairwise(tokens):
+        is_alias = alias is not None and (each.name or "").lower() == alias.lower()
+        if is_alias and dot.text == "." and condition[each.start - 1 : each.start] != ".":
+            parts.append(condition[at : each.start])
+            at = dot.end
+    return "".join([*parts, condition[at:]])
+
+
+def _rewritten(
+    sql: str, tokens: Sequence[Token], found: Sequence[Reference], *, escape: bool
+) -> str:
+    """The text with a placeholder for each table; one without an alias keeps its name.
+
+    Args:
+        sql: the text.
+        tokens: its tokens.
+        found: the tables.
+        escape: whether braces of the text mean themselves.
+    """
+    edits: list[tuple[int, int, str]] = []
+    for number, each in enumerate(found):
+        start, end = tokens[each.first].start, tokens[each.end - 1].end
+        edits.append((start, end, f"{{lakelog_{number}}}"))
+        if each.alias_at is not None:
+            at = tokens[each.alias_at - 1].end
+            alias = each.parts[0] if each.is_call else each.parts[-1]
+            edits.append((at, at, f" AS {quoted(alias)}"))
+    edits += _qualifiers(tokens, found)
+    parts, at = [], 0
+    for start, end, new in sorted(edits, key=lambda each: each[:2]):
+        kept = sql[at:start]
+        parts += [kept.replace("{", "{{").replace("}", "}}") if escape else kept, new]
+        at = end
+    kept = sql[at:]
+    return "".join([*parts, kept.replace("{", "{{").replace("}", "}}") if escape else kept])
+
+
+def _qualifiers(tokens: Sequence[Token], found: Sequence[Reference]) -> list[tuple[int, int, str]]:
+    """Columns that are qualified by a name of several parts: the alias has the last one alone."""
+    named = {
+        tuple(part.lower() for part in each.parts): each.parts[-1]
+        for each in found
+        if len(each.parts) > 1 and each.alias_at is not None
+    }
+    edits = []
+    inside = {at for each in found for at in range(each.first, each.end)}
+    for parts, alias in named.items():
+        width = 2 * len(parts)
+        for at in range(len(tokens) - width):
+            if at in inside or (at and tokens[at - 1].text == "."):
+                continue
+            window = tokens[at : at + width]
+            dots = all(each.text == "." for each in window[1::2])
+            if dots and tuple((each.name or "").lower() for each in window[::2]) == parts:
+                edits.append((window[0].start, window[-2].end, quoted(alias)))
+    return edits

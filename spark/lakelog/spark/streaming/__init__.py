@@ -1,0 +1,1 @@
+"""Structured Streaming: queries that write Delta tables, and what makes a batch count once."""

@@ -1,0 +1,1 @@
+"""`DeltaTable` and its builders, under the names that delta-spark's users know."""

@@ -1,0 +1,245 @@
+"""ALTER TABLE, as methods of `DeltaTable`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import DataType, StructType
+
+from lakelog.core.arguments import check_text, check_whole
+from lakelog.core.commands.alter_clustering import cluster_by
+from lakelog.core.commands.alter_columns import (
+    add_columns,
+    change_column,
+    drop_columns,
+    rename_column,
+)
+from lakelog.core.commands.alter_constraints import add_checked_constraint, drop_constraint
+from lakelog.core.commands.alter_properties import set_properties, unset_properties
+from lakelog.core.commands.drop_feature.command import drop_feature
+from lakelog.core.commands.replace_columns import replace_columns
+from lakelog.core.commands.sync_identity import sync_identity
+from lakelog.core.schema import StructType as CoreStruct
+from lakelog.core.schema.types import type_from_json_value
+from lakelog.spark.table.new_constraint import check_new_constraint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from lakelog.core.delta_log import DeltaLog
+
+__all__ = ["TableAlteration"]
+
+
+class TableAlteration:
+    """What changes schema, properties and protocol of a table; each call is one commit.
+
+    A column is its name, `"s.x"` for a field of a struct, or the list of its names. Each method
+    returns the version that holds the change, except those that delta-spark has, too.
+    """
+
+    _spark: SparkSession
+    _log: DeltaLog
+
+    def addColumns(  # noqa: N802  # as its neighbours
+        self,
+        columns: str | StructType,
+        parent: str | Sequence[str] = (),
+        after: str | None = None,
+        first: bool = False,
+    ) -> int:
+        """Add columns, which are null in every row that is there.
+
+        Args:
+            columns: DDL as `"day DATE, n INT COMMENT 'x'"`, or a schema.
+            parent: the struct to add them to; the table itself by default.
+            after: put them after this sibling instead of after all of them.
+            first: put them before all of their siblings.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.add_columns`.
+        """
+        return add_columns(self._log, _schema(columns), parent=parent, after=after, first=first)
+
+    def replaceColumns(self, columns: str | StructType) -> int:  # noqa: N802  # as its neighbours
+        """Give the table these columns, in this order.
+
+        Args:
+            columns: all of them: DDL, or a schema.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.replace_columns`.
+        """
+        return replace_columns(self._log, _schema(columns))
+
+    def renameColumn(  # noqa: N802  # as its neighbours
+        self, column: str | Sequence[str], name: str
+    ) -> int:
+        """Give a column another name; the table must map columns.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.rename_column`.
+        """
+        return rename_column(self._log, column, name)
+
+    def dropColumns(self, *columns: str | Sequence[str]) -> int:  # noqa: N802  # as its neighbours
+        """Remove columns; the table must map columns.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.drop_columns`.
+        """
+        return drop_columns(self._log, columns)
+
+    def alterColumn(  # noqa: N802  # as its neighbours
+        self,
+        column: str | Sequence[str],
+        dataType: str | DataType | None = None,  # noqa: N803  # as its neighbours
+        nullable: bool | None = None,
+        comment: str | None = None,
+    ) -> int:
+        """Change what a column is.
+
+        Args:
+            column: which.
+            dataType: a wider type, of a table with `delta.enableTypeWidening`: DDL such as
+                `"BIGINT"`, or one of `pyspark.sql.types`.
+            nullable: True removes its NOT NULL.
+            comment: the new comment; an empty string removes it.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.change_column`.
+        """
+        kind: Any = dataType
+        if isinstance(dataType, DataType):
+            kind = type_from_json_value(dataType.jsonValue())
+        return change_column(self._log, column, data_type=kind, nullable=nullable, comment=comment)
+
+    def syncIdentity(self, column: str) -> int:  # noqa: N802  # as its neighbours
+        """Let an identity column go on after the furthest number in it.
+
+        Raises:
+            DeltaAnalysisError: it is not an identity column.
+            ConcurrentAppendException: rows were added meanwhile.
+        """
+        return sync_identity(self._log, column)
+
+    def addConstraint(self, name: str, condition: str) -> int:  # noqa: N802  # as its neighbours
+        """Add a CHECK constraint, after Spark has looked at every row of the newest version.
+
+        `lakelog.core.add_constraint` does so without Spark, for conditions that it can evaluate.
+
+        Args:
+            name: of the constraint; kept in lower case.
+            condition: SQL that must be true for every row, now and later.
+
+        Returns:
+            The version of the commit.
+
+        Raises:
+            ConstraintViolationError: rows of the table break it.
+            DeltaAnalysisError: the name is taken, or the condition is none.
+            ConcurrentAppendException: rows were added meanwhile that have not been checked.
+        """
+        check = partial(check_new_constraint, self._spark)
+        return add_checked_constraint(self._log, name, condition, check)
+
+    def dropConstraint(  # noqa: N802  # as its neighbours
+        self,
+        name: str,
+        ifExists: bool = False,  # noqa: N803  # as its neighbours
+    ) -> int:
+        """Remove a CHECK constraint.
+
+        Raises:
+            DeltaAnalysisError: there is no such constraint.
+        """
+        return drop_constraint(self._log, name, if_exists=ifExists)
+
+    def setProperties(  # noqa: N802  # as its neighbours
+        self, properties: Mapping[str, str | bool | int]
+    ) -> int:
+        """Set table properties, and switch on the features that they need.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.set_properties`.
+        """
+        return set_properties(self._log, properties)
+
+    def unsetProperties(  # noqa: N802  # as its neighbours
+        self,
+        *names: str,
+        ifExists: bool = False,  # noqa: N803  # as its neighbours
+    ) -> int:
+        """Remove table properties, so that their defaults hold.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.unset_properties`.
+        """
+        return unset_properties(self._log, names, if_exists=ifExists)
+
+    def clusterBy(self, *columns: str | Sequence[str]) -> int:  # noqa: N802  # as its neighbours
+        """Choose the columns that `OPTIMIZE` sorts files by; none ends the clustering.
+
+        Raises:
+            DeltaAnalysisError: as `lakelog.core.cluster_by`.
+        """
+        return cluster_by(self._log, columns)
+
+    def upgradeTableProtocol(  # noqa: N802  # delta-spark's name
+        self,
+        readerVersion: int,  # noqa: N803  # delta-spark's name
+        writerVersion: int,  # noqa: N803  # delta-spark's name
+    ) -> None:
+        """Require more of the table's clients. This can't be undone; lower versions do nothing.
+
+        Args:
+            readerVersion: 1 to 3.
+            writerVersion: 1 to 7.
+
+        Raises:
+            DeltaAnalysisError: there is no such version.
+        """
+        check_whole(readerVersion, "readerVersion")
+        check_whole(writerVersion, "writerVersion")
+        self._log.upgrade_protocol(readerVersion, writerVersion)
+
+    def addFeatureSupport(  # noqa: N802  # delta-spark's name
+        self,
+        featureName: str,  # noqa: N803  # delta-spark's name
+    ) -> None:
+        """Require of the table's clients that they support a table feature.
+
+        Args:
+            featureName: such as `deletionVectors`.
+
+        Raises:
+            DeltaAnalysisError: there is no such feature.
+        """
+        check_text(featureName, "featureName", needed=True)
+        self._log.upgrade_protocol(features=[featureName])
+
+    def dropFeatureSupport(  # noqa: N802  # delta-spark's name
+        self,
+        featureName: str,  # noqa: N803  # delta-spark's name
+        truncateHistory: bool | None = None,  # noqa: N803  # delta-spark's name
+    ) -> None:
+        """Take a table feature out of the protocol; `lakelog.core.drop_feature` says how.
+
+        Args:
+            featureName: such as `deletionVectors`.
+            truncateHistory: delete the versions that need the feature, once they are old enough,
+                instead of protecting them from clients without it.
+
+        Raises:
+            DeltaAnalysisError: it can't be dropped, or not yet; says why.
+        """
+        drop_feature(self._log, featureName, truncate_history=bool(truncateHistory))
+
+
+def _schema(given: str | StructType) -> Any:
+    if isinstance(given, StructType):
+        return CoreStruct.from_json(given.json())
+    return given

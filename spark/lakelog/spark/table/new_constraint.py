@@ -1,0 +1,43 @@
+"""Checking every row with Spark before a table gets a CHECK constraint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+
+from lakelog.core.commands.alter_constraints import new_violation
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.reading.reader import snapshot_df
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["check_new_constraint"]
+
+
+def check_new_constraint(
+    spark: SparkSession, txn: OptimisticTransaction, name: str, condition: str
+) -> None:
+    """Refuse a constraint that is not a condition, or that a row of the table breaks.
+
+    Raises:
+        ConstraintViolationError: it is false or null for some row.
+        DeltaAnalysisError: Spark can't parse the text as a condition.
+    """
+    snapshot, table = txn.snapshot, txn.delta_log.table
+    assert snapshot is not None
+    try:
+        broken = snapshot_df(spark, snapshot).where(f"NOT (({condition}) <=> true)")
+        count = broken.count()
+    except (AnalysisException, ParseException) as exc:
+        raise DeltaAnalysisError(
+            f"the constraint {name} ({condition}) is not a condition on the rows of {table}: {exc}",
+            constraint=name,
+        ) from exc
+    if count:
+        first = broken.first()
+        shown = "" if first is None else f", one of them {first.asDict(recursive=True)}"
+        raise new_violation(table, name, condition, count, shown)

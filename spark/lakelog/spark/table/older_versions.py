@@ -1,0 +1,175 @@
+"""The methods of `DeltaTable` that begin from an older version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import LongType, StructType
+
+from lakelog.core.arguments import check_text
+from lakelog.core.commands.clone.command import clone
+from lakelog.core.commands.restore import restore
+from lakelog.core.delta_log import DeltaLog
+from lakelog.spark.reading.time_travel import millis_in_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.spark.table.delta_table import DeltaTable
+
+__all__ = ["OlderVersions", "metrics_row"]
+
+_RESTORED = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+"""Column of delta-spark's answer -> metric of the history."""
+
+
+class OlderVersions:
+    """RESTORE and CLONE, as methods of `DeltaTable`."""
+
+    _spark: SparkSession
+    _log: DeltaLog
+
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # delta-spark's name
+        """Give the table the rows, the schema and the properties of an older version.
+
+        `lakelog.core.restore` says what is restored, and what is kept.
+
+        Args:
+            version: which version.
+
+        Returns:
+            One row with the sizes and numbers of files, named as in delta-spark; no row where
+            `version` is the newest one, for which nothing is committed.
+
+        Raises:
+            VersionNotFoundError: no such version, or it can't be rebuilt any more.
+            DataFileMissingError: files of the version are gone; names them.
+            DeltaAnalysisError: the version is older than `delta.deletedFileRetentionDuration`.
+            AppendOnlyError: `delta.appendOnly` is set, and rows would go.
+            ConcurrentWriteException: another writer was faster; nothing was committed.
+        """
+        done = restore(self._log, version=version)
+        return metrics_row(self._spark, _RESTORED, done.metrics)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # delta-spark's name
+        """Give the table the rows, the schema and the properties that it had at a time.
+
+        Args:
+            timestamp: `2026-01-31` or `2026-01-31 12:00:00`, in the session's zone.
+
+        Returns:
+            As `restoreToVersion`.
+
+        Raises:
+            TimestampOutOfRangeError: before the first commit or after the last.
+            DeltaError: as `restoreToVersion`.
+        """
+        check_text(timestamp, "timestamp", needed=True)
+        millis = millis_in_zone(timestamp, self._log.conf.session_tz)
+        done = restore(self._log, timestamp=millis)
+        return metrics_row(self._spark, _RESTORED, done.metrics)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table with the schema, the properties and the rows of this one.
+
+        Args:
+            target: the folder of the clone.
+            isShallow: its log names the files of this table; else they are copied, by the driver.
+            replace: whether the target may be a table already, if it has no rows.
+            properties: table properties, over those of this table.
+
+        Returns:
+            The clone.
+
+        Raises:
+            DeltaError: as `lakelog.core.clone`.
+        """
+        return self._cloned(target, isShallow, replace, properties)
+
+    def cloneAtVersion(  # noqa: N802  # delta-spark's name
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """`clone` of an older version.
+
+        Raises:
+            VersionNotFoundError: there is no such version.
+            DeltaError: as `lakelog.core.clone`.
+        """
+        return self._cloned(target, isShallow, replace, properties, version=version)
+
+    def cloneAtTimestamp(  # noqa: N802  # delta-spark's name
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """`clone` of the version at a time, which is text in the session's zone.
+
+        Raises:
+            TimestampOutOfRangeError: before the first commit or after the last.
+            DeltaError: as `lakelog.core.clone`.
+        """
+        check_text(timestamp, "timestamp", needed=True)
+        millis = millis_in_zone(timestamp, self._log.conf.session_tz)
+        return self._cloned(target, isShallow, replace, properties, timestamp=millis)
+
+    def _cloned(
+        self,
+        target: str,
+        shallow: bool,
+        replace: bool,
+        properties: Mapping[str, str] | None,
+        **which: int,
+    ) -> DeltaTable:
+        log = DeltaLog.for_table(target, self._log.conf)
+        clone(
+            self._log,
+            log,
+            which.get("version"),
+            which.get("timestamp"),
+            shallow=shallow,
+            replace_target=replace,
+            properties=properties,
+        )
+        made: Any = type(self)
+        opened: DeltaTable = made(self._spark, log)
+        return opened
+
+
+def metrics_row(
+    spark: SparkSession, columns: Mapping[str, str], metrics: Mapping[str, int]
+) -> DataFrame:
+    """The answer of a command: one row, or none where it did nothing.
+
+    Args:
+        spark: a session.
+        columns: of the answer -> the metric that it shows.
+        metrics: of the commit; empty where there was none.
+    """
+    schema = StructType()
+    for name in columns:
+        schema.add(name, LongType())
+    row = tuple(metrics.get(metric) for metric in columns.values())
+    return spark.createDataFrame([row] if metrics else [], schema)

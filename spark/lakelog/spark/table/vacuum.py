@@ -1,0 +1,88 @@
+"""VACUUM, as a method of `DeltaTable`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pyspark.sql.types import StringType, StructType
+
+from lakelog.core.commands.vacuum.command import vacuum
+from lakelog.core.conf import DeltaConf
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.keys import DELTA_PREFIX
+from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.session.session import session_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Vacuum"]
+
+_COLUMNS = ("path", "length", "isDir", "modificationTime")
+
+
+class Vacuum:
+    """VACUUM, as a method of `DeltaTable`."""
+
+    _spark: SparkSession
+    _log: DeltaLog
+
+    def vacuum(
+        self,
+        retentionHours: float | None = None,  # noqa: N803  # delta-spark's name
+        *,
+        dryRun: bool = False,  # noqa: N803  # as its neighbours
+        mode: str = "FULL",
+        inventory: DataFrame | None = None,
+    ) -> DataFrame:
+        """Delete the files in the table's folder that no version within the retention needs.
+
+        `lakelog.core.vacuum` says which. The driver lists and deletes, on threads of its own.
+
+        Args:
+            retentionHours: how long files stay after they were taken out of the table; `None`
+                for `delta.deletedFileRetentionDuration`, a week where it is not set. Less than
+                that needs `spark.databricks.delta.retentionDurationCheck.enabled=false`.
+            dryRun: only find what would go, as `VACUUM … DRY RUN`.
+            mode: `FULL`, or `LITE`: by the log alone, as `VACUUM … LITE`.
+            inventory: a list of the folder's files, instead of listing it, as
+                `VACUUM … USING INVENTORY`: columns `path`, `length`, `isDir`, `modificationTime`.
+
+        Returns:
+            As in delta-spark: an empty DataFrame; as a dry run the paths that would go, in the
+            column `path`.
+
+        Raises:
+            DeltaAnalysisError: the retention is too short, the inventory unusable, or the log no
+                longer has what `LITE` needs.
+            OSError: some files could not be deleted; lists them.
+        """
+        done = vacuum(
+            self._log_of_now(),
+            retentionHours,
+            dry_run=dryRun,
+            mode=mode,
+            inventory=None if inventory is None else _collected(inventory),
+        )
+        if not dryRun:
+            return self._spark.createDataFrame([], StructType())
+        paths = [(unquote(path),) for path in done.files["path"].to_pylist()]
+        return self._spark.createDataFrame(paths, StructType().add("path", StringType()))
+
+    def _log_of_now(self) -> DeltaLog:
+        """The log, with what the session's conf says of Delta by now.
+
+        A script that vacuums often sets a conf between opening the table and this call.
+        """
+        now = session_conf(self._spark)
+        own = {k: v for k, v in self._log.conf.items() if not k.startswith(DELTA_PREFIX)}
+        conf = DeltaConf({**own, **{k: v for k, v in now.items() if k.startswith(DELTA_PREFIX)}})
+        if dict(conf) == dict(self._log.conf):
+            return self._log
+        return DeltaLog.for_table(self._log.table, conf, replayer=replayer_for(self._spark, conf))
+
+
+def _collected(inventory: DataFrame) -> Any:
+    names = [each for each in inventory.columns if each in _COLUMNS]
+    return inventory.select(*(f"`{name}`" for name in names)).toArrow()

@@ -1,0 +1,1 @@
+"""Spark's types and paths, from and to those of the log."""

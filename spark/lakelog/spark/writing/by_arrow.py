@@ -1,0 +1,67 @@
+"""Data files written by the executors' Python workers, straight into the table's Hive layout.
+
+Spark's own partitioned write sorts every task's rows by partition; the writer in
+`lakelog.core.portable.writer` keeps a buffer a partition instead. The executors need pyarrow but
+not lakelog: the writer's modules travel with the function, by value.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.portable.writer import PICKLED_BY_VALUE, RESULT_DDL, WritePlan, write_in_arrow
+from lakelog.spark.workers.filesystems import for_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["write_on_executors"]
+
+
+def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...]]:
+    """Write the rows of a DataFrame to their final place, each task its own files.
+
+    A task that runs twice leaves files that are never reported; the table never refers to them.
+
+    Args:
+        frame: with the columns of `plan.schema`, in any order.
+        plan: what to write where; its file system must be one that executors reach.
+
+    Returns:
+        One tuple a file, in the order of `RESULT_SCHEMA`.
+    """
+    _travel_by_value()
+    if plan.filesystem is not None and plan.filesystem.type_name.startswith("py::"):
+        # Python code of lakelog or of the store's author, which is pickled by name.
+        from lakelog.spark.workers.pyfiles import ship
+
+        ship(frame.sparkSession)
+        plan = replace(plan, filesystem=for_workers(plan.filesystem))
+
+    names = list(frame.columns)
+
+    def write_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        named = (each.rename_columns(names) for each in batches)
+        yield from write_in_arrow(named, plan, part=context.partitionId() if context else 0)
+
+    # PySpark's `mapInArrow` takes a dot in a column's name for a step into a struct.
+    plain = frame.toDF(*(f"c{at}" for at in range(len(names))))
+    results = plain.mapInArrow(write_task, RESULT_DDL).toArrow()
+    return list(zip(*(column.to_pylist() for column in results.columns), strict=True))
+
+
+def _travel_by_value() -> None:
+    """Have cloudpickle send the writer's code along instead of the names of its modules."""
+    from pyspark import cloudpickle
+
+    for name in PICKLED_BY_VALUE:
+        module = importlib.import_module(name)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark

@@ -1,0 +1,59 @@
+"""Writing to a table by its name: what `saveAsTable` does of `DataFrameWriter`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.errors import TableExistsError
+from lakelog.spark.names.identifiers import parse
+from lakelog.spark.names.placing import place_for
+from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.writing.options import TableDefinition
+from lakelog.spark.writing.save import save_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from lakelog.spark.writing.options import SaveMode
+
+__all__ = ["save_as_table", "without_path"]
+
+
+def save_as_table(
+    frame: DataFrame,
+    name: str,
+    mode: SaveMode,
+    partition_by: Sequence[str] | None,
+    options: Mapping[str, str],
+    cluster_by: Sequence[str] = (),
+) -> int | None:
+    """Write a DataFrame to a named table; see `DeltaWriter.saveAsTable`."""
+    path, others = without_path(options)
+    schema = to_delta_schema(frame.schema)
+    with place_for(frame.sparkSession, parse(name), schema, "create_or_replace", path) as place:
+        if place.exists and mode == "ignore":
+            return None
+        if place.exists and mode == "error":
+            raise TableExistsError(
+                f"[DELTA_TABLE_ALREADY_EXISTS] Table {name} already exists at {place.location}. "
+                "Choose another name, or say what to do with the table: mode('append') adds to "
+                "it, mode('overwrite') replaces its rows, mode('ignore') leaves it alone.",
+                table=name,
+            )
+        definition = None
+        if not place.exists:
+            definition = TableDefinition(
+                operation="CREATE TABLE AS SELECT",
+                properties={k: v for k, v in others.items() if k.lower().startswith("delta.")},
+                cluster_by=cluster_by,
+                managed=place.managed,
+            )
+        return save_frame(frame, place.location, mode, partition_by, others, definition)
+
+
+def without_path(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """The option `path`, and the others."""
+    path = next((value for key, value in options.items() if key.lower() == "path"), None)
+    return path, {key: value for key, value in options.items() if key.lower() != "path"}

@@ -1,0 +1,100 @@
+"""Rules on rows, checked by the plan that writes them.
+
+The check is a filter that raises. Its condition is made non-deterministic on purpose: Spark
+pushes an ordinary filter down, below joins and limits, and would then raise for rows that the
+query never returns. A non-deterministic one stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelog.core.rows.constraints import table_constraints
+from lakelog.core.schema import StructType
+from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
+from lakelog.spark.types.paths import quoted, text_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.actions import Metadata
+
+__all__ = ["RowRule", "check_rule", "enforced", "table_rules"]
+
+
+_BARRIER = "monotonically_increasing_id() < 0"
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class RowRule:
+    """What every written row must satisfy."""
+
+    message: str
+    """What is wrong with a row that does not."""
+    violated: str
+    """SQL that is true for such a row, and never null."""
+    shown: tuple[str, ...] = ()
+    """The columns whose values the error shows."""
+
+
+def check_rule(message: str, sql: str, columns: Sequence[str]) -> RowRule:
+    """A condition that must be true; null counts as false, as in Delta.
+
+    Args:
+        message: what is wrong with a row that fails.
+        sql: the condition.
+        columns: the table's; those that the condition mentions are shown.
+    """
+    words = {word.lower() for word in _WORD.findall(sql)}
+    shown = tuple(c for c in columns if set(map(str.lower, _WORD.findall(c))) <= words)
+    return RowRule(message, f"NOT (({sql}) <=> true)", shown)
+
+
+def table_rules(metadata: Metadata) -> list[RowRule]:
+    """The rules of the table itself: NOT NULL, invariants of columns, CHECK."""
+    columns = StructType.from_json(metadata.schema_string).names
+    rules = []
+    for each in table_constraints(metadata):
+        if each.kind == "not_null":
+            message = (
+                "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: "
+                f"{each.name}."
+            )
+            rules.append(check_rule(message, each.sql, ()))
+            continue
+        if each.kind == "length":
+            message = (
+                "[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value exceeds char/varchar type length "
+                f"limitation. Failed check: {each.sql}."
+            )
+            rules.append(check_rule(message, each.sql, columns))
+            continue
+        message = (
+            f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint {each.name} ({each.sql}) "
+            "violated by row with values:"
+        )
+        rules.append(check_rule(message, each.sql, columns))
+    return rules
+
+
+def enforced(frame: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
+    """The same rows; computing them fails at the first one that breaks a rule."""
+    branches = [f"WHEN {_BARRIER} THEN false"]
+    branches += [f"WHEN {each.violated} THEN {_raise(each)}" for each in rules]
+    if len(branches) == 1:
+        return frame
+    return frame.where(f"CASE {' '.join(branches)} ELSE true END")
+
+
+def _raise(rule: RowRule) -> str:
+    parts = [text_literal(MARK_OPEN + rule.message)]
+    for name in rule.shown:
+        parts.append(text_literal(f"\n - {name} : "))
+        parts.append(f"coalesce(CAST({quoted(name)} AS STRING), 'null')")
+    return f"raise_error(concat({', '.join(parts)}, {text_literal(MARK_CLOSE)}))"

@@ -1,0 +1,261 @@
+"""Writing rows to data files: which way of writing is used, and the actions of the files.
+
+| rows | way | why |
+|---|---|---|
+| few, and at hand in the driver | `by_driver`, then pyarrow | no write job at all |
+| on a disk, unpartitioned | `by_spark` | Spark's own writer, fastest there |
+| on a disk, partitioned | `by_arrow` | no sort by partition |
+| on HDFS | `by_spark` | executors may have no other client |
+| on any other storage | `by_arrow` | no rename, which copies there; no connector |
+| executors without pyarrow | `by_spark` | needs nothing but Spark |
+| any, of a table that maps columns | `by_arrow` | Spark's writer knows no nested field ids |
+| a store that only this process sees | pyarrow | executors can't reach it |
+
+The conf `spark.lakelog.write.path` (`auto`, `driver`, `native`, `arrow`) decides instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from lakelog.core.actions import AddCDCFile
+from lakelog.core.arrow.variants import has_variants
+from lakelog.core.data.change_files import change_layout
+from lakelog.core.data.partition_errors import partition_errors
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.portable.writer import write_batches
+from lakelog.core.schema import StructType
+from lakelog.logstores import keys as store_keys
+from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow
+from lakelog.spark.types.paths import scheme_of
+from lakelog.spark.writing.balanced import balanced, bin_size
+from lakelog.spark.writing.by_arrow import write_on_executors
+from lakelog.spark.writing.by_driver import arrow_of, fetched_if_held, fetched_if_small
+from lakelog.spark.writing.by_spark import write_natively
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.data.identity_bounds import IdentityBounds
+    from lakelog.core.data.layout import FileLayout
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.transaction.attempt_files import AttemptFiles
+    from lakelog.spark.writing.options import WriteOptions
+
+__all__ = ["Fetch", "TableFileWriter"]
+
+logger = logging.getLogger("lakelog")
+
+_PATH_CONF = store_keys.WRITE_PATH.name
+_PATHS = ("auto", "driver", "native", "arrow")
+
+Fetch: TypeAlias = Literal["cheap", "all", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFileWriter:
+    """Writes the data files of one table."""
+
+    log: DeltaLog
+    layout: FileLayout
+    """The layout by the table's metadata at the time when the files become part of it."""
+    options: WriteOptions
+    attempt: AttemptFiles
+    """Owns whatever is written."""
+    bounds: IdentityBounds | None = None
+    """Collects the numbers of the table's identity columns, where the write assigns any."""
+    fetch: Fetch = "cheap"
+    """Which rows the driver fetches and writes itself, unless the conf decides: those that are
+    few and cheap to get; all, or none, for rows that must not be computed in part."""
+    shuffles: bool = False
+    """Whether a job's rows are shuffled before it writes them; see `balanced`."""
+    hidden: StructType | None = None
+    """Columns of the rows that are not the table's: those of row ids."""
+
+    def write_changes(self, frame: DataFrame) -> list[AddCDCFile]:
+        """Write changed rows: the table's columns, and what happened to each row."""
+        return [
+            AddCDCFile(path=each.path, partition_values=each.partition_values, size=each.size)
+            for each in replace(self, layout=change_layout(self.layout), bounds=None).write(frame)
+        ]
+
+    def write(
+        self, frame: DataFrame, source: DataFrame | None = None, few: DataFrame | None = None
+    ) -> list[AddFile]:
+        """Write the rows of a DataFrame that has the table's columns.
+
+        Args:
+            frame: the rows.
+            source: the user's frame, if `frame` is a projection of it.
+            few: the same rows as one task makes them, for rows that are written here; default:
+                `frame`.
+        """
+        with partition_errors(self.log.table):
+            adds = self._written(frame, source, few)
+        self.attempt.add(adds)
+        return adds
+
+    def _written(
+        self, frame: DataFrame, source: DataFrame | None, few: DataFrame | None
+    ) -> list[AddFile]:
+        layout = self.layout
+        if self.hidden is not None:
+            layout = replace(layout, schema=StructType((*layout.schema, *self.hidden)))
+        plan = layout.plan(
+            self.log.store,
+            self.log.table,
+            **self.options.file_options(),
+        )
+        self._make_root(plan)
+        way = self._way(plan)
+        if way == "native" and (features := _arrow_only(plan)):
+            raise UnsupportedFeatureError(
+                f"{self.log.table} uses {', '.join(features)}, which Spark's own Parquet writer "
+                f"does not support: set {_PATH_CONF} to auto or arrow",
+                table=self.log.table,
+                features=features,
+                access="write",
+            )
+        if way != "native" and has_variants(plan.schema):
+            # PySpark can't convert a null variant to Arrow.
+            way = self._native_alone(plan)
+        if way == "auto":
+            fetched = self._fetched(frame, source, few)
+            if fetched is not None:
+                return self._write_here(fetched, plan)
+            way = self._way_of_jobs(plan)
+        if way == "driver":
+            return self._write_here(arrow_of(frame if few is None else few), plan)
+        write = self._write_on_executors if way == "arrow" else self._write_natively
+        if not self.shuffles:
+            return write(frame, plan)
+        with bin_size(frame, self.log.conf):
+            return write(balanced(frame, layout.partition_columns), plan)
+
+    def _fetched(
+        self, frame: DataFrame, source: DataFrame | None, few: DataFrame | None
+    ) -> pa.Table | None:
+        if self.fetch == "cheap":
+            return fetched_if_small(frame, source, few)
+        return fetched_if_held(frame if few is None else few) if self.fetch == "all" else None
+
+    def _native_alone(self, plan: WritePlan) -> str:
+        features = _arrow_only(plan)
+        if features or plan.filesystem is None or plan.filesystem.type_name.endswith("memory"):
+            raise UnsupportedFeatureError(
+                f"{self.log.table} has variants, which only Spark's own Parquet writer can write, "
+                f"and {', '.join(features) or 'its storage'}, which that writer does not support. "
+                "Write the rows with lakelog.core.write_arrow, as struct<metadata, value>.",
+                table=self.log.table,
+                features=["variantType", *features],
+                access="write",
+            )
+        return "native"
+
+    def _make_root(self, plan: WritePlan) -> None:
+        """Create the table's folder, so that a failure to do so is reported here and clearly.
+
+        Only on a disk: an object store has no folders, and elsewhere the writers make them.
+        """
+        if plan.filesystem is not None and plan.filesystem.type_name == "local":
+            plan.filesystem.create_dir(plan.root, recursive=True)
+
+    def _write_here(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
+        return self._reported(write_batches(rows.to_batches(), plan))
+
+    def _write_on_executors(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        try:
+            return self._reported(write_on_executors(frame, plan))
+        except Exception as exc:
+            if not lacks_pyarrow(exc):
+                raise
+            if features := _arrow_only(plan):
+                raise UnsupportedFeatureError(
+                    f"{self.log.table} uses {', '.join(features)}, and files of such a table are "
+                    "written by pyarrow, which is missing from the executors' Python. Set "
+                    "PYSPARK_PYTHON to a Python with pyarrow, or install it there.",
+                    table=self.log.table,
+                    features=features,
+                    access="write",
+                ) from exc
+            logger.warning(
+                "The executors' Python has no pyarrow that Spark can use, so the write to %s "
+                "uses Spark's own writer. Set PYSPARK_PYTHON to a Python with pyarrow, or "
+                "install it there.",
+                self.log.table,
+            )
+            return self._write_instead(frame, plan)
+
+    def _write_instead(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        """Write without pyarrow on the executors, which Spark can only where its Hadoop can."""
+        try:
+            return self._write_natively(frame, plan)
+        except Exception as exc:
+            if not lacks_filesystem(exc):
+                raise
+            raise DeltaAnalysisError(
+                f"{self.log.table} can't be written from here: the executors' Python has no "
+                "pyarrow that Spark can use, and Spark's Hadoop has no connector for "
+                f"{scheme_of(self.log.table)}://. Install pyarrow where the executors run "
+                "(PYSPARK_PYTHON names their Python), or the connector",
+                table=self.log.table,
+            ) from exc
+
+    def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
+            return self.layout.add_files_at(
+                plan.filesystem or self.log.store.filesystem,
+                plan.root,
+                files,
+                data_change=self.options.data_change,
+                on_footer=self._on_footer,
+            )
+
+        return write_natively(frame, plan, self.log.table, actions_of)
+
+    def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
+        return self.layout.add_files(
+            results, data_change=self.options.data_change, on_footer=self._on_footer
+        )
+
+    @property
+    def _on_footer(self) -> Callable[[Any], None] | None:
+        return None if self.bounds is None else self.bounds.see
+
+    def _way(self, plan: WritePlan) -> str:
+        way = self.log.conf.read(store_keys.WRITE_PATH).strip().lower()
+        if way not in _PATHS:
+            raise DeltaAnalysisError(
+                f"the conf {_PATH_CONF} must be one of {', '.join(_PATHS)}, not {way!r}",
+                key=_PATH_CONF,
+                value=way,
+            )
+        in_process = plan.filesystem is not None and plan.filesystem.type_name.endswith("memory")
+        return "driver" if in_process else way
+
+    def _way_of_jobs(self, plan: WritePlan) -> str:
+        if _arrow_only(plan):
+            return "arrow"
+        match scheme_of(self.log.table):
+            case "file":
+                return "arrow" if plan.partition_columns else "native"
+            case "hdfs":
+                return "native"
+        return "arrow"
+
+
+def _arrow_only(plan: WritePlan) -> list[str]:
+    """Features that the files use and Spark's own Parquet writer does not support."""
+    found = []
+    if plan.stored is not None:
+        found.append("columnMapping")
+    if plan.materialize_partitions:
+        found.append("materializePartitionColumns")
+    return found

@@ -1,0 +1,157 @@
+"""Which files a write removes, and which of their rows it has to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.tree import is_partition_only
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.transaction.matching_files import matching_files
+from lakelog.spark.reading.files import files_df
+from lakelog.spark.session.session import session_timezone
+from lakelog.spark.types.spark_types import without_void
+from lakelog.spark.writing.projection import projection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.actions import AddFile
+    from lakelog.core.schema import StructType
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.writing.options import WriteOptions
+
+__all__ = ["Replaced", "replaced_before", "replaced_by"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What an overwrite removes from the table."""
+
+    files: Sequence[AddFile] = field(default_factory=list)
+    kept_rows: DataFrame | None = None
+    """Rows of those files that must be written again, with the table's columns."""
+    deleted_rows: DataFrame | None = None
+    """Those that are not, where some are."""
+
+
+def replaced_before(
+    txn: OptimisticTransaction, spark: SparkSession, target: StructType, options: WriteOptions
+) -> Replaced:
+    """What the write replaces, as far as that is known before the new files are written.
+
+    Args:
+        txn: the transaction, which records the reads.
+        spark: reads the rows to keep.
+        target: the columns of the table after the write.
+        options: the caller's.
+
+    Raises:
+        InvalidPredicateError: `replaceWhere` can't be parsed or names an unknown column.
+        CorruptLogError: a file that it may match has a partition value that can't be read.
+    """
+    if options.mode != "overwrite" or options.dynamic_overwrite or txn.snapshot is None:
+        return Replaced()
+    if options.replace_column is not None:
+        return _matching_column(txn, spark, target, options.replace_column)
+    if options.replace_where is None:
+        return Replaced(txn.filter_files())
+    return _matching(txn, spark, target, options)
+
+
+def replaced_by(
+    txn: OptimisticTransaction, adds: Sequence[AddFile], options: WriteOptions
+) -> Replaced:
+    """What a dynamic overwrite replaces: the files of the partitions that new files lie in."""
+    if not options.dynamic_overwrite or txn.snapshot is None:
+        return Replaced()
+    if not txn.metadata.partition_columns:
+        return Replaced(txn.filter_files())
+    return Replaced(txn.files_in_same_partitions(adds))
+
+
+def _matching(
+    txn: OptimisticTransaction, spark: SparkSession, target: StructType, options: WriteOptions
+) -> Replaced:
+    """The files that `replaceWhere` may match; rows of theirs that it does not match are kept."""
+    snapshot = txn.snapshot
+    if snapshot is None or options.replace_where is None:
+        return Replaced()
+    predicate = normalize_filter(
+        options.replace_where, snapshot.schema, session_tz=session_timezone(spark)
+    )
+    if predicate is None:
+        return Replaced()
+    if is_partition_only(predicate, snapshot.partition_columns):
+        return Replaced(to_add_files(matching_files(txn, predicate)))
+    files = txn.filter_file_table(predicate)
+    if not options.data_change:
+        raise DeltaAnalysisError(
+            "[DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET] replaceWhere on columns that the "
+            f"table {snapshot.table} is not partitioned by can't go with dataChange=false",
+            table=snapshot.table,
+            predicate=options.replace_where,
+        )
+    if not files.num_rows:
+        return Replaced()
+    schema = without_void(snapshot.schema)
+    rows = files_df(spark, snapshot, files, schema=schema)
+    columns = projection(schema, target)
+
+    def those(condition: str) -> DataFrame:
+        found = rows.where(condition)
+        return found if columns is None else found.selectExpr(*columns)
+
+    matches = f"(({options.replace_where}) <=> true)"
+    return Replaced(to_add_files(files), those(f"NOT {matches}"), those(matches))
+
+
+def _matching_column(
+    txn: OptimisticTransaction, spark: SparkSession, target: StructType, condition: Column
+) -> Replaced:
+    """As `_matching`, for a condition that can't be read here, so that every file may match."""
+    snapshot = txn.snapshot
+    files = txn.filter_file_table()
+    if snapshot is None or not files.num_rows:
+        return Replaced()
+    matching = _of_partitions(snapshot, spark, files, condition)
+    if matching is not None:
+        return Replaced(to_add_files(files.take(matching)))
+    schema = without_void(snapshot.schema)
+    rows = files_df(spark, snapshot, files, schema=schema)
+    columns = projection(schema, target)
+    matches = sf.coalesce(condition, sf.lit(False))
+
+    def those(wanted: Column) -> DataFrame:
+        found = rows.where(wanted)
+        return found if columns is None else found.selectExpr(*columns)
+
+    return Replaced(to_add_files(files), those(~matches), those(matches))
+
+
+_ROW = "__lakelog_file"
+
+
+def _of_partitions(
+    snapshot: Snapshot, spark: SparkSession, files: pa.Table, condition: Column
+) -> list[int] | None:
+    """The files whose partition matches; `None` for a condition on other columns, too."""
+    if not snapshot.partition_columns:
+        return None
+    values = readable_partitions(snapshot, files)
+    numbered = values.append_column(_ROW, [range(files.num_rows)])
+    try:
+        found = spark.createDataFrame(numbered).where(condition).select(_ROW).collect()
+    except AnalysisException:
+        return None
+    return sorted(row[0] for row in found)

@@ -1,0 +1,308 @@
+"""One write from start to commit: the plan of `DeltaWriter.save`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lakelog.core import keys
+from lakelog.core.actions import SetTransaction
+from lakelog.core.actions.operation import Operation, streaming_metrics, write_metrics
+from lakelog.core.commands.create import define_table
+from lakelog.core.commands.optimize.auto_compaction import compact_after
+from lakelog.core.conf import DeltaConf
+from lakelog.core.data.identity_bounds import IdentityBounds
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import ConcurrentAppendException, TableExistsError
+from lakelog.core.features.protocol import check_writable
+from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.schema import StructType
+from lakelog.core.schema.rules import check_holds_rows
+from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.session.session import session_conf, with_storage
+from lakelog.spark.types.spark_types import to_delta_schema, without_void
+from lakelog.spark.writing.balanced import is_balanced
+from lakelog.spark.writing.constraints import RowRule, check_rule, enforced, table_rules
+from lakelog.spark.writing.files import Fetch, TableFileWriter
+from lakelog.spark.writing.filled_columns import FilledColumns
+from lakelog.spark.writing.options import WriteOptions
+from lakelog.spark.writing.overwrite import replaced_before, replaced_by
+from lakelog.spark.writing.projection import projection
+from lakelog.spark.writing.replaced_changes import Written, write_with_changes
+from lakelog.spark.writing.table_schema import apply_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.commands.create import TableDefined
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.writing.options import SaveMode, TableDefinition
+
+__all__ = ["StreamBatch", "save_batch", "save_frame"]
+
+_MODE_NAMES = {
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "error": "ErrorIfExists",
+    "ignore": "Ignore",
+}
+
+
+def save_frame(
+    frame: DataFrame,
+    path: str,
+    mode: SaveMode,
+    partition_by: Sequence[str] | None,
+    options: Mapping[str, str],
+    definition: TableDefinition | None = None,
+    read_version: int | None = None,
+    replace_column: Column | None = None,
+) -> int | None:
+    """Write a DataFrame as a commit of the table at `path`; see `DeltaWriter.save`.
+
+    Args:
+        frame: the rows.
+        path: the table.
+        mode: what to do with a table that is there.
+        partition_by: the partition columns, `None` for none named.
+        options: of the writer.
+        definition: where the commit makes the table anew, and says more of it than options do.
+        read_version: where the rows were made from the table itself, of which version.
+        replace_column: the condition of an overwrite, in place of the option `replaceWhere`; the
+            caller sees to it that it is true for all rows.
+
+    Returns:
+        The version of the commit; `None` where there was nothing to do and nothing was committed.
+    """
+    conf = DeltaConf.from_mapping(with_storage(session_conf(frame.sparkSession), options))
+    wanted = WriteOptions.from_options(mode, partition_by, options, conf)
+    wanted = replace(wanted, read_version=read_version)
+    if definition is not None:
+        wanted = replace(wanted, definition=definition, dynamic_overwrite=False)
+    if replace_column is not None:
+        wanted = replace(wanted, replace_column=replace_column, dynamic_overwrite=False)
+    log = DeltaLog.for_table(path, conf, replayer=replayer_for(frame.sparkSession, conf))
+    done = _Save(frame, log, wanted).run()
+    return None if done is None else done[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """Which batch of which streaming query a write is."""
+
+    query_id: str
+    batch_id: int
+    output_mode: str
+    """`Append` or `Complete`, as history spells it."""
+    fetched: bool
+    """Whether the driver fetches the rows and writes them, since they are likely to be few."""
+
+
+def save_batch(
+    frame: DataFrame, log: DeltaLog, options: WriteOptions, batch: StreamBatch
+) -> Sequence[AddFile] | None:
+    """Write one batch of a streaming query, once, however often it is tried.
+
+    A batch without rows is committed, too: the table records how far the query is.
+
+    Args:
+        frame: the rows of the batch.
+        log: the table's.
+        options: the mode is `overwrite` where the batch replaces the rows of the table; the
+            transaction is the query's id and the number of the batch.
+        batch: the batch.
+
+    Returns:
+        The files that the batch added; `None` where the table has the batch already.
+    """
+    done = _Save(frame, log, options, batch).run()
+    return None if done is None else done[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    frame: DataFrame
+    log: DeltaLog
+    options: WriteOptions
+    batch: StreamBatch | None = None
+
+    def run(self) -> tuple[int | None, Sequence[AddFile]] | None:
+        """The version of the commit and the new files; `None` where nothing was to be done."""
+        txn = self.log.start_transaction()
+        if self._is_done(txn):
+            return None
+        self._check_read(txn)
+        given = to_delta_schema(self.frame.schema)
+        data = without_void(given)
+        check_holds_rows(data, data, self.log.table)
+        # Spark's own writer would write a void column to the files, as a boolean.
+        held = projection(given, data)
+        frame = self.frame if held is None else self.frame.selectExpr(*held)
+        defined = self._define(txn, given)
+        check_writable(txn.protocol, txn.metadata, self.log.table)
+        if self.options.mode == "overwrite" and self.options.data_change:
+            txn.assert_removable()
+        with AttemptFiles(txn) as files:
+            with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
+                written = self._write(txn, frame, data, files)
+            return self._commit(txn, written, defined), written.adds
+
+    def _check_read(self, txn: OptimisticTransaction) -> None:
+        """Refuse to replace rows that came after those that the new ones were made from."""
+        read = self.options.read_version
+        if read is not None and txn.read_version != read:
+            raise ConcurrentAppendException(
+                f"[DELTA_CONCURRENT_APPEND] the rows to write were made from version {read} of "
+                f"{self.log.table}, and by now it is at version {txn.read_version}: they would "
+                "replace what others wrote meanwhile. Nothing was written; run it again.",
+                table=self.log.table,
+                version=txn.read_version,
+            )
+
+    def _define(self, txn: OptimisticTransaction, given: StructType) -> TableDefined | None:
+        """Let the table have the columns of the rows."""
+        options = self.options
+        if options.definition is None:
+            apply_schema(txn, self.log.table, given, options)
+            return None
+        return define_table(
+            txn,
+            given,
+            partition_by=options.partition_by or (),
+            cluster_by=options.definition.cluster_by,
+            properties=options.definition.properties,
+            description=options.definition.description,
+        )
+
+    def _is_done(self, txn: OptimisticTransaction) -> bool:
+        """Whether there is nothing to do: mode `ignore` found a table, or the batch is recorded."""
+        options, table = self.options, self.log.table
+        if txn.snapshot is not None and options.mode == "ignore":
+            return True
+        if txn.snapshot is not None and options.mode == "error":
+            raise TableExistsError(
+                f"there is already a Delta table at {table}, at version {txn.read_version}. "
+                "Choose another path, or say what to do with the table: mode('append') adds to "
+                "it, mode('overwrite') replaces its rows, mode('ignore') leaves it alone.",
+                table=table,
+                version=txn.read_version,
+            )
+        app_id = options.txn_app_id
+        return app_id is not None and txn.txn_version(app_id) >= options.txn_version
+
+    def _write(
+        self, txn: OptimisticTransaction, frame: DataFrame, data: StructType, attempt: AttemptFiles
+    ) -> Written:
+        """Write the files of a frame's rows; return them, and what they replace."""
+        target = without_void(StructType.from_json(txn.metadata.schema_string))
+        replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
+        filled = FilledColumns.from_schemas(
+            data, target, txn.protocol, self.log.table, self.log.conf
+        )
+        rules = [*self._rules(txn, target), *filled.rules()]
+        rows = enforced(filled.rows(frame), rules)
+        bounds = IdentityBounds(target, filled.identities) if filled.identities else None
+        layout = txn.file_layout
+        fetch: Fetch = "cheap"
+        if self.batch is not None:
+            fetch = "all" if self.batch.fetched else "none"
+        shuffles = is_balanced(self.options, self.log.conf, txn.metadata.configuration)
+        files = TableFileWriter(self.log, layout, self.options, attempt, bounds, fetch, shuffles)
+        if replaced.kept_rows is None:
+            few = enforced(filled.rows(frame, 1), rules) if bounds else None
+            written = Written(files.write(rows, frame, few), replaced)
+        elif txn.terms.properties.change_data_feed:
+            written = write_with_changes(txn, rows, replaced, files, target)
+        else:
+            written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
+        txn.mark_written()
+        if bounds is not None:
+            txn.advance_identity_columns(bounds.marks())
+        dynamic = replaced_by(txn, written.adds, self.options).files
+        if not dynamic:
+            return written
+        return replace(written, replaced=replace(replaced, files=[*replaced.files, *dynamic]))
+
+    def _rules(self, txn: OptimisticTransaction, target: StructType) -> list[RowRule]:
+        rules = table_rules(txn.metadata)
+        predicate = self.options.replace_where
+        if predicate and self.log.conf.read(keys.REPLACE_CHECK):
+            rules.append(
+                check_rule(
+                    "[DELTA_REPLACE_WHERE_MISMATCH] Written data does not conform to partial table "
+                    f"overwrite condition or constraint '{predicate}'",
+                    predicate,
+                    target.names,
+                )
+            )
+        return rules
+
+    def _commit(
+        self, txn: OptimisticTransaction, written: Written, defined: TableDefined | None
+    ) -> int | None:
+        options, adds, replaced = self.options, written.adds, written.replaced
+        now = self.log.clock.now_ms()
+        actions: list[Action] = []
+        if options.txn_app_id is not None:
+            actions.append(
+                SetTransaction(
+                    app_id=options.txn_app_id, version=options.txn_version, last_updated=now
+                )
+            )
+        actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
+        actions += (*adds, *written.changes)
+        if defined is not None:
+            actions += defined.domains
+        compact_after(txn)
+        return txn.commit_if_needed(actions, self._operation(txn, written, defined))
+
+    def _operation(
+        self, txn: OptimisticTransaction, written: Written, defined: TableDefined | None
+    ) -> Operation:
+        options, adds, replaced = self.options, written.adds, written.replaced
+        if self.batch is not None:
+            return Operation.streaming_update(
+                self.batch.output_mode,
+                self.batch.query_id,
+                self.batch.batch_id,
+                metrics=streaming_metrics(adds, replaced.files),
+                user_metadata=options.user_metadata,
+            )
+        if defined is not None and options.definition is not None:
+            return Operation.create_table(
+                defined.partition_by,
+                cluster_by=defined.cluster_by,
+                properties=options.definition.properties,
+                description=options.definition.description,
+                managed=options.definition.managed,
+                metrics=write_metrics(adds, replaced.files if replaced.files else None),
+                user_metadata=options.user_metadata,
+                name=options.definition.operation,
+            )
+        moves_rows = replaced.kept_rows is not None
+        return Operation.write(
+            _MODE_NAMES[options.mode],
+            options.partition_by or (),
+            predicate=options.predicate,
+            dynamic_overwrite=options.dynamic_overwrite,
+            overwrite_schema=options.overwrite_schema,
+            merge_schema=options.merge_schema,
+            metrics={
+                **write_metrics(
+                    adds,
+                    replaced.files if options.mode == "overwrite" else None,
+                    whole_files_by_predicate=(options.predicate is not None and not moves_rows),
+                ),
+                **({"numAddedChangeFiles": len(written.changes)} if written.changes else {}),
+            },
+            user_metadata=options.user_metadata,
+            # They get new row ids in their new files.
+            tags=preservation_tags(txn.protocol, txn.metadata, preserved=False)
+            if moves_rows
+            else None,
+        )

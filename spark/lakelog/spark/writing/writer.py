@@ -1,0 +1,173 @@
+"""`lakelog.spark.write(df)`: PySpark's `DataFrameWriter`, planned and committed by lakelog."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Self
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.writing.by_name import save_as_table
+from lakelog.spark.writing.options import SaveMode, save_mode
+from lakelog.spark.writing.save import save_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DeltaWriter"]
+
+_FORMATS = ("delta", "lakelog")
+
+
+class DeltaWriter:
+    """Writes a DataFrame to a Delta table, with the methods of `DataFrameWriter`.
+
+        lakelog.spark.write(df).mode("append").partitionBy("date").save("/lake/flights")
+
+    Executors write the data files; the driver alone commits them, all in one version. A write
+    that fails leaves the table as it was.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        """Nothing happens before `save`."""
+        self._frame = frame
+        self._mode: SaveMode = "error"
+        self._partition_by: tuple[str, ...] | None = None
+        self._options: dict[str, str] = {}
+
+    def format(self, source: str) -> Self:
+        """Accept `delta` or `lakelog`, for code written for PySpark's writer.
+
+        Raises:
+            DeltaAnalysisError: another one.
+        """
+        if source.strip().lower() not in _FORMATS:
+            raise DeltaAnalysisError(
+                "this writer writes Delta tables: the format must be one of "
+                f"{', '.join(_FORMATS)}, not {source!r}. Use df.write for other formats.",
+                format=source,
+            )
+        return self
+
+    def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
+        """Set what to do if the table exists.
+
+        `append` adds rows, `overwrite` replaces them, `error` (the default) raises
+        `TableExistsError`, `ignore` does nothing.
+
+        Raises:
+            DeltaAnalysisError: no such mode.
+        """
+        if saveMode:
+            self._mode = save_mode(saveMode)
+        return self
+
+    def option(self, key: str, value: bool | float | int | str | None) -> Self:
+        """Set an option; names are compared ignoring case.
+
+        `mergeSchema`, `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode`, `txnAppId` and
+        `txnVersion`, `userMetadata`, `dataChange`, `maxRecordsPerFile`, `compression`,
+        `optimizeWrite` (shuffle the rows first, so that few files come of them),
+        `delta.…` for the properties of a new table, `fs.…` and `dfs.…` for settings of the
+        storage for this write alone. `None` takes an option back.
+        """
+        for known in [each for each in self._options if each.lower() == key.lower()]:
+            del self._options[known]
+        if value is not None:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: bool | float | int | str | None) -> Self:
+        """Set several options; see `option`."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
+        """The columns to partition a new table by. An existing table keeps its own."""
+        names: list[str] = []
+        for each in cols:
+            names += [each] if isinstance(each, str) else each
+        self._partition_by = tuple(names)
+        return self
+
+    def replaceWhere(self, predicate: str) -> Self:  # noqa: N802  # like partitionBy
+        """Overwrite only the rows that match; every new row must match, too."""
+        return self.option("replaceWhere", predicate)
+
+    def save(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        mode: str | None = None,
+        partitionBy: str | list[str] | None = None,  # noqa: N803  # PySpark's name
+        **options: bool | float | int | str | None,
+    ) -> int | None:
+        """Write the rows and commit them.
+
+        Args:
+            path: the table; default: the option `path`.
+            format: see `format`.
+            mode: see `mode`.
+            partitionBy: see `partitionBy`.
+            options: see `options`.
+
+        Returns:
+            The version of the commit. `None` where there was nothing to do and nothing was
+            committed: no rows, mode `ignore` and a table, or a `txnVersion` that the table has.
+
+        Raises:
+            TableExistsError: mode `error`, and a table is there.
+            SchemaMismatchError: the columns do not fit the table's.
+            ConstraintViolationError: a row breaks NOT NULL, CHECK or `replaceWhere`.
+            DeltaConcurrentModificationException: another writer was faster with something that
+                this write must not ignore. Nothing of it is in the table: read and run again.
+            UnsupportedFeatureError: the table needs what this client does not have.
+            CommitOutcomeUnknownError: the storage never said whether it took the commit.
+            OSError: the storage refused.
+        """
+        if format is not None:
+            self.format(format)
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        given = {k: v for k, v in self._options.items() if k.lower() != "path"}
+        target = path or next((v for k, v in self._options.items() if k.lower() == "path"), None)
+        if target is None:
+            raise DeltaAnalysisError("save() needs the path of the table")
+        return save_frame(self._frame, os.fspath(target), self._mode, self._partition_by, given)
+
+    def saveAsTable(  # noqa: N802  # PySpark's name
+        self,
+        name: str,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        mode: str | None = None,
+        partitionBy: str | list[str] | None = None,  # noqa: N803  # PySpark's name
+        **options: bool | float | int | str | None,
+    ) -> int | None:
+        """Write the rows to a table of Spark's own catalog; a new name is made for a new table.
+
+        The option `path` is the folder of a new table; without it the table is managed: it is in
+        the folder of its database, and goes when it is dropped.
+
+        Args:
+            name: `table`, `database.table` or `spark_catalog.database.table`.
+            format: see `format`.
+            mode: see `mode`.
+            partitionBy: see `partitionBy`.
+            options: see `options`.
+
+        Returns:
+            As `save`.
+
+        Raises:
+            TableExistsError: mode `error`, and the name has a table.
+            DeltaAnalysisError: the name is one of something else, or of a table in another folder
+                than `path`; or the folder of a new managed table is not empty.
+            DeltaError: see `save`.
+        """
+        if format is not None:
+            self.format(format)
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        return save_as_table(self._frame, name, self._mode, self._partition_by, self._options)

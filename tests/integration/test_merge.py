@@ -1,0 +1,380 @@
+"""MERGE by Spark: what the generated cases of `tests/interop` do not show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as sf
+
+from lakelog.core import (
+    DeltaLog,
+    PrimitiveType,
+    StructField,
+    StructType,
+    create_table,
+    delete_rows,
+    identity_column,
+    table_changes,
+    write_arrow,
+)
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.commands.moved_row_ids import MovedRowIds
+from lakelog.core.compute import pc
+from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.errors import (
+    ConcurrentAppendException,
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    DeltaError,
+)
+from lakelog.spark import DeltaTable
+from lakelog.spark.dml import here
+from lakelog.spark.dml.touched import touched_by_places
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+TRACKED = {"delta.enableRowTracking": "true"}
+
+
+def people(path, properties=None, partition_by=()):
+    """`id`, `name`, `n` for 1 to 6 in two files."""
+    create_table(
+        path, "id INT, name STRING, n BIGINT", properties=properties, partition_by=partition_by
+    )
+    for ids in ((1, 2, 3), (4, 5, 6)):
+        columns = {
+            "id": pa.array(ids, pa.int32()),
+            "name": [f"p{i}" for i in ids],
+            "n": [10 * i for i in ids],
+        }
+        write_arrow(path, pa.table(columns), mode="append")
+    return path
+
+
+def rows(path):
+    found = DeltaLog.for_table(path).snapshot.to_arrow().to_pylist()
+    return {row["id"]: row for row in found}
+
+
+def files_of(path):
+    return {p.name for p in Path(path).rglob("*.parquet") if "_delta_log" not in p.parts}
+
+
+def named(path):
+    files = DeltaLog.for_table(path).snapshot.file_table["path"].to_pylist()
+    return {each.rpartition("/")[2] for each in files}
+
+
+@pytest.fixture(autouse=True)
+def by_jobs(monkeypatch):
+    """Small ones are done without Spark: `test_commands_in_sessions`."""
+    monkeypatch.setattr(here, "HERE_BYTES", -1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "t")
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}], ids=["copies", "vectors, feed"])
+def test_all_kinds_of_clauses_by_columns_and_texts(spark, path, properties):
+    people(path, properties)
+    source = spark.sql(
+        "SELECT * FROM VALUES (1, 'one', 1L, 'U'), (2, 'two', 2L, 'D'), (3, 'three', 3L, 'K'), "
+        "(7, 'seven', 7L, 'U'), (8, 'eight', 8L, 'K') AS v(id, name, n, op)"
+    ).alias("s")
+    found = (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source, sf.col("t.id") == sf.col("s.id"))
+        .whenMatchedDelete("s.op = 'D'")
+        .whenMatchedUpdate(
+            sf.col("s.op") == "U", set={"name": sf.upper("s.name"), "t.n": "t.n + s.n"}
+        )
+        .whenNotMatchedInsert("s.op = 'U'", values={"id": "s.id", "name": sf.lit("new")})
+        .whenNotMatchedBySourceUpdate("t.id = 4", set={"name": "name || '?'"})
+        .whenNotMatchedBySourceDelete(sf.col("t.id") == 5)
+        .execute()
+    )
+    assert found.collect()[0].asDict() == {
+        "num_affected_rows": 5,
+        "num_updated_rows": 2,
+        "num_deleted_rows": 2,
+        "num_inserted_rows": 1,
+    }
+    assert rows(path) == {
+        1: {"id": 1, "name": "ONE", "n": 11},
+        3: {"id": 3, "name": "p3", "n": 30},  # matched, but no clause is for it
+        4: {"id": 4, "name": "p4?", "n": 40},
+        6: {"id": 6, "name": "p6", "n": 60},
+        7: {"id": 7, "name": "new", "n": None},
+    }
+    assert named(path) <= files_of(path)
+    if properties:
+        feed = table_changes(path, 3).read_all().to_pylist()
+        assert sorted((r["_change_type"], r["id"]) for r in feed) == [
+            ("delete", 2),
+            ("delete", 5),
+            ("insert", 7),
+            ("update_postimage", 1),
+            ("update_postimage", 4),
+            ("update_preimage", 1),
+            ("update_preimage", 4),
+        ]
+    entry = next(iter(DeltaLog.for_table(path).history(1)))
+    assert entry.operation == "MERGE"
+    parameters = entry.parameters or {}
+    assert [each["actionType"] for each in json.loads(parameters["matchedPredicates"])] == [
+        "delete",
+        "update",
+    ]
+
+
+@pytest.mark.connect
+def test_a_source_that_differs_each_time_is_evaluated_once(spark, path):
+    people(path)
+    source = spark.range(1, 9).selectExpr("CAST(id AS INT) AS id", "uuid() AS name", "id AS n")
+    (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source.alias("s"), "t.id = s.id AND length(s.name) = 36")
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    found = rows(path)
+    assert sorted(found) == list(range(1, 9))
+    assert len({row["name"] for row in found.values()}) == 8
+
+
+def test_columns_of_the_frames_themselves_name_the_source(classic_spark, path):
+    spark = classic_spark
+    people(path)
+    source = spark.sql("SELECT 1 AS key, 'one' AS text")
+    (
+        DeltaTable.forPath(spark, path)
+        .merge(source, sf.col("id") == source["key"])
+        .whenMatchedUpdate(set={"name": source["text"]})
+        .execute()
+    )
+    assert rows(path)[1]["name"] == "one"
+
+
+@pytest.mark.connect
+def test_rows_that_several_rows_match_are_shown(spark, path):
+    people(path)
+    source = spark.sql("SELECT * FROM VALUES (1, 'a'), (1, 'b'), (2, 'c') AS v(id, name)").alias(
+        "s"
+    )
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    with pytest.raises(DeltaAnalysisError, match=r"MULTIPLE_SOURCE_ROW.*id = 1") as caught:
+        merge.whenMatchedUpdate(set={"name": "s.name"}).execute()
+    assert caught.value.fields["rows"] == 1
+    assert DeltaLog.for_table(path).snapshot.version == 2
+    assert files_of(path) == named(path)
+    merge.whenMatchedDelete().execute()
+    assert sorted(rows(path)) == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("properties", [TRACKED, {**TRACKED, **VECTORS}], ids=["copies", "vectors"])
+def test_rows_keep_their_ids(spark, path, properties):
+    people(path, properties)
+
+    def ids():
+        log = DeltaLog.for_table(path)
+        reader = MovedRowIds.from_snapshot(log.snapshot)
+        assert reader is not None
+        return _row_ids(log.snapshot, reader)
+
+    before = ids()
+    for _ in range(2):
+        source = spark.sql("SELECT * FROM VALUES (2, 'x'), (9, 'y') AS v(id, name)").alias("s")
+        (
+            DeltaTable.forPath(spark, path)
+            .alias("t")
+            .merge(source, "t.id = s.id")
+            .whenMatchedUpdate(set={"name": "s.name"})
+            .whenNotMatchedInsert(values={"id": "s.id"})
+            .execute()
+        )
+    after = ids()
+    assert {key: after[key] for key in before} == before
+    assert len(set(after.values())) == len(after)
+
+
+def _row_ids(snapshot, ids):
+    reader = TableFileReader(snapshot, ids.add_id_columns(snapshot.read_schema))
+    found: dict[int, int] = {}
+    files = snapshot.file_table
+    for add, file in zip(to_add_files(files), reader.find(files), strict=True):
+        start = 0
+        for piece in reader.pieces(file):
+            table = ids.with_row_ids(piece.rows, add, start)
+            deleted = reader.deleted(file)
+            if deleted is not None:
+                table = table.filter(pc.invert(deleted(piece.count)))
+            start += piece.count
+            name = ids.add_id_columns(StructType()).names[0]
+            found |= dict(zip(table["id"].to_pylist(), table[name].to_pylist(), strict=True))
+    return found
+
+
+def test_identity_columns_go_on_counting(spark, path):
+    schema = StructType((identity_column("no"), StructField("id", PrimitiveType("integer"))))
+    create_table(path, schema)
+    write_arrow(path, pa.table({"id": pa.array([1, 2], pa.int32())}), mode="append")
+    for start in (2, 4):
+        source = spark.range(start, start + 3).selectExpr("CAST(id AS INT) AS id").alias("s")
+        (
+            DeltaTable.forPath(spark, path)
+            .alias("t")
+            .merge(source, "t.id = s.id")
+            .whenMatchedUpdate(set={"id": "s.id"})
+            .whenNotMatchedInsertAll()
+            .execute()
+        )
+    found = DeltaLog.for_table(path).snapshot.to_arrow().to_pylist()
+    assert sorted(row["id"] for row in found) == [1, 2, 3, 4, 5, 6]
+    numbers = [row["no"] for row in found]
+    assert len(set(numbers)) == 6
+    assert {row["id"]: row["no"] for row in found if row["id"] < 3} == {1: 1, 2: 2}
+
+
+@pytest.mark.connect
+def test_a_broken_rule_stops_it_and_leaves_no_file(spark, path):
+    people(path, {"delta.constraints.small": "n < 100"})
+    source = spark.sql("SELECT 1 AS id, 100L AS n").alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    with pytest.raises(ConstraintViolationError, match="small"):
+        merge.whenMatchedUpdate(set={"n": "s.n"}).execute()
+    assert files_of(path) == named(path)
+    with pytest.raises(DeltaError, match="CAST_INVALID_INPUT"):
+        merge.whenMatchedUpdate(set={"n": "t.name"}).execute()
+    assert files_of(path) == named(path)
+    assert DeltaLog.for_table(path).snapshot.version == 2
+
+
+def test_the_keys_of_the_source_say_which_files_are_read(spark, path):
+    people(path)
+    table = DeltaTable.forPath(spark, path).alias("t")
+    source = spark.sql("SELECT 5 AS id, 'five' AS name").alias("s")
+    merge = table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"name": "s.name"})
+    before = named(path)
+    merge.execute()
+    assert len(before & named(path)) == 1  # the file with 1 to 3
+    entry = next(iter(DeltaLog.for_table(path).history(1)))
+    assert (entry.metrics or {})["numTargetRowsCopied"] == "2"
+
+
+def test_an_append_to_a_partition_that_could_match_conflicts(spark, path, monkeypatch):
+    people(path, partition_by=["name"])
+    real = touched_by_places
+
+    def meanwhile(*args):
+        columns = {"id": pa.array([9], pa.int32()), "name": [name], "n": [0]}
+        write_arrow(path, pa.table(columns), mode="append")
+        return real(*args)
+
+    monkeypatch.setattr("lakelog.spark.dml.merge.touched_by_places", meanwhile)
+    source = spark.sql("SELECT 5 AS id, 5L AS n").alias("s")
+    merge = (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source, "t.id = s.id AND t.name = 'p5'")
+        .whenMatchedUpdate(set={"n": "t.n + s.n"})
+    )
+    name = "p6"
+    merge.execute()  # no row of that partition can match
+    assert rows(path)[5]["n"] == 55
+    name = "p5"
+    with pytest.raises(ConcurrentAppendException):
+        merge.execute()
+    assert named(path) == files_of(path) - _removed(path)
+
+
+def _removed(path):
+    """The files that older versions have."""
+    log = DeltaLog.for_table(path)
+    found = set()
+    for version in range(log.snapshot.version):
+        files = log.snapshot_at(version).file_table["path"].to_pylist()
+        found |= {each.rpartition("/")[2] for each in files}
+    return found - named(path)
+
+
+@pytest.mark.connect
+def test_odd_names_and_values_of_partitions(spark, path):
+    schema = "`a.b` INT, `Ünï cödé` STRING, `p q` STRING"
+    create_table(
+        path,
+        schema,
+        partition_by=["p q"],
+        properties={"delta.columnMapping.mode": "name", **VECTORS},
+    )
+    data = {
+        "a.b": pa.array([1, 2, 3], pa.int32()),
+        "Ünï cödé": ["x", "y", None],
+        "p q": ["a/b=c %", "é", None],
+    }
+    write_arrow(path, pa.table(data), mode="append")
+    delete_rows(path, "`a.b` = 3")
+    source = spark.sql("SELECT 2 AS `a.b`, 'z' AS `ünï cödé`, '' AS `P Q`").union(
+        spark.sql("SELECT 4, 'new', ' '")
+    )
+    (
+        DeltaTable.forPath(spark, path)
+        .alias("t t")
+        .merge(source.alias("s"), "`t t`.`a.b` = s.`a.b`")
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    found = DeltaLog.for_table(path).snapshot.to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in found if row["p q"]) == [
+        (1, "x", "a/b=c %"),
+        (4, "new", " "),
+    ]
+    assert [row["Ünï cödé"] for row in found if row["p q"] is None] == ["z"]
+
+
+@pytest.mark.connect
+def test_the_conf_lets_every_merge_evolve_the_schema(spark, path):
+    people(path)
+    key = "spark.databricks.delta.schema.autoMerge.enabled"
+    source = spark.sql("SELECT 1 AS id, 'uno' AS name, 1L AS n, true AS more").alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    spark.conf.set(key, "true")
+    try:
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge.whenMatchedUpdateAll().execute()
+    finally:
+        spark.conf.unset(key)
+    assert rows(path)[1] == {"id": 1, "name": "uno", "n": 1, "more": True}
+    assert rows(path)[2]["more"] is None
+
+
+@pytest.mark.connect
+def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
+    people(path)
+    table = DeltaTable.forPath(spark, path).alias("t")
+    source = spark.sql("SELECT 1 AS id, 'x' AS name").alias("s")
+    merge = table.merge(source, "t.id = s.id")
+    for build, match in (
+        (lambda: merge, "MISSING_WHEN"),
+        (lambda: merge.whenMatchedUpdate(set={"nmae": "1"}), "name"),
+        (lambda: merge.whenMatchedUpdate(set={"n": "s.nope"}), "UNRESOLVED_EXPRESSION"),
+        (lambda: merge.whenMatchedUpdate("rand() < 2", set={"n": "1"}), "NON_DETERMINISTIC"),
+        (lambda: merge.whenMatchedDelete().whenMatchedDelete(), "OMIT_CONDITION"),
+        (lambda: merge.whenMatchedDelete("t.n"), "DATATYPE_MISMATCH"),
+        (lambda: merge.whenMatchedUpdate(set={"n": "(SELECT 1)"}), "SUBQUERY"),
+        (lambda: merge.whenMatchedUpdate(set={"n": "sum(t.n)"}), "AGGREGATION"),
+        (lambda: merge.whenMatchedUpdate(set={"n": sf.sum("t.n")}), "AGGREGATION"),
+    ):
+        with pytest.raises(DeltaError, match=match):
+            build().execute()
+    assert files_of(path) == named(path)

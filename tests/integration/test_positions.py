@@ -1,0 +1,198 @@
+"""Rows with their places; vectors, mapped and widened columns in Spark's own reader."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lakelog.spark as delta
+from lakelog.core import DeltaLog, delete_rows, write_arrow
+from lakelog.core.commands.alter_columns import change_column, rename_column
+from lakelog.core.errors import DataFileError
+from lakelog.core.paths import data_path
+from lakelog.core.schema.column_mapping import physical_name
+from lakelog.spark.reading.files import files_df, positioned_df
+from lakelog.spark.reading.positions import FILE, ROW
+from support.samples import rows_of
+
+WAY = "spark.lakelog.read.path"
+NAME = "a.b`c`é"
+VECTORS = {"delta.enableDeletionVectors": "true"}
+KINDS = {
+    "plain": ((), {}),
+    "vectors": ((), VECTORS),
+    "partitioned": (("p",), VECTORS),
+    "mapped": (("p",), {**VECTORS, "delta.columnMapping.mode": "name"}),
+    "by id": (("p",), {**VECTORS, "delta.columnMapping.mode": "id"}),
+}
+
+
+def batch(first, count):
+    ids = range(first, first + count)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "p": pa.array([None if i % 5 == 0 else f"x/{i % 5}%" for i in ids]),
+            NAME: pa.array([{"u": i, "v": [str(i)]} for i in ids]),
+        }
+    )
+
+
+def made(path, kind, rows=40):
+    columns, properties = KINDS[kind]
+    for first in (0, rows, 2 * rows):
+        new = first == 0
+        write_arrow(
+            path,
+            batch(first, rows),
+            mode="append",
+            partition_by=columns if new else None,
+            properties=properties if new else None,
+        )
+    delete_rows(path, f"id % 7 = 3 and id < {2 * rows}")
+    return DeltaLog.for_table(path).snapshot
+
+
+@pytest.fixture
+def way(spark):
+    def use(name):
+        spark.conf.set(WAY, name)
+
+    yield use
+    spark.conf.unset(WAY)
+
+
+def by_place(snapshot, found):
+    """What the files have at the places of some rows."""
+    field = snapshot.read_schema.get("id")
+    paths = [data_path(snapshot.table, path) for path in snapshot.file_table["path"].to_pylist()]
+    stored = [pq.read_table(path)[physical_name(field)].to_pylist() for path in paths]
+    return [stored[found.numbers[row[FILE]]][row[ROW]] for row in found.df.toArrow().to_pylist()]
+
+
+@pytest.mark.connect(kind=("vectors", "mapped"))
+@pytest.mark.parametrize("which", ["native", "arrow"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_says_where_it_is(spark, tmp_path, way, kind, which):
+    snapshot = made(str(tmp_path / "t 1%é"), kind)
+    way("auto" if kind == "by id" else which)
+
+    found = positioned_df(spark, snapshot, snapshot.file_table)
+
+    rows = found.df.toArrow()
+    assert by_place(snapshot, found) == rows["id"].to_pylist()
+    assert rows_of(rows.drop_columns([FILE, ROW])) == rows_of(snapshot.to_arrow())
+    assert found.df.where("id >= 100").count() == 20
+    assert set(found.numbers.values()) == set(range(snapshot.file_table.num_rows))
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("kind", ["vectors", "partitioned", "mapped"])
+def test_sparks_own_reader_reads_tables_with_vectors_and_mapped_columns(spark, tmp_path, way, kind):
+    snapshot = made(str(tmp_path / "t"), kind)
+    way("native")
+
+    df = files_df(spark, snapshot, snapshot.file_table)
+
+    assert rows_of(df.toArrow()) == rows_of(snapshot.to_arrow())
+    assert df.columns == ["id", "p", NAME]
+    assert df.where("p = 'x/1%'").select("id").count() == len(
+        [row for row in snapshot.to_arrow().to_pylist() if row["p"] == "x/1%"]
+    )
+
+
+def test_only_the_columns_of_the_query_are_read(classic_spark, tmp_path, way):
+    snapshot = made(str(tmp_path / "t"), "mapped")
+    way("native")
+
+    df = files_df(classic_spark, snapshot, snapshot.file_table).where("id > 100").select("id")
+
+    plan = df._jdf.queryExecution().executedPlan().toString()  # pyright: ignore[reportOptionalCall]
+    physical, other = (
+        next(f for f in snapshot.read_schema if f.name == name).metadata[
+            "delta.columnMapping.physicalName"
+        ]
+        for name in ("id", NAME)
+    )
+    assert re.search(rf"DataFilters: \[isnotnull\({physical}#", plan)
+    assert other not in plan
+
+
+@pytest.mark.connect
+def test_vectors_of_large_files_are_applied_bit_by_bit(spark, tmp_path, way):
+    """Files of many pieces, whose deleted rows are at the ends of pieces and words."""
+    path, count = str(tmp_path / "t"), 70_000
+    write_arrow(path, pa.table({"id": range(count)}), properties=VECTORS)
+    write_arrow(path, pa.table({"id": range(count, count + 100)}), mode="append")
+    gone = {0, 63, 64, 16383, 16384, 16385, 49151, count - 1, count + 99}
+    gone |= set(random.Random(7).sample(range(30_000, 40_000), 500))
+    delete_rows(path, f"id in ({', '.join(map(str, sorted(gone)))})")
+    snapshot = DeltaLog.for_table(path).snapshot
+    way("native")
+
+    left = files_df(spark, snapshot, snapshot.file_table).toArrow()["id"].to_pylist()
+
+    assert sorted(left) == sorted(set(range(count + 100)) - gone)
+
+
+def test_a_row_of_a_file_without_a_known_vector_fails_the_read(spark, tmp_path, way, monkeypatch):
+    from lakelog.spark.reading import vectors
+
+    snapshot = made(str(tmp_path / "t"), "vectors")
+    way("native")
+    monkeypatch.setattr(vectors, "file_path_uri", lambda path: f"other:{path}")
+
+    df = files_df(spark, snapshot, snapshot.file_table)
+
+    with pytest.raises(Exception, match="no deletion vector for row"):
+        df.collect()
+
+
+def test_a_damaged_vector_is_an_error_before_any_row_comes(spark, tmp_path, way):
+    snapshot = made(str(tmp_path / "t"), "vectors")
+    (file,) = Path(snapshot.table).glob("*.bin")
+    data = bytearray(file.read_bytes())
+    data[15] ^= 1
+    file.write_bytes(data)
+
+    with pytest.raises(DataFileError, match=file.name):
+        delta.read(spark).load(snapshot.table)
+
+
+@pytest.mark.connect
+def test_renamed_and_widened_columns_are_read_by_spark(spark, tmp_path, way):
+    path = str(tmp_path / "t")
+    properties = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+    narrow = pa.table(
+        {
+            "i": pa.array([1, None, 2**31 - 1], pa.int32()),
+            "f": pa.array([0.5, -0.0, None], pa.float32()),
+        }
+    )
+    write_arrow(path, narrow, properties=properties)
+    change_column(path, "i", data_type="long")
+    change_column(path, "f", data_type="double")
+    rename_column(path, "i", "j k")
+    write_arrow(path, pa.table({"j k": [2**40], "f": [1e300]}), mode="append")
+    snapshot = DeltaLog.for_table(path).snapshot
+    way("native")
+
+    df = delta.read(spark).load(path)
+
+    ours = snapshot.to_arrow().to_pylist()
+    assert sorted(map(repr, df.toArrow().to_pylist())) == sorted(map(repr, ours))
+    assert df.where("`j k` > 2147483647").count() == 1
+    assert df.where("`j k` = 2147483647").count() == 1
+
+
+@pytest.mark.connect
+def test_no_files_have_the_columns_of_places_too(spark, tmp_path):
+    snapshot = made(str(tmp_path / "t"), "vectors")
+    none = positioned_df(spark, snapshot, snapshot.file_table.slice(0, 0))
+    assert none.df.columns == ["id", "p", NAME, FILE, ROW]
+    assert none.df.count() == 0

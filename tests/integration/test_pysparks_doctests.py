@@ -1,0 +1,52 @@
+"""The examples in PySpark's own reader and writer give what they gave, after `enable`."""
+
+from __future__ import annotations
+
+import doctest
+from typing import TYPE_CHECKING
+
+import pyspark.sql.readwriter
+
+import lakelog.spark as delta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from pyspark.sql import SparkSession
+
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def failing(
+    module: ModuleType, spark: SparkSession, wanted: set[str] | None = None
+) -> dict[str, str]:
+    """Example -> what it said, of those that did not say what is written there."""
+    found: dict[str, str] = {}
+    names = {**vars(module), "spark": spark}
+    for each in doctest.DocTestFinder().find(module, globs=names):
+        if not each.examples or (wanted is not None and each.name not in wanted):
+            continue
+        said: list[str] = []
+        doctest.DocTestRunner(optionflags=_FLAGS).run(each, out=said.append)
+        if said:
+            found[each.name] = "".join(said)
+    return found
+
+
+def test_other_formats_are_as_without_us(classic_spark: SparkSession, tmp_path: Path) -> None:
+    spark, module = classic_spark, pyspark.sql.readwriter
+    spark.sql(f"CREATE DATABASE doctests LOCATION '{tmp_path}'")
+    spark.catalog.setCurrentDatabase("doctests")
+    try:
+        delta.enable(spark)
+        try:
+            ours = failing(module, spark)
+        finally:
+            delta.disable(spark)
+        # What fails in this session is left, such as an example that takes a parser to be there.
+        plain = failing(module, spark, set(ours)) if ours else {}
+    finally:
+        spark.catalog.setCurrentDatabase("default")
+        spark.sql("DROP DATABASE doctests CASCADE")
+    assert set(ours) == set(plain), "\n".join(ours[name] for name in set(ours) - set(plain))

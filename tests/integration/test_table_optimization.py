@@ -1,0 +1,130 @@
+"""`DeltaTable.optimize` on Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+
+import lakelog.spark as delta
+from lakelog.core import DeltaLog, delete_rows, write_arrow
+from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.spark.session.temporary_confs import temporary_confs
+from lakelog.spark.table import bins
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ENABLED = "spark.databricks.delta.optimizeWrite.enabled"
+pytestmark = pytest.mark.connect
+
+
+def test_optimize_answers_with_delta_sparks_columns(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for _ in range(3):
+        rows = spark.range(12).selectExpr("id", "id % 2 AS p", "id % 3 AS q").coalesce(1)
+        delta.write(rows).mode("append").partitionBy("p", "q").save(path)
+    table = delta.DeltaTable.forPath(spark, path)
+
+    answer = table.optimize().where("p = 0").where("q IN (0, 1)").executeCompaction()
+    (row,) = answer.collect()
+    assert row.path == path
+    assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
+    assert row.metrics.filesAdded.totalFiles == 2
+    assert row.metrics.zOrderStats is None
+
+    (row,) = table.optimize().executeZOrderBy(["id"]).collect()
+    assert row.metrics.numFilesAdded == 6
+    assert row.metrics.zOrderStats.mergedFiles.num == row.metrics.numFilesRemoved == 14
+    (row,) = table.optimize().executeZOrderBy("id").collect()
+    assert row.metrics.numFilesAdded == 0
+    assert table.toDF().count() == 36
+
+    with pytest.raises(InvalidPredicateError, match="non-partition column"):
+        table.optimize().where("id = 1").executeCompaction()
+    with pytest.raises(DeltaAnalysisError, match="names of columns"):
+        table.optimize().executeZOrderBy()
+
+
+def test_executors_optimize_what_is_large(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bins, "_HERE_BYTES", -1)
+    path = str(tmp_path / "t")
+    vectors = {"delta.enableDeletionVectors": "true"}
+    for first in (0, 20, 40):
+        ids = range(first, first + 20)
+        data = pa.table({"id": ids, "p": [f"ä/{i % 2}" for i in ids]})
+        new = not first
+        write_arrow(
+            path,
+            data,
+            mode="append",
+            partition_by=["p"] if new else None,
+            properties=vectors if new else None,
+        )
+    delete_rows(path, "id % 7 = 3")
+    table = delta.DeltaTable.forPath(spark, path)
+    before = sorted(row.id for row in table.toDF().collect())
+    (row,) = table.optimize().executeCompaction().collect()
+    assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
+    assert row.metrics.deletionVectorStats.numDeletionVectorsRemoved == 6
+    (row,) = table.optimize().executeZOrderBy("id").collect()
+    assert row.metrics.numFilesAdded == 2
+    assert sorted(row.id for row in table.toDF().collect()) == before
+    lost = DeltaLog.for_table(path).snapshot.files()[0].path
+    (tmp_path / "t" / unquote(lost)).unlink()
+    write_arrow(path, pa.table({"id": [100], "p": ["ä/0"]}), mode="append")
+    write_arrow(path, pa.table({"id": [101], "p": ["ä/1"]}), mode="append")
+    there = set(tmp_path.rglob("*.parquet"))
+    with pytest.raises(DataFileMissingError):
+        table.optimize().executeCompaction()
+    # What another task wrote meanwhile is VACUUM's.
+    assert there <= set(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.connect(way=("native",))
+@pytest.mark.parametrize("way", ["arrow", "native"])
+@pytest.mark.parametrize(
+    ("properties", "conf", "options", "few"),
+    [
+        ({}, {}, {}, False),
+        ({"delta.autoOptimize.optimizeWrite": "true"}, {}, {}, True),
+        ({"delta.autoOptimize": "true"}, {ENABLED: "false"}, {}, False),
+        ({}, {ENABLED: "true"}, {}, True),
+        ({}, {ENABLED: "true"}, {"optimizeWrite": "false"}, False),
+        ({}, {}, {"optimizeWrite": True}, True),
+    ],
+)
+def test_optimized_writes_make_few_files(
+    spark: SparkSession,
+    tmp_path: Path,
+    way: str,
+    properties: dict[str, str],
+    conf: dict[str, str],
+    options: dict[str, Any],
+    few: bool,
+) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.range(0, 4000, 1, 4).selectExpr("id", "id % 3 AS `p.q`")
+    with temporary_confs(spark, {**conf, "spark.lakelog.write.path": way}):
+        writer = delta.write(rows).partitionBy("p.q").options(**properties, **options)
+        writer.save(path)
+    snapshot = DeltaLog.for_table(path).update()
+    assert snapshot.num_files == (3 if few else 12)
+    assert delta.read(spark).load(path).where("`p.q` = 1").count() == 1333
+
+
+def test_a_save_compacts_where_the_session_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    auto = "spark.databricks.delta.autoCompact."
+    with temporary_confs(spark, {f"{auto}enabled": "true", f"{auto}minNumFiles": "4"}):
+        rows = spark.range(0, 4000, 1, 4)
+        delta.write(rows).save(path)
+    snapshot = DeltaLog.for_table(path).update()
+    assert (snapshot.version, snapshot.num_files) == (1, 1)
+    assert delta.read(spark).load(path).count() == 4000

@@ -1,0 +1,1 @@
+"""Streaming queries that are killed and started again, and what they must have written."""

@@ -1,0 +1,339 @@
+"""Streams from a table to others, through one death after the other: nothing lost, nothing doubled.
+
+    python -m support.killed_streams.lives --kills 50 [--seed N] [--on minio|azurite]
+
+Rows are appended while the queries run and while they are dead. Two deaths of three are `kill -9`
+of all their processes at once, at a moment drawn by chance; one is that of a Python worker alone.
+At the end every row must have arrived, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core import DeltaLog, write_arrow
+from support.killed_streams.queries import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Report", "live_and_die"]
+
+_PROGRAM = Path(__file__).with_name("queries.py")
+_END_SECONDS = 590
+_LIFE_SECONDS = 150
+_APPENDS = 0.3
+"""How often there is something new where one looks whether the queries have come further."""
+_ROWS = 20
+_MOST_FAILURES = 5
+_AT_ONCE = 2
+
+
+@dataclass
+class Report:
+    """What became of the rows."""
+
+    seed: int
+    kills: int = 0
+    """All processes at once."""
+    worker_kills: int = 0
+    failures: int = 0
+    """Queries that ended by an error: after a worker's death, or where the machine was too slow
+    for a worker to begin in the ten seconds that Spark gives it."""
+    rows: int = 0
+    """Appended to the source, each id twice."""
+    batches: dict[str, int] = field(default_factory=dict)
+    """Sink -> how many batches its history has."""
+    wrong: list[str] = field(default_factory=list)
+    """What was lost, or came twice."""
+
+    def fail(self) -> None:
+        """Note the end of a life that nobody took."""
+        self.failures += 1
+        if self.failures > self.kills + self.worker_kills + _MOST_FAILURES:
+            raise AssertionError(f"the queries fail by themselves, again and again: {self}")
+
+
+class _Source:
+    """The table that the queries read, and the rows that it should have."""
+
+    def __init__(self, path: str, conf: dict[str, str], drawn: random.Random) -> None:
+        self.path, self._conf, self._drawn = path, conf, drawn
+        self.rows: list[tuple[int, int, int]] = []
+
+    def append(self) -> None:
+        """Commit some rows: half of them new, half of them as in the commit before."""
+        first = len(self.rows) // 2
+        new = [(first + i, (first + i) % 7, self._drawn.randrange(100)) for i in range(_ROWS)]
+        old = self.rows[-2 * _ROWS :][:_ROWS] if self.rows else []
+        # Of the first commit each row is there twice at once.
+        rows = new + (old or new)
+        table = pa.table(
+            {
+                "id": pa.array([r[0] for r in rows], pa.int64()),
+                "k": pa.array([r[1] for r in rows], pa.int64()),
+                "n": pa.array([r[2] for r in rows], pa.int64()),
+                "p": [f"x {r[0] % 3}" for r in rows],
+            }
+        )
+        write_arrow(
+            self.path, table, mode="append", conf=self._conf,
+            properties=None if self.rows else {"delta.enableChangeDataFeed": "true"},
+        )  # fmt: skip
+        # The new ones first, so that the next commit repeats them.
+        self.rows += new + (old or new)
+
+
+def live_and_die(
+    folder: str,
+    kills: int,
+    seed: int,
+    *,
+    shapes: tuple[str, ...] = tuple(SHAPES),
+    conf: dict[str, str] | None = None,
+    checkpoints: str | None = None,
+    most_steps: int = 12,
+) -> Report:
+    """Let queries be killed so many times, then end, and count.
+
+    Args:
+        folder: a URI for the tables.
+        kills: how many deaths.
+        seed: what is drawn by.
+        shapes: which queries, of `SHAPES`.
+        conf: of Spark, for the storage.
+        checkpoints: a folder of this machine; default: in `folder`, which then is one, too.
+        most_steps: fewer than that come about before a death: batches that were begun or ended.
+    """
+    drawn = random.Random(seed)
+    conf = conf or {}
+    report = Report(seed)
+    source = _Source(f"{folder}/source", conf, drawn)
+    source.append()
+    if "upserts" in shapes:
+        empty = pa.table({"k": pa.array([], pa.int64()), "n": pa.array([], pa.int64())})
+        write_arrow(f"{folder}/upserts", empty, mode="append", conf=conf)
+    checkpoints = checkpoints or f"{folder}/checkpoints"
+    spec = {
+        "source": source.path,
+        "sinks": folder,
+        "checkpoints": checkpoints,
+        "shapes": list(shapes),
+        "to_end": False,
+    }
+    number = 0
+    while report.kills + report.worker_kills < kills:
+        for _ in range(drawn.randrange(4)):
+            source.append()
+        # Small batches go by way of the driver; every other life has jobs for them.
+        way = {"spark.lakelog.write.path": "arrow" if number % 2 else "auto"}
+        # All at once would be many processes for two cores.
+        some = drawn.sample(shapes, min(len(shapes), _AT_ONCE))
+        with _life({**spec, "shapes": some, "conf": {**conf, **way}}) as process:
+            _ready(process)
+            # How far they come is what counts, however slow the machine is; then a moment more.
+            steps = _steps(checkpoints) + drawn.randrange(most_steps)
+            until = time.monotonic() + _LIFE_SECONDS
+            while (
+                process.poll() is None and _steps(checkpoints) < steps and time.monotonic() < until
+            ):
+                if drawn.random() < _APPENDS:
+                    source.append()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(drawn.uniform(0.05, 0.5))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(drawn.uniform(0, 1))
+            if process.poll() is not None:
+                report.fail()
+                continue
+            workers = _workers(process.pid) if number % 3 == 2 else []
+            if workers:
+                os.kill(drawn.choice(workers), signal.SIGKILL)
+                report.worker_kills += 1
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(drawn.uniform(2, 6))
+                report.failures += process.poll() is not None
+            else:
+                report.kills += 1
+            _told(f"{report.kills} + {report.worker_kills} kills, {len(source.rows)} rows")
+        number += 1
+    while True:
+        with _life({**spec, "conf": conf, "to_end": True}) as process:
+            _ready(process)
+            if not process.wait(_END_SECONDS):
+                break
+            report.fail()
+    report.rows = len(source.rows)
+    for shape in shapes:
+        _judge(report, shape, f"{folder}/{shape}", source.rows, conf)
+    return report
+
+
+def _steps(checkpoints: str) -> int:
+    """How many batches of all queries were begun, and how many were ended."""
+    return sum(1 for _ in Path(checkpoints).glob("*/[oc]*s/[0-9]*"))
+
+
+def _told(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _life(spec: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """The processes of some queries, until the block ends: then all of them are killed."""
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(_PROGRAM), json.dumps(spec)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+        try:
+            yield process
+            if process.poll() not in (None, 0):
+                log.seek(0)
+                told = log.read()
+                sys.stderr.write(told[-3000:])
+        finally:
+            _kill_all(process)
+
+
+def _ready(process: subprocess.Popen[str]) -> None:
+    """Wait until the queries have been started; a life that ends before has said why."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "ready":
+            return
+
+
+def _members(session: int) -> list[tuple[int, int, str]]:
+    """Process, its parent and its name, of those that a session leader started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            head, _, tail = stat.read_text().rpartition(")")
+            fields = tail.split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append((int(stat.parent.name), int(fields[1]), head.partition("(")[2]))
+    return found
+
+
+def _workers(session: int) -> list[int]:
+    """The Python processes that the JVM's Python daemons have forked."""
+    members = _members(session)
+    parents = {pid: (parent, name) for pid, parent, name in members}
+    found = []
+    for pid, parent, name in members:
+        above, kind = parents.get(parent, (0, ""))
+        # leader -> JVM -> daemon -> worker
+        grand = parents.get(above, (0, ""))[1]
+        if "python" in name and "python" in kind and "java" in grand:
+            found.append(pid)
+    return sorted(found)
+
+
+def _kill_all(process: subprocess.Popen[str]) -> None:
+    """`kill -9` for the whole session: PySpark's daemons have process groups of their own."""
+    while members := _members(process.pid):
+        for pid, _, _ in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _judge(
+    report: Report,
+    shape: str,
+    path: str,
+    rows: list[tuple[int, int, int]],
+    conf: dict[str, str],
+) -> None:
+    """Compare a sink with what it should have."""
+    log = DeltaLog.for_table(path, conf)
+    found = log.snapshot.to_arrow()
+    names = {"copy": ["id", "k", "n"], "distinct": ["id", "k"]}.get(shape, ["k", "n"])
+    have: collections.Counter[tuple[int, ...]] = collections.Counter(
+        zip(*(found[name].to_pylist() for name in names), strict=True)
+    )
+    totals: collections.Counter[int] = collections.Counter()
+    for _, k, n in rows:
+        totals[k] += n
+    expected: collections.Counter[tuple[int, ...]] = collections.Counter(totals.items())
+    if shape == "copy":
+        expected = collections.Counter((i, k, 2 * n) for i, k, n in rows)
+    elif shape == "distinct":
+        expected = collections.Counter({(i, k) for i, k, _ in rows})
+    for word, rest in (("lost", expected - have), ("too many", have - expected)):
+        if rest:
+            report.wrong.append(f"{shape}: {rest.total()} {word}: {dict(rest.most_common(5))}")
+    epochs = collections.Counter(
+        each.parameters["epochId"] for each in log.history() if "epochId" in each.parameters
+    )
+    report.batches[shape] = len(epochs) or log.snapshot.version
+    if twice := [epoch for epoch, count in epochs.items() if count > 1]:
+        report.wrong.append(f"{shape}: batches {twice} were committed twice")
+
+
+@contextlib.contextmanager
+def _place(kind: str) -> Iterator[tuple[str, dict[str, str]]]:
+    if kind == "minio":
+        from support.servers.minio import run_minio
+
+        with run_minio() as endpoint:
+            client = endpoint.client()
+            client.create_bucket(Bucket="lake")
+            client.close()
+            yield "s3a://lake/streams", endpoint.conf
+    elif kind == "azurite":
+        from support.servers.azurite import run_azurite
+
+        with run_azurite() as server:
+            client = server.client()
+            client.create_container("lake")
+            client.close()
+            yield f"abfss://lake@{server.account}.dfs.core.windows.net/streams", server.conf
+    else:
+        with tempfile.TemporaryDirectory(prefix="streams-") as folder:
+            yield folder, {}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 10**6))
+    parser.add_argument("--on", choices=("local", "minio", "azurite"), default="local")
+    options = parser.parse_args()
+    checkpoints = tempfile.mkdtemp(prefix="checkpoints-")
+    try:
+        with _place(options.on) as (folder, conf):
+            report = live_and_die(
+                folder, options.kills, options.seed, conf=conf, checkpoints=checkpoints
+            )
+    finally:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    print(report)
+    return 1 if report.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

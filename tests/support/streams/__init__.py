@@ -1,0 +1,1 @@
+"""Streams out of tables, as delta-spark answered them."""

@@ -1,0 +1,160 @@
+"""`lakelog diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelog.cli.diff.columns import column_changes
+from lakelog.core import (
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    add_columns,
+    create_table,
+    delete_rows,
+    drop_columns,
+    rename_column,
+    set_properties,
+    write_arrow,
+)
+from support.terminal import lakelog, lakelog_json
+
+LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
+
+
+def _struct(*fields: StructField) -> StructType:
+    return StructType(fields)
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    made = str(tmp_path / "t")
+    rows = pa.table({"id": [1, 2, 3], "old": ["a", "b", "c"]})
+    properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    create_table(made, rows.schema, properties=properties)
+    write_arrow(made, rows, mode="append")
+    write_arrow(made, rows.slice(0, 2), mode="append")
+    return made
+
+
+def test_files_rows_and_vectors(uri: str) -> None:
+    delete_rows(uri, "id = 3")
+    write_arrow(uri, pa.table({"id": [9], "old": ["z"]}), mode="append")
+    found = lakelog_json("diff", uri, "2")
+    assert (found["from"]["version"], found["to"]["version"]) == (2, 4)
+    assert (found["from"]["rows"], found["to"]["rows"]) == (5, 5)
+    files = found["files"]
+    counts = {name: (files[name]["files"], files[name]["rows"]) for name in list(files)[:3]}
+    assert counts == {
+        "added": (1, 1),
+        "removed": (0, 0),
+        "with_other_deletion_vector": (1, 2),
+    }
+    assert files["in_both"] == 1
+    assert (found["columns"], found["properties"], found["protocol"]) == ([], {}, None)
+    back = lakelog_json("diff", uri, "4", "2")
+    assert (back["files"]["removed"]["files"], back["files"]["added"]["files"]) == (1, 0)
+    assert back["files"]["with_other_deletion_vector"]["rows"] == 3
+
+
+def test_columns_properties_and_protocol(uri: str) -> None:
+    rename_column(uri, "old", "new name")
+    add_columns(uri, {"more": "struct<a: int>"})
+    drop_columns(uri, "id")
+    set_properties(uri, {"owner": "me", "delta.enableChangeDataFeed": "true"})
+    found = lakelog_json("diff", uri, "2")
+    assert [(each["change"], each["column"]) for each in found["columns"]] == [
+        ("dropped", "id"),
+        ("renamed", "`new name`"),
+        ("added", "more"),
+    ]
+    assert found["properties"]["owner"] == {"before": None, "after": "me"}
+    assert found["protocol"]["features_added"] == ["changeDataFeed"]
+    assert found["files"]["in_both"] == 2
+    text = lakelog("diff", uri, "2").out
+    assert "changeDataFeed" in text
+    assert "renamed" in text
+
+
+def test_the_same_version_does_not_differ(uri: str) -> None:
+    found = lakelog_json("diff", uri, "1", "1")
+    assert found["from"] == found["to"]
+    assert not any(
+        found[name] for name in ("columns", "properties", "protocol", "domains", "transactions")
+    )
+
+
+def test_a_version_by_its_time(uri: str) -> None:
+    time = lakelog_json("history", uri)["entries"][1]["timestamp"]
+    assert lakelog_json("diff", uri, time)["from"]["version"] == 1
+    assert lakelog("diff", uri, "2001-01-01").code == 2
+
+
+def test_rows_of_files_without_statistics_are_unknown(uri: str) -> None:
+    conf = {"spark.databricks.delta.stats.collect": "false"}
+    write_arrow(uri, pa.table({"id": [1], "old": ["a"]}), mode="append", conf=conf)
+    if lakelog_json("diff", uri, "2")["to"]["files_without_row_count"]:
+        assert "or more" in lakelog("diff", uri, "2").out
+
+
+@pytest.mark.parametrize("versions", [("99",), ("0", "99"), ("x",), ("-1",), ()])
+def test_a_version_that_is_not_there_is_refused(uri: str, versions: tuple[str, ...]) -> None:
+    outcome = lakelog("diff", uri, *versions)
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (_struct(StructField("a", LONG)), _struct(StructField("A", LONG)), [("A", "renamed")]),
+        (_struct(StructField("a", LONG)), _struct(StructField("a", TEXT)), [("a", "type")]),
+        (
+            _struct(StructField("a", LONG)),
+            _struct(StructField("a", LONG, False, {"comment": "c"})),
+            [("a", "nullable"), ("a", "comment")],
+        ),
+        (
+            _struct(StructField("s", _struct(StructField("x", LONG)))),
+            _struct(StructField("s", _struct(StructField("x", TEXT), StructField("y", LONG)))),
+            [("s.x", "type"), ("s.y", "added")],
+        ),
+        (
+            _struct(StructField("s", _struct(StructField("x", _struct(StructField("y", LONG)))))),
+            _struct(StructField("t", LONG)),
+            [("s", "dropped"), ("t", "added")],
+        ),
+        (
+            _struct(StructField("l", ArrayType(_struct(StructField("x", LONG))))),
+            _struct(StructField("l", ArrayType(_struct(StructField("x.y", LONG))))),
+            [("l.element.x", "dropped"), ("l.element.`x.y`", "added")],
+        ),
+        (
+            _struct(StructField("m", MapType(TEXT, LONG))),
+            _struct(StructField("m", MapType(TEXT, LONG, False))),
+            [("m", "type")],
+        ),
+        (
+            _struct(StructField("s", _struct(StructField("x", LONG)))),
+            _struct(StructField("s", LONG)),
+            [("s", "type"), ("s.x", "dropped")],
+        ),
+    ],
+)
+def test_how_columns_differ(
+    before: StructType, after: StructType, expected: list[tuple[str, str]]
+) -> None:
+    found: list[dict[str, Any]] = column_changes(before, after)
+    assert [(each["column"], each["change"]) for each in found] == expected
+    assert not column_changes(after, after)
+
+
+def test_the_log_alone_is_read(uri: str) -> None:
+    for each in Path(uri).rglob("*.parquet"):
+        each.unlink()
+    assert lakelog_json("diff", uri, "1")["to"]["rows"] == 5

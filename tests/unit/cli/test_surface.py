@@ -1,0 +1,48 @@
+"""What `lakelog.cli` and the command `lakelog` show."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from lakelog.cli.app import COMMANDS
+
+# A name that goes from here is a name that breaks somebody's import: keep it as a deprecated one.
+SURFACE = {
+    "lakelog.cli": """
+        main
+    """,
+}
+
+
+@pytest.mark.parametrize("module", SURFACE)
+def test_the_public_names_are_these(module: str) -> None:
+    found = importlib.import_module(module)
+    assert sorted(found.__all__) == sorted(SURFACE[module].split())
+    assert not [name for name in found.__all__ if not hasattr(found, name)]
+
+
+def test_the_commands_are_these() -> None:
+    assert sorted(COMMANDS) == sorted(
+        [
+            "checkpoint",
+            "conflicts",
+            "conformance",
+            "delete",
+            "describe",
+            "diff",
+            "doctor",
+            "files",
+            "history",
+            "manifest",
+            "migrate",
+            "optimize",
+            "properties",
+            "restore",
+            "sample",
+            "schema",
+            "update",
+            "vacuum",
+        ]
+    )

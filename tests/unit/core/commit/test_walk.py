@@ -1,0 +1,62 @@
+"""How far a reader has to walk to follow one commit: each file more is one more to hold in mind."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+MOST_FILES, MOST_CALLS = 40, 180
+
+
+def _module(frame: FrameType | None) -> str:
+    return frame.f_code.co_filename.rpartition("/lakelog/")[2] if frame is not None else ""
+
+
+def test_the_commit_of_one_file_is_a_short_walk(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, pa.table({"month": [1, 2, 3]}))
+    log = DeltaLog.for_table(uri)
+    files: set[str] = set()
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: Any) -> None:
+        if event != "call" or "/lakelog/" not in frame.f_code.co_filename:
+            return
+        caller = frame.f_back
+        while caller is not None and "/lakelog/" not in caller.f_code.co_filename:
+            caller = caller.f_back
+        files.add(_module(frame))
+        if caller is not None and _module(caller) != _module(frame):
+            calls.append(f"{_module(caller)} -> {_module(frame)}:{frame.f_code.co_name}")
+
+    def commit(name: str, profile: Any = None) -> None:
+        txn = log.start_transaction()
+        add = AddFile(
+            path=name,
+            partition_values={},
+            size=1,
+            modification_time=1,
+            data_change=True,
+            stats='{"numRecords":1}',
+        )
+        operation = Operation("WRITE", {"mode": "Append"})
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            txn.commit([add], operation)
+        finally:
+            sys.setprofile(before)
+
+    for number in range(4):  # what is worked out once is worked out now
+        commit(f"part-{number}.parquet")
+    commit("part-4.parquet", note)
+    assert len(files) <= MOST_FILES, sorted(files)
+    assert len(calls) <= MOST_CALLS, sorted(calls)

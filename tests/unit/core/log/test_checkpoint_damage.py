@@ -1,0 +1,110 @@
+"""One wrong byte anywhere in a checkpoint: survived with the commits, refused without them."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakelog.core import DeltaLog
+from lakelog.core.errors import CorruptLogError
+from lakelog.core.log.checkpoint_parts import COLUMNS_KEY
+from support.log_histories import whole_state
+from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
+from support.v2_checkpoints import sidecars_of
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 4, "cardinality": 1}
+LATE = 4_000_000_000_000
+STEP = 83
+MASKS = (0x01, 0x80, 0xFF)
+
+
+V2 = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["v2Checkpoint", "deletionVectors"],
+        "writerFeatures": ["v2Checkpoint", "deletionVectors", "domainMetadata"],
+    }
+}
+
+
+@pytest.fixture(params=["classic", "v2"])
+def log(tmp_path, request):
+    policy = {"delta.checkpointPolicy": request.param}
+    protocol = V2 if request.param == "v2" else PROTOCOL
+    log = RawLog(tmp_path / "t").commit(
+        protocol,
+        metadata(configuration=policy),
+        add("p=1/a", stats='{"numRecords":1}'),
+        add("b", deletionVector=VECTOR),
+    )
+    return log.commit(
+        {"txn": {"appId": "a", "version": 7}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+        remove("b", LATE, deletionVector=VECTOR),
+        add("c", tags={"t": "1"}),
+    )
+
+
+def state(log):
+    return whole_state(DeltaLog.for_table(log.table).snapshot)
+
+
+def damaged(path):
+    """Each time the file has another byte that is wrong; at the end it is whole."""
+    data = path.read_bytes()
+    for index in range(0, len(data), STEP):
+        for mask in MASKS:
+            wrong = bytearray(data)
+            wrong[index] ^= mask
+            path.write_bytes(wrong)
+            yield index
+    path.write_bytes(data)
+
+
+def with_files(log):
+    """The file of the checkpoint that has the file actions."""
+    sidecars = sidecars_of(log)
+    return sidecars[0] if sidecars else next(log.folder.glob("*.checkpoint.parquet"))
+
+
+def test_a_wrong_byte_never_changes_what_is_read(log):
+    expected = state(log)
+    DeltaLog.for_table(log.table).checkpoint()
+    for index in damaged(with_files(log)):
+        assert state(log) == expected, index
+
+
+def test_a_wrong_byte_without_the_commits_is_harmless_or_refused(log):
+    expected = state(log)
+    DeltaLog.for_table(log.table).checkpoint()
+    log.path(0).unlink()
+    refused = 0
+    for index in damaged(with_files(log)):
+        try:
+            assert state(log) == expected, index
+        except CorruptLogError:
+            refused += 1
+    assert refused
+    assert state(log) == expected
+
+
+def test_a_column_that_lost_its_name_is_noticed_and_one_that_was_left_out_is_not_missed(tmp_path):
+    txn = {"txn": {"appId": "a", "version": 7}}
+    log = RawLog(tmp_path / "t").create(txn, add("a"))
+    expected = state(log)
+    DeltaLog.for_table(log.table).checkpoint()
+    path = with_files(log)
+    data = path.read_bytes()
+    footer = data.index(b"\x03txn")
+    path.write_bytes(data[:footer] + b"\x03tyn" + data[footer + 4 :])
+    log.path(0).unlink()
+    with pytest.raises(CorruptLogError, match="columns are not the ones"):
+        state(log)
+    # Another writer copies our notes, and leaves out what it does not need.
+    path.write_bytes(data)
+    rows = pq.read_table(path)
+    assert COLUMNS_KEY.encode() in rows.schema.metadata
+    pq.write_table(rows.drop_columns(["txn"]), path)
+    assert state(log)[3] == {}
+    assert state(log)[5] == expected[5]

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core.actions import Metadata
+from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
+from lakelog.core.rows.checks import check_table_rules
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+
+INNER = StructType((StructField("z", PrimitiveType("string")),))
+SCHEMA = StructType(
+    (
+        StructField("a", PrimitiveType("integer")),
+        StructField("ts", PrimitiveType("timestamp")),
+        StructField("s", INNER),
+    )
+)
+
+
+def check(sql: str, *rows: dict[str, object], zone: str = "UTC") -> None:
+    metadata = Metadata(
+        id="t",
+        schema_string=SCHEMA.to_json(),
+        partition_columns=[],
+        configuration={"delta.constraints.rule": sql},
+    )
+    data = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(SCHEMA))
+    check_table_rules(data, metadata, SCHEMA, "/t", session_tz=zone)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "a > 0",
+        "a % 2 = 1",
+        "length(s.z) < 3",
+        "a > 0 AND upper(s.z) = 'AB'",
+        "abs(a) BETWEEN 1 AND 5",
+    ],
+)
+def test_a_rule_holds_for_every_row_or_stops_the_write(sql: str) -> None:
+    good, bad = {"a": 1, "s": {"z": "ab"}}, {"a": -6, "s": {"z": "long"}}
+    check(sql)
+    check(sql, good, good)
+    with pytest.raises(
+        ConstraintViolationError, match=r"rule .*: 1 of 2, the first with"
+    ) as caught:
+        check(sql, good, bad)
+    assert caught.value.rows == 1
+    used = caught.value.first
+    assert used
+    assert all(bad[name] == value for name, value in used.items())
+
+
+@pytest.mark.parametrize("sql", ["a > 0", "length(s.z) < 3"])
+def test_null_is_as_bad_as_false(sql: str) -> None:
+    with pytest.raises(ConstraintViolationError):
+        check(sql, {"a": None, "s": None})
+
+
+def test_a_rule_about_the_clock_asks_the_session_s_zone() -> None:
+    noon = pa.scalar(1_715_000_400_000_000, pa.timestamp("us", "UTC")).as_py()
+    check("hour(ts) = 13", {"ts": noon})
+    check("hour(ts) = 22", {"ts": noon}, zone="Asia/Tokyo")
+    with pytest.raises(ConstraintViolationError):
+        check("hour(ts) = 13", {"ts": noon}, zone="Asia/Tokyo")
+
+
+@pytest.mark.parametrize("sql", ["s.z RLIKE 'a+'", "a = 1 OR 10 / sha(a) > 1", "a"])
+def test_a_rule_that_only_spark_can_check_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(DeltaAnalysisError, match=r"the rule rule .*lakelog.spark"):
+        check(sql, {"a": 0, "s": {"z": "a"}})

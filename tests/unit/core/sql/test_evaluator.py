@@ -1,0 +1,190 @@
+"""What the core evaluates itself; `test_sql_values_as_spark.py` holds it against Spark."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.sql.evaluator import evaluate_value, value_type
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
+SCHEMA = StructType((StructField("a", LONG), StructField("b", LONG), StructField("s", STRING)))
+
+
+def values(sql: str, target: Any = None, **columns: list[Any]) -> list[Any]:
+    size = len(next(iter(columns.values()), [None]))
+    types = {"a": pa.int64(), "b": pa.int64(), "s": pa.string()}
+    data = {name: pa.array(columns.get(name, [None] * size), t) for name, t in types.items()}
+    kind = target or value_type(sql, SCHEMA) or STRING
+    found: list[Any] = evaluate_value(sql, pa.table(data), SCHEMA, kind).to_pylist()
+    return found
+
+
+longs = st.integers(-(1 << 62), (1 << 62) - 1)
+small = st.integers(-(1 << 30), 1 << 30)
+
+
+@given(st.lists(st.tuples(small, small.filter(bool)), min_size=1))
+def test_integers_divide_as_java_does(pairs: list[tuple[int, int]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    quotients, rests = values("a div b", a=a, b=b), values("a % b", a=a, b=b)
+    for x, y, q, r in zip(a, b, quotients, rests, strict=True):
+        assert q * y + r == x
+        assert abs(r) < abs(y)
+        assert r == 0 or (r > 0) == (x > 0)
+    for r, y in zip(values("pmod(a, b)", a=a, b=b), b, strict=True):
+        assert y < 0 or 0 <= r < y
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.decimals(-(10**11), 10**11, places=7), min_size=1, max_size=8))
+def test_decimals_become_the_nearest_double_and_lose_their_fraction(found: list[Decimal]) -> None:
+    schema = StructType((StructField("d", DecimalType(20, 7)),))
+    rows = pa.table({"d": pa.array(found, pa.decimal128(20, 7))})
+
+    def cast(kind: str) -> list[Any]:
+        data = evaluate_value("d", rows, schema, PrimitiveType(kind))
+        return list(data.to_pylist())
+
+    assert cast("double") == [float(each) for each in found]
+    assert cast("long") == [int(each) for each in found]
+
+
+@given(st.lists(longs, min_size=1), st.lists(longs, min_size=1))
+def test_sums_are_exact_or_refused(a: list[int], b: list[int]) -> None:
+    size = min(len(a), len(b))
+    expected = [x + y for x, y in zip(a[:size], b[:size], strict=True)]
+    if all(-(1 << 63) <= each < 1 << 63 for each in expected):
+        assert values("a + b", a=a[:size], b=b[:size]) == expected
+    else:
+        with pytest.raises(DeltaAnalysisError, match="overflow"):
+            values("a + b", a=a[:size], b=b[:size])
+
+
+@given(st.lists(st.text() | st.none(), min_size=1), st.integers(-9, 9), st.integers(-2, 9))
+def test_substrings_are_those_of_spark_s_definition(
+    texts: list[str | None], start: int, length: int
+) -> None:
+    def spark(text: str) -> str:
+        begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+        return text[max(begin, 0) : max(begin + max(length, 0), 0)]
+
+    expected = [None if t is None else spark(t) for t in texts]
+    assert values(f"substring(s, {start}, {length})", s=texts) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "rand()",
+        "my_function(a)",
+        "sha2(s, 256)",
+        "CAST(a AS TIMESTAMP)",
+        "a + 1.5",
+        "date_format(current_date(), 'yyyy')",
+        "CASE a WHEN 1 THEN 2 END",
+        "if(a > 0, a + 1, 0)",
+        "s || a + 1",
+        "'back\\\\slash'",
+        "s LIKE s",
+        "a[0]",
+        "substring(s, a)",
+        "length(a)",
+        "year()",
+    ],
+)
+def test_what_is_left_to_spark_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError, match="only Spark evaluates") as caught:
+        values(sql, STRING, a=[1], s=["x"])
+    assert repr(sql) in str(caught.value)
+
+
+@pytest.mark.parametrize("sql", ["a +", "SELECT 1", "", "a b"])
+def test_what_is_no_expression_is_refused(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError):
+        values(sql, STRING, a=[1])
+
+
+def test_an_unknown_column_is_told_with_the_known_ones() -> None:
+    with pytest.raises(InvalidPredicateError, match=r"unknown column aa.*did you mean a"):
+        values("aa + 1", LONG, a=[1])
+
+
+def test_columns_are_found_in_any_case_and_batches_keep_their_order() -> None:
+    batches = [pa.record_batch({"a": [i], "b": [0], "s": ["x"]}) for i in range(3)]
+    rows = pa.Table.from_batches(batches)
+    assert evaluate_value("`A` * 2", rows, SCHEMA, LONG).to_pylist() == [0, 2, 4]
+
+
+def test_a_value_is_cast_to_its_column_s_type_or_refused() -> None:
+    assert values("a", INT, a=[5]) == [5]
+    with pytest.raises(DeltaAnalysisError, match=r"has no result for some row.*ansi\.enabled"):
+        values("a", INT, a=[1 << 40])
+
+
+@pytest.mark.parametrize("sql", ["hour(ts)", "CAST(CAST(ts AS DATE) AS TIMESTAMP)"])
+def test_times_whose_zone_has_no_known_rules_are_left_to_spark(sql: str) -> None:
+    schema = StructType((StructField("ts", PrimitiveType("timestamp")),))
+    far = pa.table({"ts": pa.array([2_500_000_000_000_000], pa.timestamp("us", "UTC"))})
+    kind = value_type(sql, schema)
+    assert kind is not None
+    assert len(evaluate_value(sql, far, schema, kind, session_tz="+02:00")) == 1
+    with pytest.raises(InvalidPredicateError, match="a time after 2036 in the zone Europe/Berlin"):
+        evaluate_value(sql, far, schema, kind, session_tz="Europe/Berlin")
+
+
+DAYS = pa.table(
+    {
+        "d": pa.array([date(2024, 1, 31), date(2023, 3, 1), None]),
+        "s": pa.array(["ABC", "straße", None]),
+        "t": pa.array([0, 1_700_000_000_000_000, None]).cast(pa.timestamp("us", "UTC")),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "values"),
+    [
+        ("EXTRACT(year FROM d)", "integer", [2024, 2023, None]),
+        ("extract(DOW FROM d)", "integer", [4, 4, None]),
+        ("date_part('week', t)", "integer", [1, 46, None]),
+        ("d + INTERVAL 1 DAY", "date", [date(2024, 2, 1), date(2023, 3, 2), None]),
+        ("d - INTERVAL '31' DAYS", "date", [date(2023, 12, 31), date(2023, 1, 29), None]),
+        ("s ILIKE '%b%'", "boolean", [True, False, None]),
+        ("s NOT ILIKE 'STRAß_'", "boolean", [True, False, None]),
+    ],
+)
+def test_forms_with_a_grammar_of_their_own(sql: str, kind: str, values: list[Any]) -> None:
+    schema = from_arrow_schema(DAYS.schema)
+    assert value_type(sql, schema) == PrimitiveType(kind)
+    assert evaluate_value(sql, DAYS, schema, PrimitiveType(kind)).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "EXTRACT(second FROM t)",
+        "d + INTERVAL 1 MONTH",
+        "t + INTERVAL 1 DAY",
+        "d + INTERVAL '1 2' DAY TO HOUR",
+        "d + INTERVAL 99999999999 DAY",
+        "INTERVAL 1 DAY",
+        "s ILIKE s",
+        "s ILIKE NULL",
+        "s ILIKE ANY ('a', 'b')",
+        "s RLIKE 'a'",
+    ],
+)
+def test_what_would_need_more_is_left_to_spark(sql: str) -> None:
+    assert value_type(sql, from_arrow_schema(DAYS.schema)) is None

@@ -1,0 +1,170 @@
+"""The memory store: names, folders, and its file system."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from lakelog.logstores import MemoryLogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def root() -> Iterator[str]:
+    name = uuid.uuid4().hex
+    uri = f"memory://{name}/t"
+    MemoryLogStore().create_folder(uri)
+    yield uri
+    MemoryLogStore.forget(name)
+
+
+def test_instances_share_what_is_under_one_name_and_no_more(root: str) -> None:
+    MemoryLogStore().write(f"{root}/0", ["x"])
+    assert list(MemoryLogStore().read(f"{root}/0")) == ["x"]
+    with pytest.raises(FileNotFoundError):
+        list(MemoryLogStore().read(f"memory://{uuid.uuid4().hex}/t/0"))
+
+
+def test_a_forgotten_name_is_empty() -> None:
+    store = MemoryLogStore()
+    store.create_folder("memory://forget-me/t")
+    MemoryLogStore.forget("forget-me")
+    with pytest.raises(FileNotFoundError):
+        list(store.list_from("memory://forget-me/t/"))
+
+
+def test_errors_name_the_uri(root: str) -> None:
+    store = MemoryLogStore()
+    store.write(f"{root}/0", ["x"])
+    with pytest.raises(FileExistsError, match=f"{root}/0"):
+        store.write(f"{root}/0", ["y"])
+    with pytest.raises(FileNotFoundError, match=f"{root}/1"):
+        list(store.read(f"{root}/1"))
+
+
+@pytest.mark.parametrize("uri", ["/t", "file:///t", "memory", "memory:t"])
+def test_what_is_no_path_in_memory_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError, match="not a path in memory"):
+        MemoryLogStore().create_folder(uri)
+
+
+def test_a_partitioned_dataset_is_written_and_read(root: str) -> None:
+    store = MemoryLogStore()
+    table = pa.table({"p": ["a", "a", "b"], "x": [1, 2, 3]})
+    where = store.filesystem_path(root)
+    ds.write_dataset(
+        table,
+        where,
+        filesystem=store.filesystem,
+        format="parquet",
+        partitioning=["p"],
+        partitioning_flavor="hive",
+    )
+    back = ds.dataset(where, filesystem=store.filesystem, partitioning="hive").to_table()
+    assert sorted(back.to_pylist(), key=lambda row: row["x"]) == [
+        {"x": 1, "p": "a"},
+        {"x": 2, "p": "a"},
+        {"x": 3, "p": "b"},
+    ]
+    assert [(s.name, s.is_directory) for s in store.list_from(f"{root}/")] == [
+        ("p=a", True),
+        ("p=b", True),
+    ]
+
+
+def test_a_file_appears_whole_when_its_stream_is_closed(root: str) -> None:
+    store = MemoryLogStore()
+    path = store.filesystem_path(f"{root}/f")
+    with store.filesystem.open_output_stream(path) as stream:
+        stream.write(b"part")
+        assert store.filesystem.get_file_info(path).type == pafs.FileType.NotFound
+    with store.filesystem.open_append_stream(path) as stream:
+        stream.write(b" two")
+    with store.filesystem.open_input_file(path) as file:
+        file.seek(2)
+        assert file.read() == b"rt two"
+
+
+def test_an_open_file_keeps_its_bytes_when_it_is_replaced(root: str) -> None:
+    store = MemoryLogStore()
+    store.write(f"{root}/f", ["old"])
+    lines = store.read(f"{root}/f")
+    store.write(f"{root}/f", ["new"], overwrite=True)
+    assert list(lines) == ["old"]
+
+
+def test_files_and_folders_are_moved_copied_and_deleted(root: str) -> None:
+    store = MemoryLogStore()
+    fs, base = store.filesystem, store.filesystem_path(root)
+    fs.create_dir(f"{base}/a/b", recursive=True)
+    store.write(f"{root}/a/b/f", ["x"])
+    fs.move(f"{base}/a", f"{base}/c")
+    fs.copy_file(f"{base}/c/b/f", f"{base}/g")
+    fs.move(f"{base}/g", f"{base}/h")
+    found = {i.path: i.type for i in fs.get_file_info(pafs.FileSelector(base, recursive=True))}
+    assert found == {
+        f"{base}/c": pafs.FileType.Directory,
+        f"{base}/c/b": pafs.FileType.Directory,
+        f"{base}/c/b/f": pafs.FileType.File,
+        f"{base}/h": pafs.FileType.File,
+    }
+    fs.delete_dir_contents(f"{base}/c")
+    fs.delete_dir(f"{base}/c")
+    fs.delete_file(f"{base}/h")
+    assert list(store.list_from(f"{root}/")) == []
+
+
+def test_the_file_system_needs_existing_folders_as_a_disk_does(root: str) -> None:
+    store = MemoryLogStore()
+    base = store.filesystem_path(root)
+    with pytest.raises(FileNotFoundError):
+        pq.write_table(pa.table({"x": [1]}), f"{base}/no/f", filesystem=store.filesystem)
+    with pytest.raises(FileNotFoundError):
+        store.filesystem.get_file_info(pafs.FileSelector(f"{base}/no"))
+    assert (
+        store.filesystem.get_file_info(pafs.FileSelector(f"{base}/no", allow_not_found=True)) == []
+    )
+
+
+def test_the_root_of_everything_is_never_emptied() -> None:
+    with pytest.raises(PermissionError):
+        MemoryLogStore().filesystem.delete_dir_contents("/", accept_root_dir=True)
+
+
+def test_the_file_system_survives_pickling(root: str) -> None:
+    store = MemoryLogStore()
+    store.write(f"{root}/f", ["x"])
+    twin = pickle.loads(pickle.dumps(store.filesystem))
+    assert twin == store.filesystem
+    assert twin.get_file_info(store.filesystem_path(f"{root}/f")).size == 2
+
+
+FORK = """
+import os
+from lakelog.logstores import MemoryLogStore
+from lakelog.logstores.memory.tree import tree
+with tree("x")._lock:
+    child = os.fork()
+    if child == 0:
+        MemoryLogStore().create_folder("memory://x/t")
+        os._exit(7)
+    _, status = os.waitpid(child, 0)
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_fork_under_a_held_lock_can_still_write() -> None:
+    # In a process of its own, because Python warns of forks beside threads.
+    forked = subprocess.run([sys.executable, "-c", FORK], check=False, timeout=60)
+    assert forked.returncode == 7

@@ -1,0 +1,208 @@
+"""Requests of a race are all at the server before the first of them is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import socket
+import ssl
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.logstores.object_store.race import Outcome, from_threads, send_together
+from lakelog.logstores.object_store.store import PreparedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+WRITERS = 6
+
+
+class _Server:
+    """Reads whole requests, and answers the n-th that is complete by `answer(n)`."""
+
+    def __init__(self, answer: Callable[[int], bytes], tls: ssl.SSLContext | None = None) -> None:
+        self._answer = answer
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._begun = 0
+        self.all_begun = threading.Event()
+        self.complete = 0
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = int(self.listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(30)
+        with contextlib.suppress(OSError):
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            data = connection.recv(65536)
+            with self._lock:
+                self._begun += 1
+                if self._begun == WRITERS:
+                    self.all_begun.set()
+            while not data.endswith(b"!"):
+                data += connection.recv(65536)
+            with self._lock:
+                number, self.complete = self.complete, self.complete + 1
+            connection.sendall(self._answer(number))
+        connection.close()
+
+
+@contextlib.contextmanager
+def _server(answer: Callable[[int], bytes], tls: ssl.SSLContext | None = None) -> Iterator[_Server]:
+    server = _Server(answer, tls)
+    try:
+        yield server
+    finally:
+        server.listener.shutdown(socket.SHUT_RDWR)
+        server.listener.close()
+
+
+def _reply(status: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+
+
+def _one_winner(number: int) -> bytes:
+    return _reply("200 OK" if number == 0 else "412 Precondition Failed")
+
+
+def _requests(port: int, *, tls: bool = False) -> list[PreparedRequest]:
+    head = b"PUT /b/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    return [
+        PreparedRequest("localhost", port, tls, head + f"writer-{n}".encode() + b"!")
+        for n in range(WRITERS)
+    ]
+
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Server], list[int]]:
+    """Let the pause before the last bytes last until all heads are at the server, however busy
+    this machine is, and note how many requests are complete by then."""
+
+    def patch(server: _Server) -> list[int]:
+        complete: list[int] = []
+
+        def wait(_: float) -> None:
+            assert server.all_begun.wait(30)
+            complete.append(server.complete)
+
+        monkeypatch.setattr("lakelog.logstores.object_store.race.time.sleep", wait)
+        return complete
+
+    return patch
+
+
+def test_no_request_is_complete_before_all_have_arrived(
+    pause: Callable[[_Server], list[int]],
+) -> None:
+    with _server(_one_winner) as server:
+        complete = pause(server)
+        outcomes = send_together(_requests(server.port), 20)
+    assert complete == [0]
+    assert sorted(outcomes, key=lambda each: each.name) == [Outcome.LOST] * 5 + [Outcome.WON]
+
+
+def test_the_same_holds_behind_tls(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pause: Callable[[_Server], list[int]],
+) -> None:
+    context, certificate = _certificate(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    with _server(_one_winner, context) as server:
+        complete = pause(server)
+        outcomes = send_together(_requests(server.port, tls=True), 20)
+    assert complete == [0]
+    assert outcomes.count(Outcome.WON) == 1
+    assert outcomes.count(Outcome.LOST) == WRITERS - 1
+
+
+def test_a_certificate_that_nobody_vouches_for_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, _ = _certificate(tmp_path)
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    with _server(_one_winner, context) as server, pytest.raises(OSError):
+        send_together(_requests(server.port, tls=True), 20)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (_reply("201 Created"), Outcome.WON),
+        (_reply("412 Precondition Failed"), Outcome.LOST),
+        (_reply("409 Conflict"), Outcome.LOST),
+        (_reply("503 Slow Down"), Outcome.UNANSWERED),
+        (_reply("403 Forbidden"), Outcome.UNANSWERED),
+        (b"", Outcome.UNANSWERED),
+        (b"no HTTP at all", Outcome.UNANSWERED),
+    ],
+)
+def test_what_an_answer_means(answer: bytes, outcome: Outcome) -> None:
+    with _server(lambda _: answer) as server:
+        assert set(send_together(_requests(server.port), 20)) == {outcome}
+
+
+def test_where_no_connection_can_be_made_it_is_an_error() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    with pytest.raises(OSError):
+        send_together(_requests(port), 5)
+
+
+def test_threads_start_together() -> None:
+    met = threading.Barrier(WRITERS)
+
+    def attempt() -> Outcome:
+        met.wait(30)  # breaks unless all are under way at once
+        return Outcome.WON
+
+    assert from_threads([attempt] * WRITERS) == [Outcome.WON] * WRITERS
+
+
+def _certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """A server's context with a certificate of its own, and that certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    (folder / "key.pem").write_bytes(private)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, folder / "key.pem")
+    return context, file

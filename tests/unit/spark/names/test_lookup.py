@@ -1,0 +1,172 @@
+"""Names, in a session that counts what it is asked."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import Row
+
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.spark.names import lookup
+from lakelog.spark.names.lookup import find, forget, unwatch, watch
+from lakelog.spark.names.resolve import location_of, resolve, with_location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Session:
+    """One database, `Default`, and what Spark says of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.rows: list[Any] = []
+        self.namespace = ["spark_catalog", "Default"]
+        self.confs: dict[str, str] = {}
+        self.conf = SimpleNamespace(get=lambda key, default=None: self.confs.get(key, default))
+        self.catalog = SimpleNamespace(
+            currentCatalog=lambda: self.namespace[0], currentDatabase=lambda: self.namespace[1]
+        )
+
+    def add(self, name: str, location: str, provider: str = "delta") -> None:
+        information = f"Type: EXTERNAL\nProvider: {provider}\nLocation: {location}\n"
+        self.rows.append(
+            Row(namespace="Default", tableName=name, isTemporary=False, information=information)
+        )
+
+    def add_view(self, name: str) -> None:
+        self.rows.append(Row(namespace="", tableName=name, isTemporary=True, information=""))
+
+    def sql(self, text: str) -> Any:
+        self.asked.append(text)
+        return SimpleNamespace(collect=lambda: list(self.rows))
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session()
+
+
+@pytest.fixture
+def watched(session: Session) -> Iterator[Session]:
+    watch(Session)
+    yield session
+    unwatch(Session)
+
+
+def location(session: Any, name: str) -> str | None:
+    entry = find(session, name)
+    return None if entry is None else entry.location
+
+
+def test_a_name_is_asked_for_once_while_changes_are_seen(watched: Session) -> None:
+    watched.add("t", "/a")
+    for name in ("t", "T", "t"):
+        assert location(watched, name) == "/a"
+    assert len(watched.asked) == 1
+    assert location(watched, "default.t") == "/a"
+    assert location(watched, "spark_catalog.Default.t") == "/a"
+    assert len(watched.asked) == 2
+    assert watched.asked[0] == "SHOW TABLE EXTENDED IN `spark_catalog`.`Default` LIKE 't'"
+    for _ in range(2):
+        assert find(watched, "none") is None  # type: ignore[arg-type]
+    assert len(watched.asked) == 3
+
+
+def test_nothing_is_kept_where_changes_are_not_seen(session: Session) -> None:
+    session.add("t", "/a")
+    assert location(session, "t") == "/a"
+    session.rows.clear()
+    session.add("t", "/b")
+    assert location(session, "t") == "/b"
+
+
+def test_a_change_is_followed_by_another_question(watched: Session) -> None:
+    watched.add("t", "/a")
+    assert location(watched, "t") == "/a"
+    watched.rows.clear()
+    watched.namespace[1] = "other"
+    assert location(watched, "t") == "/a"
+    forget()
+    assert location(watched, "t") is None
+    assert "`other`" in watched.asked[-1]
+
+
+def test_answers_age(watched: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(lookup, "_clock", lambda: now[0])
+    watched.confs["spark.lakelog.names.cacheSeconds"] = "5"
+    watched.add("t", "/a")
+    for now[0] in (0.0, 4.9):
+        assert location(watched, "t") == "/a"
+    assert len(watched.asked) == 1
+    now[0] = 5.1
+    assert location(watched, "t") == "/a"
+    assert len(watched.asked) == 2
+    watched.confs["spark.lakelog.names.cacheSeconds"] = "0"
+    now[0] = 20
+    for _ in range(2):
+        assert location(watched, "t") == "/a"
+    assert len(watched.asked) == 4
+
+
+def test_a_temporary_view_hides_a_table_without_its_database(session: Any) -> None:
+    session.add("t", "/a")
+    session.add_view("T")
+    found = find(session, "t")
+    assert found is not None
+    assert found.kind == "temporary view"
+    assert location(session, "default.t") == "/a"
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_TABLE_ONLY_OPERATION.*temporary view"):
+        resolve(session, "t")
+
+
+@pytest.mark.parametrize("name", ["cat.t", "cat.a.t", "a.b.c.d", "default.`a b`", "default.`t*`"])
+def test_names_that_spark_s_catalog_can_t_have_are_not_asked_for(session: Any, name: str) -> None:
+    session.confs["spark.sql.catalog.cat"] = "some.Catalog"
+    session.add("t", "/a")
+    assert find(session, name) is None
+    assert session.asked == []
+
+
+def test_names_mean_another_catalog_while_that_is_the_current_one(session: Any) -> None:
+    session.add("t", "/a")
+    session.namespace[:] = ["cat", "x"]
+    assert find(session, "t") is None
+    assert find(session, "default.t") is None
+    assert location(session, "spark_catalog.default.t") == "/a"
+    with pytest.raises(DeltaAnalysisError, match=r"another catalog.*spark_catalog\.database"):
+        resolve(session, "t")
+
+
+def test_what_is_no_delta_table_is_named(session: Any) -> None:
+    session.add("p", "/p", "parquet")
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_MISSING_DELTA_TABLE.*parquet"):
+        resolve(session, "p")
+    session.rows.clear()
+    session.add("flights", "/f")
+    with pytest.raises(TableNotFoundError, match=r"DELTA_TABLE_NOT_FOUND.*mean Default\.flights"):
+        resolve(session, "flihgts")
+    assert location_of(session, "delta.`/lake/t`") == "/lake/t"
+
+
+def test_a_table_that_has_moved_is_found_again(watched: Any) -> None:
+    watched.add("t", "/old")
+    assert location_of(watched, "t") == "/old"
+    watched.rows.clear()
+    watched.add("t", "/new")
+
+    def opened(path: str) -> str:
+        if path != "/new":
+            raise TableNotFoundError(f"no Delta table at {path}")
+        return path
+
+    assert with_location(watched, "t", opened) == "/new"
+    assert location_of(watched, "t") == "/new"
+    watched.rows.clear()
+    watched.add("t", "/gone")
+    forget()
+    with pytest.raises(TableNotFoundError, match="DROP TABLE t"):
+        with_location(watched, "t", opened)

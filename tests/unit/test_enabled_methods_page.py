@@ -1,0 +1,60 @@
+"""The page of PySpark's methods under `enable` is made from the code, and has them all."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+HOMES = {
+    "SparkSession": "pyspark.sql.session",
+    "DataFrame": "pyspark.sql.dataframe",
+    "DataFrameReader": "pyspark.sql.readwriter",
+    "DataFrameWriter": "pyspark.sql.readwriter",
+    "DataFrameWriterV2": "pyspark.sql.readwriter",
+    "DataStreamReader": "pyspark.sql.streaming.readwriter",
+    "DataStreamWriter": "pyspark.sql.streaming.readwriter",
+    "Catalog": "pyspark.sql.catalog",
+}
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    yield importlib.import_module("enabled_methods_page")
+    sys.modules.pop("enabled_methods_page", None)
+
+
+def test_the_page_is_what_the_code_says(script):
+    assert script.PAGE.read_text(encoding="utf-8") == script.page()
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_method_of_pyspark_is_named(script, name):
+    cls = getattr(importlib.import_module(HOMES[name]), name)
+    public = {each for each in dir(cls) if not each.startswith("_")}
+    wrapped, own = set(script.WRAPPERS[name]), set(script.SPARKS_OWN[name].split())
+    new = public - wrapped - own
+    assert not new, f"say in {script.__file__} what enable does with {name}: {sorted(new)}"
+    assert not wrapped & own
+
+
+def test_what_is_said_of_a_method_is_said_of_one_that_is_there(script):
+    known = {f"{name}.{each}" for name, all_ in script.WRAPPERS.items() for each in all_}
+    assert set(script.DIFFERS) <= known
+
+
+def test_mergeintowriter_has_the_same_methods_here():
+    from pyspark.sql.merge import MergeIntoWriter
+
+    from lakelog.spark.table import merge_into
+
+    pairs = [(MergeIntoWriter, merge_into.TableMerge)]
+    for name in ("WhenMatched", "WhenNotMatched", "WhenNotMatchedBySource"):
+        pairs.append((getattr(MergeIntoWriter, name), getattr(merge_into, name)))
+    for theirs, ours in pairs:
+        public = {each for each in dir(theirs) if each[0].islower()}
+        assert public <= set(dir(ours)), theirs
