@@ -31,6 +31,14 @@ class _Inline:
     def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
         return [work(item) for item in items]
 
+    def submit(self, work: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+        done: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        try:
+            done.set_result(work(*args))
+        except BaseException as exc:
+            done.set_exception(exc)
+        return done
+
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:

@@ -4,11 +4,14 @@ A classic checkpoint is one Parquet file, or several parts. A V2 checkpoint has 
 is Parquet or JSON and may have a classic name, and it may keep its file actions in sidecars:
 Parquet files that the top level names (PROTOCOL.md, "V2 Spec"). They are always read from
 `_delta_log/_sidecars`, whatever folder the name gives: nothing else is a sidecar.
+
+Over a network a small file is fetched as a whole, in one round trip. Range by range it takes five
+to seven, one after the other: the length, the footer, and each column of each kind of action.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -27,6 +30,7 @@ from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.checkpoint_parts import Part, PartReader, corrupt_checkpoint, plain
 from lakelog.core.log.commit_file import Commit, parse_commit
+from lakelog.core.log.far import is_far
 from lakelog.core.log.names import sidecar_path
 
 if TYPE_CHECKING:
@@ -42,6 +46,13 @@ __all__ = ["CheckpointReader", "SmallActions", "TopLevel"]
 # Sidecars are large, and each is decoded by the threads of pyarrow already.
 _THREADS = 4
 
+# What is fetched as a whole waits more than it decodes.
+_FETCHING_THREADS = 16
+
+_WHOLE = 8 << 20
+"""Bytes up to which a file is fetched as a whole: at 100 MB a second they take as long as the two
+or three round trips that are saved."""
+
 
 class CheckpointReader:
     """The checkpoint of a segment."""
@@ -53,6 +64,7 @@ class CheckpointReader:
         self._table = segment.table
         self._hint = segment.hint
         self._top: TopLevel | None = None
+        self._fetched: dict[str, bytes] = {}
         self.checkpoint: CheckpointFiles = segment.checkpoint
 
     def small_actions(self) -> SmallActions:
@@ -149,8 +161,8 @@ class CheckpointReader:
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         budget = LogBudget.from_store(self._store)
-        for part in self.checkpoint.files:
-            for batch in self.part_reader().columns(self._part(part.path), list(ACTIONS)):
+        for part in self._top_parts():
+            for batch in self.part_reader().columns(part, list(ACTIONS)):
                 for kind in batch.schema.names:
                     column = batch.column(kind)
                     if column.null_count < len(column):
@@ -167,7 +179,11 @@ class CheckpointReader:
                 tables.append(top.inline.added() if kind == "add" else top.inline.removed())
             except CorruptCommitError as exc:
                 raise self.corrupt(str(exc)) from exc
-        reader, parts = self.part_reader(), self.parts()
+        here = [] if top.inline is not None else self._top_parts()
+        # They were kept for this; a snapshot may live for long.
+        self._fetched = {}
+        sidecars = self._sidecar_parts(top)
+        reader, parts = self.part_reader(), [*here, *sidecars]
         budget = LogBudget.from_store(self._store)
 
         def counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
@@ -176,6 +192,8 @@ class CheckpointReader:
                 yield batch
 
         def rows(part: Part) -> pa.Table:
+            if part.size is not None and self._is_fetched(part.size):
+                part = replace(part, data=self._fetch(part.path))
             batches = counted(reader.rows(part, kind, schema), part.path)
             return pa.Table.from_batches(batches, schema=schema)
 
@@ -184,7 +202,9 @@ class CheckpointReader:
         else:
             from concurrent.futures import ThreadPoolExecutor
 
-            with ThreadPoolExecutor(min(_THREADS, len(parts)), "lakelog-checkpoint") as pool:
+            waiting = all(self._is_fetched(each.size or _WHOLE + 1) for each in sidecars)
+            threads = min(_FETCHING_THREADS if waiting else _THREADS, len(parts))
+            with ThreadPoolExecutor(threads, "lakelog-checkpoint") as pool:
                 tables += pool.map(rows, parts)
         return pa.concat_tables([each.select(schema.names) for each in tables])
 
@@ -196,11 +216,42 @@ class CheckpointReader:
         """
         top = self.top_level()
         here = [] if top.inline is not None else [each.path for each in self.checkpoint.files]
-        sidecars = (
+        return [*map(self._part, here), *self._sidecar_parts(top)]
+
+    def _sidecar_parts(self, top: TopLevel) -> list[Part]:
+        return [
             self._part(sidecar_path(self._table, each.path), each.size_in_bytes)
             for each in top.sidecars
-        )
-        return [*map(self._part, here), *sidecars]
+        ]
+
+    def _top_parts(self) -> list[Part]:
+        """The Parquet files of the top level, with their bytes where those are better fetched."""
+        paths = [each.path for each in self.checkpoint.files]
+        if not self._is_fetched(self.checkpoint.size_in_bytes):
+            return [self._part(each) for each in paths]
+        fetched = self._fetched
+        if not fetched:
+            fetched = dict(zip(paths, self._fetch_all(paths), strict=True))
+            self._fetched = fetched
+        return [replace(self._part(each), data=fetched[each]) for each in paths]
+
+    def _is_fetched(self, size: int) -> bool:
+        return size <= _WHOLE and is_far(self._store)
+
+    def _fetch_all(self, paths: list[str]) -> list[bytes]:
+        if len(paths) < 2:
+            return [self._fetch(each) for each in paths]
+        from concurrent.futures import ThreadPoolExecutor
+
+        threads = min(_FETCHING_THREADS, len(paths))
+        with ThreadPoolExecutor(threads, "lakelog-checkpoint") as pool:
+            return list(pool.map(self._fetch, paths))
+
+    def _fetch(self, path: str) -> bytes:
+        try:
+            return read_log_file(self._store, path, LogBudget.from_store(self._store))
+        except OSError as exc:
+            raise self.corrupt(f"reading {path} failed ({exc})") from exc
 
     def part_reader(self) -> PartReader:
         """What reads `parts`, here or elsewhere."""

@@ -54,6 +54,8 @@ class Part:
     """The same as its file system writes it."""
     size: int | None = None
     """The bytes that a sidecar must have; `None` where nothing promises any."""
+    data: bytes | None = None
+    """All of it, where it was fetched as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,11 @@ class PartReader:
 
         path = part.path
         try:
-            source = self.filesystem.open_input_file(part.place)
+            source = (
+                self.filesystem.open_input_file(part.place)
+                if part.data is None
+                else pa.BufferReader(part.data)
+            )
             self._check_footer(source, path)
             # Without checksums a flipped bit in a page can look like another path.
             with source, pq.ParquetFile(source, page_checksum_verification=True) as file:

@@ -25,6 +25,7 @@ from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.checkpoint import CheckpointReader, SmallActions
 from lakelog.core.log.commit_file import Commit, read_commit, skim_commit
 from lakelog.core.log.compaction import read_compacted
+from lakelog.core.log.far import is_far
 from lakelog.core.log.segment import CheckpointFiles, LogSegment, find_segment
 from lakelog.core.state.file_state import FileState
 from lakelog.core.state.replayer import ReplayJob, deferred_files
@@ -44,6 +45,9 @@ _log = logging.getLogger(__name__)
 
 # Commits are small, and reading one from an object store is waiting.
 _THREADS = 16
+
+# Where it is mostly waiting.
+_FAR_THREADS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,16 +124,17 @@ def _load(
 ) -> State:
     # An object store returns whole files, and the listing has given their lengths.
     LogBudget.from_store(store).check_files(segment.commits)
-    small, reader = SmallActions(), None
-    if segment.checkpoint is not None:
-        reader = CheckpointReader(store, segment)
-        small = reader.small_actions()
-    elsewhere = _replayed_by_engine(ReplayJob(store, segment, reader), rejected, replayer)
+    reader = None if segment.checkpoint is None else CheckpointReader(store, segment)
+    elsewhere = None
+    if replayer is not None:
+        if reader is not None:
+            reader.small_actions()  # before its size is asked for: an error of it comes first
+        elsewhere = _replayed_by_engine(ReplayJob(store, segment, reader), rejected, replayer)
     # A compaction file saves requests here; elsewhere the commits themselves are read.
     if elsewhere is not None or not use_compacted:
         segment = replace(segment, compacted=())
     read = partial(read_commits, store, segment.table, skim=elsewhere is not None)
-    commits = read_compacted(store, segment, read)
+    small, commits = _small_and_commits(store, segment, reader, read)
     for commit in commits:
         _fold(small, commit)
     if small.protocol is None or small.metadata is None:
@@ -160,10 +165,33 @@ def _load(
     )
 
 
+def _small_and_commits(
+    store: LogStore,
+    segment: LogSegment,
+    reader: CheckpointReader | None,
+    read: Callable[[Mapping[int, str]], list[Commit]],
+) -> tuple[SmallActions, list[Commit]]:
+    """What the checkpoint says but for files, and the commits after it.
+
+    Over a network both are waited for at once. What is wrong with the checkpoint is said first,
+    since another one may do.
+    """
+    if reader is None:
+        return SmallActions(), read_compacted(store, segment, read)
+    if not segment.commits or not is_far(store):
+        small = reader.small_actions()
+        return small, read_compacted(store, segment, read)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "lakelog-commits") as pool:
+        commits = pool.submit(read_compacted, store, segment, read)
+        return reader.small_actions(), commits.result()
+
+
 def _replayed_by_engine(
-    job: ReplayJob, rejected: Sequence[CheckpointFiles], replayer: Replayer | None
+    job: ReplayJob, rejected: Sequence[CheckpointFiles], replayer: Replayer
 ) -> FileState | None:
-    if replayer is None or not replayer.takes(job):
+    if not replayer.takes(job):
         return None
 
     def without_checkpoint() -> FileState:
@@ -244,11 +272,13 @@ def read_commits(
             ) from exc
 
     versions = sorted(paths)
-    if len(versions) < 3:
+    far = is_far(store)
+    if len(versions) < (2 if far else 3):
         return [read(version) for version in versions]
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(_THREADS, len(versions)), "lakelog-commits") as pool:
+    threads = min(_FAR_THREADS if far else _THREADS, len(versions))
+    with ThreadPoolExecutor(threads, "lakelog-commits") as pool:
         return list(pool.map(read, versions))
 
 

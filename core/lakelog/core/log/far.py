@@ -1,0 +1,20 @@
+"""Whether a store is a network away, where a request costs a round trip and bytes cost little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.logstores.contract import Scope
+
+if TYPE_CHECKING:
+    from lakelog.logstores.contract import LogStore
+
+__all__ = ["is_far"]
+
+
+def is_far(store: LogStore) -> bool:
+    """Whether to save round trips: everywhere but on a disk of this host.
+
+    A store that excludes the writers of one host, and no others, is such a disk.
+    """
+    return store.capabilities.exclusive_create != Scope.HOST
