@@ -26,7 +26,7 @@ BODY = 700
 """Bytes of the bare PUT: what a commit of one action has."""
 
 
-def _client(endpoint: S3Endpoint) -> object:
+def client_of(endpoint: S3Endpoint) -> object:
     return boto3.client(
         "s3",
         endpoint_url=endpoint.url,
@@ -42,7 +42,7 @@ def _client(endpoint: S3Endpoint) -> object:
     )
 
 
-def _options(endpoint: S3Endpoint) -> dict[str, str]:
+def options_of(endpoint: S3Endpoint) -> dict[str, str]:
     return {
         "AWS_ENDPOINT_URL": endpoint.url,
         "AWS_REGION": endpoint.region,
@@ -61,7 +61,7 @@ def _latency(endpoint: S3Endpoint, commits: int) -> list[Measurement]:
     write_arrow(
         ours_path, SCHEMA.empty_table(), conf=endpoint.conf, properties=properties, mode="append"
     )
-    options = _options(endpoint)
+    options = options_of(endpoint)
     deltalake.write_deltalake(
         theirs_path, SCHEMA.empty_table(), configuration=properties, storage_options=options
     )
@@ -69,7 +69,7 @@ def _latency(endpoint: S3Endpoint, commits: int) -> list[Measurement]:
     log.update()
     table = deltalake.DeltaTable(theirs_path, storage_options=options)
     schema = table.schema()
-    client = _client(endpoint)
+    client = client_of(endpoint)
     ours, theirs, bare = [], [], []
     for i in range(commits + 20):
         one, other = commit_ours(log, i), commit_theirs(table, schema, i)
@@ -98,14 +98,14 @@ def _latency(endpoint: S3Endpoint, commits: int) -> list[Measurement]:
 def measure(commits: int = 100, processes: int = 8, each: int = 50) -> list[Measurement]:
     """Latency of one writer, and the rate of many."""
     with run_minio() as endpoint:
-        _client(endpoint).create_bucket(Bucket=BUCKET)
+        client_of(endpoint).create_bucket(Bucket=BUCKET)
         found = _latency(endpoint, commits)
         root = uuid.uuid4().hex
         return found + measure_at(
             f"s3a://{BUCKET}/{root}",
             endpoint.conf,
             f"s3://{BUCKET}/{root}",
-            _options(endpoint),
+            options_of(endpoint),
             processes,
             each,
             3,

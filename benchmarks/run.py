@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, scale, many, planning, growth, spark and streams. Each replaces its own
-section of the file and leaves the others as they were.
+The parts are core, s3, opening, scale, many, planning, growth, spark and streams. Each replaces its
+own section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def _publish(name: str, section: str) -> None:
         titles = {
             "core": "## Commits",
             "s3": "## Commits on S3",
+            "opening": "## Opening over a network",
             "scale": "## Tables of a million files",
             "many": "## Logs of very many commits",
             "planning": "## Planning against delta-spark",
@@ -88,7 +89,17 @@ def main() -> int:
     parser.add_argument(
         "parts",
         nargs="*",
-        default=["core", "s3", "scale", "many", "planning", "growth", "spark", "streams"],
+        default=[
+            "core",
+            "s3",
+            "opening",
+            "scale",
+            "many",
+            "planning",
+            "growth",
+            "spark",
+            "streams",
+        ],
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -108,6 +119,13 @@ def main() -> int:
         print("s3: commits and races on a MinIO", flush=True)
         found = object_store.measure()
         _publish("s3", _section("s3", "python benchmarks/run.py s3", found, []))
+        missed += sum(not m.reached for m in found)
+    if "opening" in args.parts:
+        import opening
+
+        print("opening: tables that are 30 ms away", flush=True)
+        found = opening.measure()
+        _publish("opening", _section("opening", "python benchmarks/run.py opening", found, []))
         missed += sum(not m.reached for m in found)
     if "scale" in args.parts:
         import scale

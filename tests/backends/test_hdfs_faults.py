@@ -159,7 +159,8 @@ def test_a_namenode_that_comes_back_in_time_is_waited_for(
 def test_a_lost_create_and_a_lost_close_write_another_draft(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str
 ) -> None:
-    store = store_at(proxy.uri)
+    # Three drafts, each of which may wait for its answers: on a busy machine more than 20 s.
+    store = store_at(proxy.uri, budget="60")
     for number, call in enumerate([b"\x06create", b"addBlock", b"complete"]):
         proxy.arm("drop_reply", call)
         store.write(f"{proxy.uri}{folder}/{number}.json", LINES)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAVY = ("pyspark", "pandas", "numpy", "sqlglot", "pyarrow.dataset", "pyarrow.parquet")
 
@@ -26,6 +30,36 @@ def test_opening_a_log_needs_no_engine(tmp_path: object) -> None:
         f"DeltaLog.for_table({str(tmp_path)!r}).table_exists()"
     )
     assert not loaded & {"pyspark", "pandas", "sqlglot", "pyarrow.dataset"}
+
+
+USES = {
+    "files": "DeltaLog.for_table(uri).snapshot.files()",
+    "rows": "DeltaLog.for_table(uri).snapshot.to_arrow()",
+    "append": "write_arrow(uri, pq.ParquetFile(parquet).read(), mode='append')",
+    "commit": "DeltaLog.for_table(uri).start_transaction().commit([], Operation('WRITE'))",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_opening_reading_and_appending_load_no_pandas(use: str, tmp_path: Path) -> None:
+    """pyarrow loads it for the first array that it makes of Python's objects: 0.3 s, once."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lakelog.core import write_arrow
+
+    rows = pa.table({"id": [1, 2], "p": ["a", "b"]})
+    uri, parquet = str(tmp_path / "t"), str(tmp_path / "rows.parquet")
+    pq.write_table(rows, parquet)
+    for _ in range(12):
+        write_arrow(uri, rows, mode="append")
+    loaded = _loaded(
+        "import pyarrow.parquet as pq\n"
+        "from lakelog.core import DeltaLog, Operation, write_arrow\n"
+        f"uri, parquet = {uri!r}, {parquet!r}\n"
+        f"{USES[use]}"
+    )
+    assert not loaded & {"pandas", "sqlglot", "boto3"}
 
 
 @pytest.mark.parametrize("command", ["describe", "files", "sample", "schema", "history"])

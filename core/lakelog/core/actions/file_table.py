@@ -6,11 +6,12 @@ needs objects asks for those of the rows that are left after pruning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.actions.objects import AddFile, DeletionVectorDescriptor
+from lakelog.core.empty import empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ __all__ = [
     "DELETION_VECTOR",
     "FILE_SCHEMA",
     "JSON_NAMES",
+    "NO_FILES",
+    "NO_TOMBSTONES",
     "STRING_MAP",
     "TOMBSTONE_SCHEMA",
     "files_from_json",
@@ -87,6 +90,9 @@ JSON_NAMES: Mapping[str, str] = {
 }
 """Column -> JSON field, for both tables."""
 
+NO_FILES: Final = empty_table(FILE_SCHEMA)
+NO_TOMBSTONES: Final = empty_table(TOMBSTONE_SCHEMA)
+
 
 def files_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Build rows of `FILE_SCHEMA` from the JSON values of `add` actions.
@@ -109,7 +115,7 @@ def tombstones_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def _from_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     if not rows:
-        return schema.empty_table()
+        return NO_FILES if schema is FILE_SCHEMA else NO_TOMBSTONES
     arrays = []
     for field in schema:
         values = [row.get(JSON_NAMES[field.name]) for row in rows]

@@ -10,8 +10,9 @@ from lakelog.core.compute import pc
 
 __all__ = ["compare"]
 
-_NULL = pa.scalar(None, pa.bool_())
-_FALSE = pa.scalar(False)
+# Not by `pa.scalar`, at the first of which pyarrow imports pandas.
+_NULL = pa.nulls(1, pa.bool_())[0]
+_FALSE = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(bytes(1))])[0]
 
 
 def compare(op: str, a: Any, b: Any, *, nans: bool, b_nan: bool | None) -> Any:

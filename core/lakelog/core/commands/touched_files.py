@@ -13,6 +13,7 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order
+from lakelog.core.empty import empty_table
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
 from lakelog.core.schema import StructType
@@ -162,7 +163,7 @@ class _Finder:
         """Refuse what can't be evaluated before any file is opened."""
         from lakelog.core.arrow.types import to_arrow_schema
 
-        self._true_for(to_arrow_schema(self._read).empty_table())
+        self._true_for(empty_table(to_arrow_schema(self._read)))
 
     def masks(self, file: DataFile) -> tuple[pa.BooleanArray, pa.BooleanArray]:
         """Which rows are gone, and which of the others are hit."""

@@ -15,6 +15,7 @@ from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, without_columns
+from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
@@ -83,7 +84,7 @@ class Scan:
         """
         tables = list(self._tables())
         if not tables:
-            return self.schema.empty_table()
+            return empty_table(self.schema)
         if not len(self._output):
             return without_columns(sum(table.num_rows for table in tables))
         return pa.concat_tables(tables)
@@ -109,7 +110,7 @@ class Scan:
                 limit -= found[-1].num_rows
                 if limit <= 0:
                     return pa.concat_tables(found)
-        return pa.concat_tables(found) if found else self.schema.empty_table()
+        return pa.concat_tables(found) if found else empty_table(self.schema)
 
     def _pieces(self, file: DataFile) -> Iterator[pa.Table]:
         """The rows of a file that come out, by row groups."""
@@ -136,7 +137,7 @@ class Scan:
         if self._expression is not None:
             from lakelog.core.filters.to_arrow import evaluate_mask
 
-            nothing = to_arrow_schema(self._read).empty_table()
+            nothing = empty_table(to_arrow_schema(self._read))
             evaluate_mask(self._expression, nothing, self._schema)
 
     def _table(self, file: DataFile) -> pa.Table:

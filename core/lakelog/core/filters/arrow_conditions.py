@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import Computed, Literal
 from lakelog.core.schema import PrimitiveType
@@ -79,7 +80,7 @@ def named_columns(given: Any, columns: pa.Schema) -> tuple[list[str], pa.DataTyp
     words = dict.fromkeys(_WORDS(str(given)))
     rows = _empty(columns, [word for word in words if columns.get_field_index(word) >= 0])
     if not _fits(given, rows):
-        rows = columns.empty_table()
+        rows = empty_table(columns)
     found = arrow_value(given, rows)
 
     def used(names: list[str]) -> list[str]:
@@ -95,7 +96,7 @@ def named_columns(given: Any, columns: pa.Schema) -> tuple[list[str], pa.DataTyp
 
 
 def _empty(columns: pa.Schema, names: list[str]) -> pa.Table:
-    return pa.schema([columns.field(name) for name in names]).empty_table()
+    return empty_table(pa.schema([columns.field(name) for name in names]))
 
 
 def arrow_mask(condition: Computed, batch: pa.RecordBatch) -> Any:

@@ -219,4 +219,4 @@ def _in_floats(a: Any, members: Any) -> Any:
     return pc.or_kleene(found, pc.is_nan(a)) if pc.any(pc.is_nan(members)).as_py() else found
 
 
-_NULL = pa.scalar(None, _BOOLEAN)
+_NULL = pa.nulls(1, _BOOLEAN)[0]

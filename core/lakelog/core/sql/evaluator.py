@@ -63,7 +63,7 @@ _COMPARED = {
     "GTE": ">=",
 }
 _ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
-_NULL = pa.scalar(None, pa.bool_())
+_NULL = pa.nulls(1, pa.bool_())[0]
 _FORMS = ("CAST", "TRY_CAST", "EXTRACT")
 """Functions with a grammar of their own."""
 _NOW = ("current_timestamp", "now")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import rows_without
-from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.actions.file_table import NO_FILES, NO_TOMBSTONES
 from lakelog.core.state.reconcile import reconciled
 
 if TYPE_CHECKING:
@@ -36,8 +36,12 @@ __all__ = ["FileState"]
 _MANY_CHUNKS = 256
 
 
-_NO_FILES: Callable[[], pa.Table] = FILE_SCHEMA.empty_table
-_NO_TOMBSTONES: Callable[[], pa.Table] = TOMBSTONE_SCHEMA.empty_table
+def _no_files() -> pa.Table:
+    return NO_FILES
+
+
+def _no_tombstones() -> pa.Table:
+    return NO_TOMBSTONES
 
 
 class FileState:
@@ -47,8 +51,8 @@ class FileState:
         self,
         table: str,
         *,
-        live: Callable[[], pa.Table] = _NO_FILES,
-        tombstones: Callable[[], pa.Table] = _NO_TOMBSTONES,
+        live: Callable[[], pa.Table] = _no_files,
+        tombstones: Callable[[], pa.Table] = _no_tombstones,
         select: Callable[[FileSelection], pa.Table] | None = None,
     ) -> None:
         """Make a base.
@@ -131,7 +135,7 @@ class _Chain:
         if self._rows is not None:
             return True
         base = self if self._read is not None else self._nearest()[0]
-        return base._rows is not None or base._read is _NO_FILES
+        return base._rows is not None or base._read is _no_files
 
     def get(self) -> pa.Table:
         with self._lock:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import file_keys
-from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.actions.file_table import NO_FILES, NO_TOMBSTONES
 from lakelog.core.compute import pc
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log.commit_file import file_rows
@@ -74,7 +74,7 @@ def reconciled(table: str, commits: Sequence[Commit]) -> Reconciled | None:
 
 
 def _rows(commits: Sequence[Commit], kind: Literal["add", "remove"]) -> pa.Table:
-    tables = [(FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA).empty_table()]
+    tables = [NO_FILES if kind == "add" else NO_TOMBSTONES]
     # Held once: another thread may convert a commit's rows meanwhile.
     held = ((commit, commit.adds if kind == "add" else commit.removes) for commit in commits)
     some = ((commit, rows) for commit, rows in held if len(rows))

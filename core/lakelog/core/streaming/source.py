@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelog.core.actions.file_table import FILE_SCHEMA, from_add_files
+from lakelog.core.actions.file_table import NO_FILES, from_add_files
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.pending import Pending
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.streaming.offsets import SourceOffset
 
 __all__ = ["StreamSource"]
-
-_NOTHING = FILE_SCHEMA.empty_table()
 
 
 class StreamSource(TableStream):
@@ -40,7 +38,7 @@ class StreamSource(TableStream):
             pending.files.slice(chosen.start, len(chosen))
             for _, pending, chosen in self._between(start, end)
         ]
-        return self._wanted(pa.concat_tables([_NOTHING, *parts]))
+        return self._wanted(pa.concat_tables([NO_FILES, *parts]))
 
     def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
         return Pending(files)
@@ -49,7 +47,7 @@ class StreamSource(TableStream):
         options = self._options
         if commit.removes:
             if options.skip_change_commits:
-                return Pending(_NOTHING)
+                return Pending(NO_FILES)
             if not options.ignore_changes and (commit.adds or not options.ignore_deletes):
                 raise _changed(commit, self._log.table)
         return Pending(from_add_files(commit.adds))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.actions.file_table import FILE_SCHEMA
+from lakelog.core.actions.file_table import FILE_SCHEMA, NO_FILES
 from lakelog.core.change_feed.versions import first_version_since
 from lakelog.core.errors import (
     DeltaAnalysisError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableStream"]
 
-_NOTHING = Pending(FILE_SCHEMA.empty_table())
+_NOTHING = Pending(NO_FILES)
 _BEFORE, _BEHIND = 1, 2
 """Sides of a change of metadata, as `SourceOffset.barrier` has them."""
 

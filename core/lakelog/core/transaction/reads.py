@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.actions.file_table import FILE_SCHEMA, to_add_files
+from lakelog.core.actions.file_table import NO_FILES, to_add_files
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.data.partition_keys import files_in_partitions, partition_keys
 from lakelog.core.deprecation import renamed_argument
@@ -60,7 +60,7 @@ class TransactionReads:
         """The same as `filter_files`, as rows of `FILE_SCHEMA`, for large numbers of files."""
         if self._snapshot is None:
             self._reads.add_predicate(None)
-            return FILE_SCHEMA.empty_table()
+            return NO_FILES
         from lakelog.core.filters.filter import normalize_filter
 
         zone = self._snapshot.conf.session_tz

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import keys
-from lakelog.core.actions.file_table import FILE_SCHEMA
+from lakelog.core.actions.file_table import NO_FILES
 from lakelog.core.actions.operation import Operation
 from lakelog.core.commands.merge.analysis import analyse_merge
 from lakelog.core.commands.merge.clauses import merge_parameters, takes_many_matches
@@ -170,7 +170,7 @@ class _Run:
 
     def _resolved(self, plan: MergePlan, source: MergeSource) -> dict[int, Any]:
         """The types of all expressions; every name is known and every condition is one then."""
-        target = self._target(FILE_SCHEMA.empty_table())
+        target = self._target(NO_FILES)
         condition, what = self.merge.condition, "search condition"
         conditions = [(condition, what)]
         seen: dict[str, list[tuple[Any, str]]] = {

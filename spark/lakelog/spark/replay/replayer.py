@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from lakelog.core.compute import pc
+from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.checkpoint_parts import cast
 from lakelog.core.state.replay import load_state
@@ -135,7 +136,7 @@ class SparkReplayer:
         commits = CommitRows.from_job(job, kind, schema, selection)
         if checkpoint is None:
             if commits is None:
-                return schema.empty_table()
+                return empty_table(schema)
             return _conformed(self._latest(commits, schema).toArrow(), schema)
         base = self._frame(checkpoint, f"{KEY} string, {_ddl(schema)}")
         if commits is None:

@@ -21,6 +21,7 @@ from lakelog.core.commands.given_rows import arrow_stream, arrow_table, without_
 from lakelog.core.commands.merge.names import check_unambiguous
 from lakelog.core.commands.merge.positions import Positions
 from lakelog.core.compute import pc
+from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys as store_keys
 
@@ -123,7 +124,7 @@ class MergeSource:
             self._rows = SourceRows(cast_table(table, self.schema))
             self._given = None
             return self._rows
-        self.schema = _schema_of(without_index(stream.schema.empty_table()).schema)
+        self.schema = _schema_of(without_index(empty_table(stream.schema)).schema)
         self._given = None
         self._rows = SourceRows(_read(stream, self.schema, limit))
         return self._rows
@@ -157,7 +158,7 @@ def _read(stream: pa.RecordBatchReader, schema: StructType, limit: int) -> pa.Ta
         if file is not None:
             file.abandon()
         raise
-    return pa.concat_tables(held) if held else to_arrow_schema(schema).empty_table()
+    return pa.concat_tables(held) if held else empty_table(to_arrow_schema(schema))
 
 
 class _File:
