@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+
 from lakelog.spark.workers.marked_errors import marked, unwrap_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["run_on_executors"]
@@ -24,10 +25,12 @@ def run_on_executors(
 ) -> list[_Result]:
     """Run a function on each task, in Python workers with lakelog; Spark may run a task twice.
 
+    Each task is a row in a partition of its own, so a worker receives its task and no other.
+
     Args:
         spark: a session, classic or Connect.
-        run: takes a task; is pickled with all tasks.
-        tasks: picklable, as are the results.
+        run: takes a task.
+        tasks: picklable, as are the results; at least one.
 
     Returns:
         The results, in the order of the tasks.
@@ -40,24 +43,25 @@ def run_on_executors(
 
     ship(spark)
 
-    def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as arrow
-
+    def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with marked():
             for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    found = pickle.dumps(run(tasks[number]))
-                    yield arrow.record_batch(
+                for number, task in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+                    found = pickle.dumps(run(pickle.loads(task)))
+                    yield pa.record_batch(
                         [
-                            arrow.array([number], arrow.int64()),
-                            arrow.array([found], arrow.binary()),
+                            pa.array([number], pa.int64()),
+                            pa.array([found], pa.binary()),
                         ],
                         names=["number", "result"],
                     )
 
-    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    columns = {"number": range(len(tasks)), "task": [pickle.dumps(each) for each in tasks]}
+    rows = spark.createDataFrame(pa.table(columns))
+    # By range and not by hash: Spark samples so few numbers in full, and cuts between each two.
+    rows = rows.repartitionByRange(len(tasks), "number")
     try:
-        found = numbers.mapInArrow(numbered, "number bigint, result binary").toArrow()
+        found = rows.mapInArrow(answered, "number bigint, result binary").toArrow()
     except Exception as exc:
         error = unwrap_error(exc)
         if error is None:
