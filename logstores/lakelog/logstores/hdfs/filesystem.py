@@ -38,6 +38,10 @@ def hdfs_filesystem(hdfs: Hdfs) -> pafs.FileSystem:
 class HdfsHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
     """What pyarrow calls."""
 
+    # Not an `ObjectFiles`: that one makes up folders from keys, moves by copying, and uploads a
+    # file when it is closed. HDFS has folders, moves in one step, and takes bytes as they come; a
+    # common base would keep the names of the methods and no line of what they do.
+
     def __init__(self, hdfs: Hdfs) -> None:
         self._hdfs = hdfs
 

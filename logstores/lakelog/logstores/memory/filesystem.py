@@ -30,6 +30,9 @@ def memory_filesystem() -> pafs.FileSystem:
 class MemoryHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ships no types
     """What pyarrow calls; it holds nothing itself, so that it may be pickled."""
 
+    # Not an `ObjectFiles`: a tree has real folders, moves in one step, and hands out its bytes
+    # without a copy. Here there are no requests to page through, to repeat or to bound in time.
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MemoryHandler)
 
