@@ -35,7 +35,7 @@ def test_a_merge_ends_as_it_does_in_delta_spark(spark, tmp_path, case, way, monk
     path = tmp_path / case.name
     lay_out(case, path)
     ours = outcome_of(lambda: run_on_spark(spark, case, path), path)
-    theirs = RECORDED.outcome(case)
+    theirs = RECORDED.found(case)
     name = difference(case, ours, theirs) if ours != theirs else None
     assert name is None or name in DIFFERENCES
     mine, other = compared(ours, theirs, name)
@@ -46,7 +46,7 @@ def test_a_merge_ends_as_it_does_in_delta_spark(spark, tmp_path, case, way, monk
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
     for case, found in zip(cases, played(cases, delta_spark, tmp_path), strict=True):
-        assert asdict(found) == asdict(RECORDED.outcome(case)), f"\n{case.story()}"
+        assert asdict(found) == asdict(RECORDED.found(case)), f"\n{case.story()}"
 
 
 def test_what_is_recorded_is_a_case():

@@ -38,7 +38,7 @@ def test_rows_are_changed_as_by_delta_spark(spark, tmp_path, case, way, monkeypa
     path = tmp_path / case.name
     lay_out(case, path)
     is_first = True
-    for step, theirs in zip(case.steps, RECORDED.outcomes(case), strict=True):
+    for step, theirs in zip(case.steps, RECORDED.found(case), strict=True):
         ours = outcome_of(partial(run_on_spark, spark, step, path), path)
         name = difference(ours, theirs, is_first=is_first) if ours != theirs else None
         assert name is None or name in DIFFERENCES
@@ -53,7 +53,7 @@ def test_rows_are_changed_as_by_delta_spark(spark, tmp_path, case, way, monkeypa
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
     for case, found in zip(cases, played(cases, delta_spark, tmp_path), strict=True):
-        told = [asdict(each) for each in RECORDED.outcomes(case)]
+        told = [asdict(each) for each in RECORDED.found(case)]
         assert [asdict(each) for each in found] == told, f"\n{case.story()}"
 
 
