@@ -25,8 +25,11 @@ from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.session import is_connect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelog.spark.format.stream_reader import DeltaStreamReader
     from lakelog.spark.writing.writer import DeltaWriter
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "asked_writer",
     "name_classes",
     "refuse_changes",
+    "table_of",
 ]
 
 _UNGUESSABLE = ("_pyspark_", "_lakelog_")
@@ -76,15 +80,20 @@ def _session_table(original: Any) -> Any:
     return table
 
 
-def _reader_table(original: Any) -> Any:
-    def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-        # A Connect reader calls its session `_client`.
-        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
-        if not is_our_name(spark, tableName):
-            return original(self, tableName)
-        return DeltaReader(spark).options(**request_of(self).options).table(tableName)
+def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], Any]:
+    """A reader's `table`, by our reader where the name is that of a Delta table."""
 
-    return table
+    def replaced(original: Any) -> Any:
+        def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
+            # A Connect reader calls its session `_client`.
+            spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+            if not is_our_name(spark, tableName):
+                return original(self, tableName)
+            return reader(spark).options(**request_of(self).options).table(tableName)
+
+        return table
+
+    return replaced
 
 
 def _insert_into(original: Any) -> Any:
@@ -99,7 +108,7 @@ def _insert_into(original: Any) -> Any:
         if asked:
             raise DeltaAnalysisError(
                 f"insertInto() can't be used together with {', '.join(asked)}: the table "
-                f"{tableName} is there, with a layout of its own. Leave it out",
+                f"{tableName} exists and has its own layout. Leave it out",
                 table=tableName,
             )
         mode = (request.mode or "").lower()
@@ -335,7 +344,7 @@ def _create_table(original: Any) -> Any:
 
 SESSION_NAMES = {"table": _session_table}
 """Method -> what wraps PySpark's own; and so the others."""
-READER = {"table": _reader_table, "changes": refuse_changes}
+READER = {"table": table_of(DeltaReader), "changes": refuse_changes}
 WRITER = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
 FRAME = {
     "writeTo": _write_to,

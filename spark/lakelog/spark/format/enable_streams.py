@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.enable_names import refuse_changes
+from lakelog.spark.format.enable_names import refuse_changes, table_of
 from lakelog.spark.format.no_layout import no_layout_error
 from lakelog.spark.format.our_names import is_our_name
 from lakelog.spark.format.requests import (
@@ -113,16 +113,6 @@ def _start(original: Any) -> Any:
     return start
 
 
-def _table(original: Any) -> Any:
-    def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
-        if not is_our_name(spark, tableName):
-            return original(self, tableName)
-        return DeltaStreamReader(spark).options(**request_of(self).options).table(tableName)
-
-    return table
-
-
 def _to_table(original: Any) -> Any:
     def to_table(
         self: Any,
@@ -174,7 +164,12 @@ def _frame(writer: Any) -> DataFrame:
     return ConnectFrame(writer._write_stream._child, spark)
 
 
-STREAM_READER = {"load": _load, "table": _table, "changes": refuse_changes, **noting(_READER_NOTES)}
+STREAM_READER = {
+    "load": _load,
+    "table": table_of(DeltaStreamReader),
+    "changes": refuse_changes,
+    **noting(_READER_NOTES),
+}
 """Method -> what wraps PySpark's own."""
 STREAM_WRITER = {"start": _start, "toTable": _to_table, **noting(_NOTES)}
 """Method -> what wraps PySpark's own."""

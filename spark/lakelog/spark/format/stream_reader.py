@@ -8,6 +8,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.format.register import register
 from lakelog.spark.names.resolve import location_of
+from lakelog.spark.session.given_options import check_format, set_option
 from lakelog.spark.session.option_names import check_option_names
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaStreamReader", "is_plain"]
 
-_FORMATS = ("delta", "lakelog")
 _PLAIN = "_lakelog_plain"
 
 
@@ -42,12 +42,7 @@ class DeltaStreamReader:
         Raises:
             DeltaAnalysisError: another one.
         """
-        if source.strip().lower() not in _FORMATS:
-            raise DeltaAnalysisError(
-                "this reader reads Delta tables: the format must be one of "
-                f"{', '.join(_FORMATS)}, not {source!r}. Use spark.readStream for other formats.",
-                format=source,
-            )
+        check_format(source, "this reader reads", "spark.readStream")
         return self
 
     def schema(self, schema: Any) -> Self:
@@ -63,10 +58,7 @@ class DeltaStreamReader:
         `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, and `fs.…`, `dfs.…` for
         settings of the storage for this query alone. `None` takes an option back.
         """
-        for known in [each for each in self._options if each.lower() == key.lower()]:
-            del self._options[known]
-        if value is not None:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        set_option(self._options, key, value)
         return self
 
     def options(self, **options: bool | float | int | str | None) -> Self:

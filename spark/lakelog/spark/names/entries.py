@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from lakelog.spark.session.given_options import FORMATS
+
 __all__ = ["Entry", "read_entry"]
 
 Kind: TypeAlias = Literal["table", "view", "temporary view"]
 
-_FORMATS = ("delta", "lakelog")
 _TYPE = re.compile(r"^Type: (\w+)$", re.MULTILINE)
 # It follows the type at once; a comment, which may have any line, comes later.
 _PROVIDER = re.compile(r"^Type: \w+\nProvider: (.+)$", re.MULTILINE)
@@ -37,7 +38,7 @@ class Entry:
     @property
     def is_delta(self) -> bool:
         """Whether it is an entry of a Delta table."""
-        return self.kind == "table" and self.provider in _FORMATS and self.location is not None
+        return self.kind == "table" and self.provider in FORMATS and self.location is not None
 
     @property
     def text(self) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.session.given_options import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,6 @@ __all__ = ["SESSION_CATALOG", "is_session_name", "parse", "path_in", "quoted_nam
 SESSION_CATALOG: Final = "spark_catalog"
 """The catalog that is Spark's own, whatever serves it."""
 
-_FORMATS = ("delta", "lakelog")
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.]+))\s*(\.|$)")
 # What Spark's own catalog allows; so no other name can be one of its tables.
 _WORD = re.compile(r"\w+", re.ASCII)
@@ -58,7 +58,7 @@ def path_in(parts: Sequence[str]) -> str | None:
     """
     if len(parts) == _CATALOG_PARTS and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]
-    if len(parts) != _PATH_PARTS or parts[0].lower() not in _FORMATS:
+    if len(parts) != _PATH_PARTS or parts[0].lower() not in FORMATS:
         return None
     path = parts[1]
     return path if os.path.isabs(path) or re.match(r"[A-Za-z][\w+.-]*:", path) else None  # noqa: PTH117 # may be a URI

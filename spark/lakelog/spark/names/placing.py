@@ -60,7 +60,7 @@ def place_for(
     Raises:
         TableExistsError: the name has a table, or a view.
         TableNotFoundError: there is nothing to replace.
-        DeltaAnalysisError: the name is one of something that is no Delta table, or of one in
+        DeltaAnalysisError: the name is one of something that is not a Delta table, or of one in
             another folder; and see `create_entry`.
     """
     parts = parse(name) if isinstance(name, str) else tuple(name)
@@ -126,7 +126,7 @@ def check_location(spark: SparkSession, text: str, there: str, location: str | N
     if DeltaLog.for_table(location, conf).table != DeltaLog.for_table(there, conf).table:
         raise DeltaAnalysisError(
             f"[DELTA_TABLE_LOCATION_MISMATCH] The location of the existing table {text} is "
-            f"{there}. It doesn't match the specified location {location}: leave the path out",
+            f"{there}. It doesn't match the specified location {location}: leave the location out",
             table=text,
             location=there,
         )
@@ -135,7 +135,7 @@ def check_location(spark: SparkSession, text: str, there: str, location: str | N
 def _nothing_to_replace(text: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] Table {text} cannot be replaced as it does not "
-        "exist: createOrReplace makes one",
+        "exist: use createOrReplace to make it",
         table=text,
     )
 

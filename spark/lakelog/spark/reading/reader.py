@@ -14,6 +14,7 @@ from lakelog.spark.reading.files import files_df
 from lakelog.spark.reading.options import chosen_columns, column_names
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
 from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.session.given_options import check_format, option_text
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["DeltaReader", "SkippingReader", "snapshot_df"]
-
-_FORMATS = ("delta", "lakelog")
 
 
 def snapshot_df(
@@ -85,12 +84,7 @@ class DeltaReader:
         Raises:
             DeltaAnalysisError: another format.
         """
-        if source.lower() not in _FORMATS:
-            raise DeltaAnalysisError(
-                f"lakelog.spark.read reads Delta tables, not {source!r}: use "
-                f"spark.read.format({source!r})",
-                format=source,
-            )
+        check_format(source, "this reader reads", "spark.read")
         return self
 
     def schema(self, schema: StructType | str) -> Self:
@@ -115,9 +109,8 @@ class DeltaReader:
         option that is nearly one of these (`versionAsOff`); others do nothing.
         """
         if value is not None:
-            text = str(value)
             name = key if key.lower().startswith(("fs.", "dfs.")) else key.lower()
-            self._options[name] = text.lower() if isinstance(value, bool) else text
+            self._options[name] = option_text(value)
         return self
 
     def options(self, **options: Any) -> Self:

@@ -9,6 +9,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.names.placing import place_for
+from lakelog.spark.session.given_options import check_format, flat_names, set_option
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.streaming.checkpoint import checkpoint_location
 from lakelog.spark.streaming.sink import BatchSink, refuse_void
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaStreamWriter"]
 
-_FORMATS = ("delta", "lakelog")
 _MODES: dict[str, SaveMode] = {"append": "append", "complete": "overwrite"}
 _NOT_FOR_BATCHES = ("path", "checkpointlocation", "txnappid", "txnversion", "replacewhere")
 
@@ -57,12 +57,7 @@ class DeltaStreamWriter:
         Raises:
             DeltaAnalysisError: another one.
         """
-        if source.strip().lower() not in _FORMATS:
-            raise DeltaAnalysisError(
-                "this writer writes Delta tables: the format must be one of "
-                f"{', '.join(_FORMATS)}, not {source!r}. Use df.writeStream for other formats.",
-                format=source,
-            )
+        check_format(source, "this writer writes", "df.writeStream")
         return self
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803  # PySpark's names
@@ -94,10 +89,7 @@ class DeltaStreamWriter:
         `dfs.…` for settings of the storage for this query alone. `None` takes an option back.
         `txnAppId` and `txnVersion` are ignored, as by Delta: a batch is known by its query.
         """
-        for known in [each for each in self._options if each.lower() == key.lower()]:
-            del self._options[known]
-        if value is not None:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        set_option(self._options, key, value)
         return self
 
     def options(self, **options: bool | float | int | str | None) -> Self:
@@ -108,10 +100,7 @@ class DeltaStreamWriter:
 
     def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
         """The columns to partition a new table by. An existing table keeps its own."""
-        names: list[str] = []
-        for each in cols:
-            names += [each] if isinstance(each, str) else each
-        self._partition_by = tuple(names)
+        self._partition_by = flat_names(cols)
         return self
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803  # PySpark's names

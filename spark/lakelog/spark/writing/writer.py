@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.session.given_options import check_format, flat_names, set_option
 from lakelog.spark.writing.by_name import save_as_table
 from lakelog.spark.writing.options import SaveMode, save_mode
 from lakelog.spark.writing.save import save_frame
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["DeltaWriter"]
-
-_FORMATS = ("delta", "lakelog")
 
 
 class DeltaWriter:
@@ -40,12 +39,7 @@ class DeltaWriter:
         Raises:
             DeltaAnalysisError: another one.
         """
-        if source.strip().lower() not in _FORMATS:
-            raise DeltaAnalysisError(
-                "this writer writes Delta tables: the format must be one of "
-                f"{', '.join(_FORMATS)}, not {source!r}. Use df.write for other formats.",
-                format=source,
-            )
+        check_format(source, "this writer writes", "df.write")
         return self
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
@@ -70,10 +64,7 @@ class DeltaWriter:
         `delta.…` for the properties of a new table, `fs.…` and `dfs.…` for settings of the
         storage for this write alone. `None` takes an option back.
         """
-        for known in [each for each in self._options if each.lower() == key.lower()]:
-            del self._options[known]
-        if value is not None:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        set_option(self._options, key, value)
         return self
 
     def options(self, **options: bool | float | int | str | None) -> Self:
@@ -84,10 +75,7 @@ class DeltaWriter:
 
     def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
         """The columns to partition a new table by. An existing table keeps its own."""
-        names: list[str] = []
-        for each in cols:
-            names += [each] if isinstance(each, str) else each
-        self._partition_by = tuple(names)
+        self._partition_by = flat_names(cols)
         return self
 
     def replaceWhere(self, predicate: str) -> Self:  # noqa: N802  # like partitionBy

@@ -11,6 +11,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import check_location, place_for
 from lakelog.spark.names.resolve import with_location
+from lakelog.spark.session.given_options import check_format, set_option
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaWriterV2"]
 
-_FORMATS = ("delta", "lakelog")
 _OPERATIONS: dict[CreateMode, str] = {
     "create": "CREATE TABLE AS SELECT",
     "replace": "REPLACE TABLE AS SELECT",
@@ -65,20 +65,12 @@ class DeltaWriterV2:
         Raises:
             DeltaAnalysisError: another format.
         """
-        if provider.strip().lower() not in _FORMATS:
-            raise DeltaAnalysisError(
-                "this writer writes Delta tables: the format must be one of "
-                f"{', '.join(_FORMATS)}, not {provider!r}. Use df.writeTo for other formats.",
-                format=provider,
-            )
+        check_format(provider, "this writer writes", "df.writeTo")
         return self
 
     def option(self, key: str, value: bool | float | int | str | None) -> Self:
         """Set an option, as `DeltaWriter.option`; `path` is the folder of a new table."""
-        for known in [each for each in self._options if each.lower() == key.lower()]:
-            del self._options[known]
-        if value is not None:
-            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        set_option(self._options, key, value)
         return self
 
     def options(self, **options: bool | float | int | str | None) -> Self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.commands.clone.command import clone
 from lakelog.core.delta_log import DeltaLog
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.sql_statements.commands.creation import place_for
+from lakelog.spark.sql_statements.commands.creation import place_for_statement
 from lakelog.spark.table.older_versions import metrics_row
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def clone_into(
             version = int(moment)
         else:
             timestamp = s.runner.millis(moment)
-    with place_for(s, wanted, log.update().schema) as (path, mode):
+    with place_for_statement(s, wanted, log.update().schema) as (path, mode):
         target = None if path is None else DeltaLog.for_table(path, session_conf(s.spark))
         if target is None or (mode == "create_if_not_exists" and target.table_exists()):
             return metrics_row(s.spark, _COLUMNS, {})

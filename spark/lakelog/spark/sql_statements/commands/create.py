@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lakelog.spark.session.given_options import FORMATS
 from lakelog.spark.sql_statements.commands.columns import column_definition, properties, text
 from lakelog.spark.sql_statements.commands.creation import create_as, create_empty, create_like
 from lakelog.spark.sql_statements.commands.history import as_of
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Name
 
 __all__ = ["NewTable", "create"]
-
-_FORMATS = ("delta", "lakelog")
 
 
 @dataclass(slots=True)
@@ -101,13 +100,13 @@ def _may_be_ours(s: Statement, wanted: NewTable) -> bool:
     c.skip("USING", "AS", *QUERY) if c.word != "(" else c.skip_group()
     c.skip("USING", "AS", *QUERY)
     if c.took("USING"):
-        return c.name().parts[0].lower() in _FORMATS
+        return c.name().parts[0].lower() in FORMATS
     return path_in(wanted.name.parts) is not None or _is_default(s)
 
 
 def _is_default(s: Statement) -> bool:
     """Whether a table without USING is one of Delta."""
-    return str(s.spark.conf.get("spark.sql.sources.default", "parquet")).lower() in _FORMATS
+    return str(s.spark.conf.get("spark.sql.sources.default", "parquet")).lower() in FORMATS
 
 
 def _columns(s: Statement, wanted: NewTable) -> None:
@@ -195,7 +194,7 @@ def _like(s: Statement, wanted: NewTable) -> Command | None:
         return None
     _clauses(s, wanted)
     c.end()
-    if wanted.provider is not None and wanted.provider not in _FORMATS:
+    if wanted.provider is not None and wanted.provider not in FORMATS:
         return None
     if wanted.partition_by or wanted.cluster_by:
         raise s.not_supported("CREATE TABLE … LIKE with another layout")

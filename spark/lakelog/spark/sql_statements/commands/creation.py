@@ -18,6 +18,7 @@ from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.filled_columns import HIGH_WATER_MARK
 from lakelog.spark.names.changes import claimed
 from lakelog.spark.names.lookup import find
+from lakelog.spark.names.placing import check_location
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.places import path_in, place_of
 from lakelog.spark.table.builder import builder
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.create import NewTable
     from lakelog.spark.sql_statements.places import Place
 
-__all__ = ["create_as", "create_empty", "create_like", "place_for"]
+__all__ = ["create_as", "create_empty", "create_like", "place_for_statement"]
 
 _OPERATIONS: dict[CreateMode, str] = {
     "create": "CREATE TABLE AS SELECT",
@@ -59,7 +60,7 @@ def create_empty(s: Statement, wanted: NewTable) -> DataFrame:
     names = path_in(wanted.name.parts) is None or not wanted.columns
     if keeps and names and wanted.path is not None and _exists(s, wanted.path):
         return _registered(s, wanted, wanted.path, schema)
-    with place_for(s, wanted, schema) as (path, mode):
+    with place_for_statement(s, wanted, schema) as (path, mode):
         if path is None:
             return s.nothing()
         made = builder(s.spark, mode, DeltaTable.forPath).location(path)
@@ -79,7 +80,7 @@ def create_as(s: Statement, wanted: NewTable) -> DataFrame:
     # The version comes before the rows, so that it is not newer than they are.
     before = _version(s, wanted)
     frame = s.runner.query(f"{s.ctes} {wanted.query}")
-    with place_for(s, wanted, to_delta_schema(frame.schema)) as (path, mode):
+    with place_for_statement(s, wanted, to_delta_schema(frame.schema)) as (path, mode):
         if path is None:
             return s.nothing()
         exists = _exists(s, path)
@@ -110,7 +111,7 @@ def create_as(s: Statement, wanted: NewTable) -> DataFrame:
 def create_like(s: Statement, wanted: NewTable, source: Place) -> DataFrame:
     """Make an empty table with the columns, the layout and the properties of another."""
     snapshot = s.log(source).update()
-    with place_for(s, wanted, snapshot.schema) as (path, mode):
+    with place_for_statement(s, wanted, snapshot.schema) as (path, mode):
         if path is None:
             return s.nothing()
         metadata = snapshot.metadata
@@ -141,13 +142,13 @@ def _like(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _uncounted(field: CoreField) -> CoreField:
-    """A column whose numbers begin anew."""
+    """A column whose numbers start again."""
     kept = {key: value for key, value in field.metadata.items() if key != HIGH_WATER_MARK}
     return replace(field, metadata=kept)
 
 
 @contextlib.contextmanager
-def place_for(
+def place_for_statement(
     s: Statement, wanted: NewTable, schema: CoreStruct
 ) -> Iterator[tuple[str | None, CreateMode]]:
     """The folder for a table to be made, and how; its name goes again if none is made.
@@ -157,7 +158,7 @@ def place_for(
     Raises:
         TableExistsError: the name is taken.
         TableNotFoundError: REPLACE, and there is no such name.
-        DeltaAnalysisError: the name is one of something that is no Delta table.
+        DeltaAnalysisError: the name is one of something that is not a Delta table.
     """
     path = path_in(wanted.name.parts)
     if path is not None:
@@ -176,13 +177,7 @@ def place_for(
                 f"format {entry.provider}, not a Delta table: drop it first",
                 table=entry.text,
             )
-        if wanted.location is not None and not _same_place(s, wanted.location, entry.location):
-            raise DeltaAnalysisError(
-                "[DELTA_TABLE_LOCATION_MISMATCH] The location of the existing table "
-                f"{entry.text} is {entry.location}. It doesn't match the specified location "
-                f"{wanted.location}",
-                table=entry.text,
-            )
+        check_location(s.spark, entry.text, entry.location or "", wanted.location)
         yield entry.location, "create_or_replace"
         return
     if wanted.mode == "replace":
@@ -218,7 +213,7 @@ def _registered(s: Statement, wanted: NewTable, path: str, schema: CoreStruct) -
                 table=path,
             )
     if path_in(wanted.name.parts) is None:
-        with place_for(s, wanted, snapshot.schema):
+        with place_for_statement(s, wanted, snapshot.schema):
             pass
     elif wanted.mode == "create":
         DeltaTable.create(s.spark).location(path).execute()  # raises: there is one
@@ -241,11 +236,6 @@ def _exists(s: Statement, path: str) -> bool:
     return DeltaLog.for_table(path, session_conf(s.spark)).table_exists()
 
 
-def _same_place(s: Statement, one: str, other: str | None) -> bool:
-    conf = session_conf(s.spark)
-    return DeltaLog.for_table(one, conf).table == DeltaLog.for_table(other or "", conf).table
-
-
 def _nothing_to_replace(wanted: NewTable) -> TableNotFoundError:
     return TableNotFoundError(
         f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] Table {wanted.name.text} cannot be replaced as it "
@@ -265,7 +255,7 @@ def _field(s: Statement, column: ColumnDefinition) -> StructField:
         kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {column.kind}) AS c").schema[0].dataType
     except Exception as exc:
         raise s.cursor.error(
-            f"[UNSUPPORTED_DATATYPE] {column.kind} is no type of a column: {exc}", column.at
+            f"[UNSUPPORTED_DATATYPE] {column.kind} is not a column type: {exc}", column.at
         ) from exc
     metadata = {} if column.comment is None else {"comment": column.comment}
     return StructField(column.path[0], kind, column.nullable, metadata)
