@@ -273,11 +273,10 @@ class TableLog:
         Raises:
             TableNotFoundError: there is no table.
         """
-        from lakelog.core.features.in_commit_timestamps import in_commit_since
         from lakelog.core.log.history import read_history
 
         newest = self.update()
-        since = in_commit_since(newest.metadata)
+        since = newest.terms.in_commit_since
         # Where they are off, the times that older commits carry are ignored.
         first = newest.version + 1 if since is None else since[0]
         return read_history(self._store, self._table, newest.version, limit, times_since=first)

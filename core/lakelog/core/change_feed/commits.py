@@ -15,6 +15,7 @@ from lakelog.core.actions import (
     action_from_json,
 )
 from lakelog.core.errors import CorruptCommitError
+from lakelog.core.features.properties import TableProperties
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ class ChangeCommit:
     changes: list[AddCDCFile] = field(default_factory=list)
     metadata: Metadata | None = None
     protocol: Protocol | None = None
+
+    @property
+    def switches_feed(self) -> bool | None:
+        """Whether there is a feed from this version on; `None` where its metadata stays."""
+        if self.metadata is None:
+            return None
+        return TableProperties(self.metadata.configuration).change_data_feed
 
     def take(self, info: CommitInfo) -> None:
         """Take the commit's own time, and whether it changed any row."""

@@ -177,8 +177,8 @@ def _check_feed(first: Snapshot, commits: list[ChangeCommit], versions: range) -
     """Refuse a range with a version that was written without a feed."""
     on = first.properties.change_data_feed
     for commit in commits:
-        if commit.metadata is not None:
-            on = TableProperties(commit.metadata.configuration).change_data_feed
+        if commit.switches_feed is not None:
+            on = commit.switches_feed
         if not on:
             raise no_feed(first.table, commit.version, versions[0], versions[-1])
 
@@ -208,12 +208,11 @@ def _check_schemas(first: Snapshot, commits: list[ChangeCommit], last: Snapshot)
     """Refuse a range in which a column was dropped, or changed so that old values don't fit."""
     seen: list[tuple[int, Metadata]] = [(first.version, first.metadata)]
     seen += [(each.version, each.metadata) for each in commits if each.metadata is not None]
-    now, by = physical_schema(last.read_schema), _partitioning(last.metadata)
+    now, (_, by) = physical_schema(last.read_schema), _as_stored(last.metadata)
     for version, metadata in seen:
-        then = StructType.from_json(metadata.schema_string)
-        mapped = TableProperties(metadata.configuration).column_mapping_mode != "none"
-        found = differences(now, physical_schema(then) if mapped else then)
-        if any(each.blocks for each in found) or _partitioning(metadata) != by:
+        then, partitioning = _as_stored(metadata)
+        found = differences(now, then)
+        if any(each.blocks for each in found) or partitioning != by:
             columns = ", ".join(each.path for each in found if each.blocks) or "the partitioning"
             raise DeltaAnalysisError(
                 f"[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] the changes of {last.table} "
@@ -225,9 +224,11 @@ def _check_schemas(first: Snapshot, commits: list[ChangeCommit], last: Snapshot)
             )
 
 
-def _partitioning(metadata: Metadata) -> list[str]:
+def _as_stored(metadata: Metadata) -> tuple[StructType, list[str]]:
+    """Columns and partition columns, by the names that data files have for them."""
     schema = StructType.from_json(metadata.schema_string)
-    mapped = TableProperties(metadata.configuration).column_mapping_mode != "none"
     found = [schema.get(name) for name in metadata.partition_columns]
-    named = StructType(tuple(each for each in found if each is not None))
-    return (physical_schema(named) if mapped else named).names
+    partitions = StructType(tuple(each for each in found if each is not None))
+    if TableProperties(metadata.configuration).column_mapping_mode == "none":
+        return schema, partitions.names
+    return physical_schema(schema), physical_schema(partitions).names

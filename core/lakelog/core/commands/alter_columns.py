@@ -17,7 +17,6 @@ from lakelog.core.commands.given_types import schema_from, type_from
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_columns
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.commands.given_types import GivenSchema, GivenType
     from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema.edits import ColumnPath
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -140,7 +140,7 @@ def rename_column(
         schema_string=schema.to_json(),
         partition_columns=partitions,
         configuration=_with_stats_columns(
-            txn.metadata, lambda each: (*new, *each[len(path) :]) if _below(each, path) else each
+            txn.terms, lambda each: (*new, *each[len(path) :]) if _below(each, path) else each
         ),
     )
     parameters = {"oldColumnPath": _history_name(path), "newColumnPath": _history_name(new)}
@@ -188,7 +188,7 @@ def drop_columns(
     schema = without_fields(_schema(txn), gone)
     dropped = {_lower(path) for path in gone}
     configuration = _with_stats_columns(
-        txn.metadata,
+        txn.terms,
         lambda each: None if any(p in dropped for p in _prefixes(_lower(each))) else each,
     )
     changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
@@ -346,13 +346,13 @@ def _below(path: Sequence[str], above: Sequence[str]) -> bool:
     return head == [part.lower() for part in above]
 
 
-def _with_stats_columns(metadata: Metadata, change: Any) -> dict[str, str]:
+def _with_stats_columns(terms: TableTerms, change: Any) -> dict[str, str]:
     """The properties, with the paths of the statistics columns renamed or left out."""
-    listed = TableProperties(metadata.configuration).stats_columns
+    listed, texts = terms.properties.stats_columns, terms.metadata.configuration
     if listed is None:
-        return dict(metadata.configuration)
+        return dict(texts)
     kept = [dotted(path) for path in map(change, listed) if path is not None]
-    return {**metadata.configuration, _STATS_COLUMNS: ",".join(kept)}
+    return {**texts, _STATS_COLUMNS: ",".join(kept)}
 
 
 def column_parameter(above: Sequence[str], field: StructField) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from lakelog.core.features.properties import (
     validate_properties,
 )
 from lakelog.core.features.property_table import FEATURE_STATES
-from lakelog.core.features.row_tracking import is_row_tracking_enabled
 from lakelog.core.metadata.row_tracking import ENABLED
 from lakelog.core.schema.rules import as_list
 
@@ -219,7 +218,7 @@ def planned_properties(
     later: dict[str, str] = {}
     if properties:
         wanted = {**txn.metadata.configuration, **_settable(txn, properties)}
-        enabled = is_row_tracking_enabled(snapshot.protocol, snapshot.metadata)
+        enabled = snapshot.terms.is_row_tracking_enabled
         if not enabled and wanted.get(ENABLED, "").lower() == "true":
             # Every file gets row ids first, by commits of their own, and they let this one pass.
             later = {ENABLED: wanted.pop(ENABLED)}

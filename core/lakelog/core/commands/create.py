@@ -14,10 +14,8 @@ from lakelog.core.commands.given_types import property_texts, schema_from
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN, clustering_action
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.schema import StructType
-from lakelog.core.schema.column_mapping import physical_path, read_schema_of
+from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_list, resolve_columns
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import DomainMetadata
     from lakelog.core.commands.given_types import GivenSchema
     from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.schema import StructType
     from lakelog.core.schema.edits import ColumnPath
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -194,8 +193,7 @@ def _clustering(
     old = None if txn.snapshot is None else txn.snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
     if not paths:
         return [] if old is None else [replace(old, removed=True)]
-    mode = TableProperties(txn.metadata.configuration).column_mapping_mode
-    schema = read_schema_of(StructType.from_json(txn.metadata.schema_string), mode)
+    schema = txn.terms.read_schema
     return [clustering_action([physical_path(schema, path) for path in paths])]
 
 

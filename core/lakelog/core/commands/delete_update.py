@@ -186,7 +186,7 @@ def _commit(
     metrics.execution_ms = round(1000 * (clock.monotonic() - began))
     found = metrics.operation_metrics("numDeletedRows" if job.values is None else "numUpdatedRows")
     parameters = {"predicate": json_text(_shown(job, condition))}
-    tags = preservation_tags(snapshot.protocol, snapshot.metadata, preserved=changes.keeps_row_ids)
+    tags = preservation_tags(snapshot.terms, preserved=changes.keeps_row_ids)
     operation = Operation(job.name, parameters, found, job.user_metadata, tags)
     return RowsChanged(txn.commit_if_needed(actions, operation), found)
 

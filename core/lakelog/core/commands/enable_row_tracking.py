@@ -21,7 +21,7 @@ from lakelog.core.deprecation import renamed_argument
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import supported_features
-from lakelog.core.features.row_tracking import BACKFILL, is_row_tracking_enabled
+from lakelog.core.features.row_tracking import BACKFILL
 from lakelog.core.metadata.row_tracking import ENABLED, SUSPENDED
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def enable_row_tracking(uri: TableOrLog, *, conf: Mapping[str, str] | None = Non
     """
     log = log_of(uri, conf)
     snapshot = log.update()
-    if is_row_tracking_enabled(snapshot.protocol, snapshot.metadata):
+    if snapshot.terms.is_row_tracking_enabled:
         return snapshot.version
     give_row_ids(log, {ENABLED: "true"})
     return _enable(log)
@@ -79,7 +79,7 @@ def give_row_ids(log: DeltaLog, properties: Mapping[str, str]) -> None:
     """
     snapshot = log.update()
     wanted = TableProperties({**snapshot.metadata.configuration, **properties})
-    if is_row_tracking_enabled(snapshot.protocol, snapshot.metadata) or not wanted.get(ENABLED):
+    if snapshot.terms.is_row_tracking_enabled or not wanted.get(ENABLED):
         return
     if wanted.get(SUSPENDED):
         raise DeltaAnalysisError(

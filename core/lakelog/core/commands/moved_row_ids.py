@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.compute import pc
-from lakelog.core.features.row_tracking import is_row_tracking_enabled
 from lakelog.core.metadata.row_tracking import materialized_names
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
@@ -44,7 +43,7 @@ class MovedRowIds:
 
         With column mapping by id, too, these two are found by their names: they have no field id.
         """
-        if not is_row_tracking_enabled(snapshot.protocol, snapshot.metadata):
+        if not snapshot.terms.is_row_tracking_enabled:
             return None
         names = materialized_names(snapshot.metadata)
         return None if names is None else cls(*names)

@@ -10,7 +10,6 @@ from lakelog.core.commands.alter_columns import check_droppable, column_paramete
 from lakelog.core.commands.given_types import schema_from
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.schema import ArrayType, MapType, StructField, StructType
 from lakelog.core.schema.column_paths import dotted
 
@@ -55,7 +54,7 @@ def replace_columns(
     changes = _Changes(txn.delta_log.table)
     schema = changes.struct(txn.snapshot.schema, wanted, ())
     if changes.gone:
-        if TableProperties(txn.metadata.configuration).column_mapping_mode == "none":
+        if txn.terms.column_mapping_mode == "none":
             raise changes.refusal(
                 f"dropping column(s) {_listed(changes.gone)}, whose values the files would keep. "
                 "Enable column mapping first: set the property delta.columnMapping.mode=name"

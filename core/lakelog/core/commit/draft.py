@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import AddFile, DomainMetadata, Metadata, RemoveFile
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.in_commit_timestamps import (
-    commits_carry_time,
     keep_enablement,
     with_enablement,
 )
@@ -23,9 +22,7 @@ from lakelog.core.features.row_tracking import (
     PRESERVED,
     ROW_TRACKING_DOMAIN,
     UNBACKFILL,
-    assigns_row_ids,
     high_water_mark,
-    is_row_tracking_enabled,
     mark_action,
     reassigned_versions,
     with_row_ids,
@@ -117,7 +114,7 @@ class Draft:
         self, before: PendingCommit, after: PendingCommit, winner: WinningCommit
     ) -> Draft:
         # `after`: the winner may have added the feature, and then our files need ids as well.
-        if not assigns_row_ids(after.protocol, after.metadata):
+        if not after.terms.assigns_row_ids:
             return self
         draft, kept = self._met_backfill(winner, after.table)
         theirs = high_water_mark(winner.commit.domains, after.table)
@@ -129,9 +126,7 @@ class Draft:
         )
         actions = reassigned_versions(actions, winner.version, kept)
         info = self.commit_info
-        if is_row_tracking_enabled(after.protocol, after.metadata) and not is_row_tracking_enabled(
-            before.protocol, before.metadata
-        ):
+        if after.terms.is_row_tracking_enabled and not before.terms.is_row_tracking_enabled:
             # Row tracking was off when these rows were written, so rows that moved to another file
             # did not take their ids along.
             info = replace(info, tags={**(info.tags or {}), PRESERVED: "false"})
@@ -168,7 +163,7 @@ class Draft:
     def _rebased_time(
         self, after: PendingCommit, winner: WinningCommit, landed_at: Callable[[], int]
     ) -> Draft:
-        if not commits_carry_time(after.protocol, after.metadata):
+        if not after.terms.commits_carry_time:
             return self
         info = self.commit_info
         # A winner without a time precedes enablement: its file's time is its timestamp then.
@@ -237,7 +232,7 @@ def _with_first_time(draft: Draft, prepared: PreparedCommit, snapshot: Snapshot 
         return draft  # a table that has had times from version 0 on needs no record of when
     # New metadata may lack the record, for example that of REPLACE TABLE; readers would then expect
     # times in versions from before the enablement.
-    if commits_carry_time(snapshot.protocol, snapshot.metadata):
+    if snapshot.terms.commits_carry_time:
         return draft._with_metadata(lambda each: keep_enablement(snapshot.metadata, each))
     draft = replace(draft, enables_times=True)
     return draft._with_metadata(lambda each: with_enablement(each, snapshot.version + 1, time))

@@ -56,7 +56,7 @@ def check_files(
         _check_partition_keys(adds, terms, table)
     _check_contents(adds, terms, settings, table)
     if terms.iceberg_compat is not None:
-        check_compat_files(adds, terms.metadata, table)
+        check_compat_files(adds, terms.iceberg_compat, table)
     if settings.checks_vectors and any(add.deletion_vector is not None for add in adds):
         check_vectors(adds, terms, table, operation)
 

@@ -186,7 +186,7 @@ def _check_changes(request: CommitRequest, terms: TableTerms, actions: Sequence[
     # A new table has no names, partitions or features that it could lose.
     if old is None:
         return
-    check_mapping_with_cdc(old.metadata, terms.metadata, actions, name)
+    check_mapping_with_cdc(old, terms, actions, name)
     _check_partitioning(request, old.metadata, terms.metadata)
     if not may_drop_features(name, request.conf):
         check_transition(old.protocol, terms.protocol)

@@ -30,6 +30,7 @@ from lakelog.core.features.identity_columns import moves_marks_only
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.features.protocol import check_readable, check_writable, supported_features
 from lakelog.core.features.row_tracking import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
+from lakelog.core.features.terms import TableTerms
 from lakelog.core.paths import path_key
 from lakelog.core.schema.column_mapping import physical_name
 
@@ -77,6 +78,11 @@ class PendingCommit:
     """The zone of partition values that name none, as of its filters."""
     rules: ConflictRules = USUAL_RULES
     """What the session wants of the checks."""
+
+    @property
+    def terms(self) -> TableTerms:
+        """What metadata and protocol will require of a writer after the commit."""
+        return TableTerms(self.metadata, self.protocol)
 
 
 def check_conflicts(current: PendingCommit, winner: WinningCommit) -> PendingCommit:

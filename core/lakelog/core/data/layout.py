@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.data.write_conf import file_settings, parquet_codec
 from lakelog.core.data.writer import add_files, add_files_at, write_plan
 from lakelog.core.features.clustering import clustering_columns
-from lakelog.core.features.iceberg_compat import compat_version
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.schema import StructType
-from lakelog.core.schema.column_mapping import read_schema_of
 from lakelog.core.schema.rules import without_void
 from lakelog.core.stats.collect import StatsConfig
 
@@ -20,8 +16,10 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from lakelog.core.actions import AddFile, DomainMetadata, Metadata
+    from lakelog.core.actions import AddFile, DomainMetadata
+    from lakelog.core.features.terms import TableTerms
     from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.schema import StructType
     from lakelog.logstores import LogStore
 
 __all__ = ["FileLayout"]
@@ -51,16 +49,16 @@ class FileLayout:
     """What the properties and the conf say of `WritePlan`."""
 
     @classmethod
-    def from_metadata(
+    def from_terms(
         cls,
-        metadata: Metadata,
+        terms: TableTerms,
         conf: Mapping[str, str] | None = None,
         domains: Mapping[str, DomainMetadata] | None = None,
     ) -> FileLayout:
-        """Read the layout from a table's metadata.
+        """Read the layout from a table's terms.
 
         Args:
-            metadata: as the table has it when the files become part of it.
+            terms: as the table has them when the files become part of it.
             conf: the session's.
             domains: the table's; columns that it is clustered by have statistics in any case.
 
@@ -69,15 +67,13 @@ class FileLayout:
             DeltaAnalysisError: the conf, or the table's codec, has a value that is not valid for
                 files.
         """
-        properties = TableProperties(metadata.configuration)
-        mode = properties.column_mapping_mode
-        schema = read_schema_of(StructType.from_json(metadata.schema_string), mode)
+        metadata, properties, schema = terms.metadata, terms.properties, terms.read_schema
         options = file_settings(conf)
         if codec := metadata.configuration.get(_CODEC):
             options["compression"] = parquet_codec(codec, f"the table property {_CODEC}")
-        if mode != "none" or properties.randomize_file_prefixes:
+        if terms.column_mapping_mode != "none" or properties.randomize_file_prefixes:
             options["prefix_length"] = properties.random_prefix_length
-        compat = compat_version(metadata) is not None
+        compat = terms.iceberg_compat is not None
         if compat or any(map(properties.get, _IN_FILES_TOO)):
             options["materialize_partitions"] = True
         stats, clustering = (

@@ -37,13 +37,12 @@ _WIDENINGS = {("byte", "short"), ("byte", "integer"), ("short", "integer")} | {
 }
 
 
-def compat_version(metadata: Metadata) -> int | None:
-    """Which version the table promises, 1 or 2.
+def compat_version(properties: TableProperties) -> int | None:
+    """Which version of IcebergCompat the table promises, 1 or 2; `None` for neither.
 
     Raises:
         DeltaAnalysisError: both.
     """
-    properties = TableProperties(metadata.configuration)
     found = [version for version, flag in _FLAGS.items() if properties.get(flag)]
     if len(found) > 1:
         raise _violation(
@@ -56,7 +55,7 @@ def compat_version(metadata: Metadata) -> int | None:
 
 def with_compat_defaults(metadata: Metadata) -> Metadata:
     """The metadata of a new table, which maps columns by name unless it sets another mode."""
-    if compat_version(metadata) is None or _MODE in metadata.configuration:
+    if compat_version(_properties(metadata)) is None or _MODE in metadata.configuration:
         return metadata
     return replace(metadata, configuration={**metadata.configuration, _MODE: "name"})
 
@@ -74,10 +73,10 @@ def check_compat_metadata(
     Raises:
         DeltaAnalysisError: the first rule that is broken.
     """
-    version = compat_version(new)
+    properties = _properties(new)
+    version = compat_version(properties)
     if version is None:
         return
-    properties = TableProperties(new.configuration)
     if properties.column_mapping_mode == "none":
         raise _violation(
             version, "WRONG_REQUIRED_TABLE_PROPERTY", f"Set {_MODE} to name; it is none."
@@ -91,7 +90,8 @@ def check_compat_metadata(
     _check_types(StructType.from_json(new.schema_string), version)
     if old is None:
         return
-    if compat_version(old) != version and has_files():
+    before = compat_version(_properties(old))
+    if before != version and has_files():
         raise _violation(
             version,
             "FILES_NOT_ICEBERG_COMPAT",
@@ -99,13 +99,17 @@ def check_compat_metadata(
             f"{_FLAGS[version]}=true, or rewrite them with delta-spark: REORG TABLE … APPLY "
             f"(UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION={version})).",
         )
-    before, after = list(old.partition_columns), list(new.partition_columns)
-    if compat_version(old) == version and before and after and before != after:
+    was, will_be = list(old.partition_columns), list(new.partition_columns)
+    if before == version and was and will_be and was != will_be:
         raise _violation(
             version,
             "REPLACE_TABLE_CHANGE_PARTITION_NAMES",
-            f"The table is partitioned by {before} and can't become partitioned by {after}.",
+            f"The table is partitioned by {was} and can't become partitioned by {will_be}.",
         )
+
+
+def _properties(metadata: Metadata) -> TableProperties:
+    return TableProperties(metadata.configuration)
 
 
 def _check_types(schema: StructType, version: int) -> None:
@@ -145,16 +149,18 @@ def _holds_void(kind: DataType) -> bool:
     return any(found)
 
 
-def check_compat_files(adds: Iterable[AddFile], metadata: Metadata, table: str) -> None:
+def check_compat_files(adds: Iterable[AddFile], version: int, table: str) -> None:
     """Refuse files that break the promise.
+
+    Args:
+        adds: the files.
+        version: of IcebergCompat.
+        table: for messages.
 
     Raises:
         DeltaAnalysisError: a file with a deletion vector, or one that does not say how many rows
             it has.
     """
-    version = compat_version(metadata)
-    if version is None:
-        return
     for add in adds:
         if add.deletion_vector is not None:
             raise _violation(

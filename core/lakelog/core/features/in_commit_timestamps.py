@@ -10,17 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import CorruptCommitError
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.features.protocol import supported_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.actions import Metadata, Protocol
+    from lakelog.core.actions import Metadata
+    from lakelog.core.features.properties import TableProperties
 
 __all__ = [
-    "commits_carry_time",
-    "in_commit_since",
+    "enabled_since",
     "keep_enablement",
     "required_time",
     "with_enablement",
@@ -31,16 +29,8 @@ _TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 _EVER = -(2**63)
 
 
-def commits_carry_time(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether a commit that leaves the table like this must carry its time."""
-    if "inCommitTimestamp" not in supported_features(protocol):
-        return False
-    return TableProperties(metadata.configuration).in_commit_timestamps
-
-
-def in_commit_since(metadata: Metadata) -> tuple[int, int] | None:
+def enabled_since(properties: TableProperties) -> tuple[int, int] | None:
     """The version and time from which commits carry their time; `None` if they do not."""
-    properties = TableProperties(metadata.configuration)
     if not properties.in_commit_timestamps:
         return None
     version, timestamp = properties.get(_VERSION), properties.get(_TIMESTAMP)

@@ -19,8 +19,6 @@ from lakelog.core.schema.column_paths import split_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.actions import Metadata
-
 __all__ = [
     "CONSTRAINT_PREFIX",
     "DEFAULTS_PREFIX",
@@ -28,7 +26,6 @@ __all__ = [
     "PSEUDO_PROPERTIES",
     "TableProperties",
     "defaults_from_conf",
-    "is_kept",
     "validate_properties",
 ]
 
@@ -321,8 +318,3 @@ def _bad_value(name: str, value: str, expected: str) -> DeltaAnalysisError:
         property=name,
         value=value,
     )
-
-
-def is_kept(metadata: Metadata) -> bool:
-    """Whether a table's commits are to be followed by manifests."""
-    return TableProperties(metadata.configuration).symlink_manifest

@@ -15,13 +15,12 @@ import orjson
 
 from lakelog.core.actions import AddFile, DomainMetadata
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.features.protocol import supported_features
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from lakelog.core.actions import Action, Metadata, Protocol
+    from lakelog.core.actions import Action
+    from lakelog.core.features.terms import TableTerms
 
 __all__ = [
     "BACKFILL",
@@ -29,9 +28,7 @@ __all__ = [
     "PRESERVED",
     "ROW_TRACKING_DOMAIN",
     "UNBACKFILL",
-    "assigns_row_ids",
     "high_water_mark",
-    "is_row_tracking_enabled",
     "mark_action",
     "preservation_tags",
     "reassigned_versions",
@@ -56,29 +53,14 @@ NO_MARK = -1
 """The high-water mark of a table that has assigned no id yet."""
 
 
-def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether a writer must give ids to the files that it adds."""
-    if "rowTracking" not in supported_features(protocol):
-        return False
-    return not TableProperties(metadata.configuration).get("delta.rowTrackingSuspended")
-
-
-def is_row_tracking_enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether readers may rely on the ids: every live file has them."""
-    if "rowTracking" not in supported_features(protocol):
-        return False
-    return bool(TableProperties(metadata.configuration).get("delta.enableRowTracking"))
-
-
-def preservation_tags(protocol: Protocol, metadata: Metadata, *, preserved: bool) -> dict[str, str]:
+def preservation_tags(terms: TableTerms, *, preserved: bool) -> dict[str, str]:
     """The tags of a commit that changes rows and leaves others as they are.
 
     Args:
-        protocol: the table's.
-        metadata: the table's.
+        terms: the table's.
         preserved: whether every row that stays has the id that it had.
     """
-    if not is_row_tracking_enabled(protocol, metadata):
+    if not terms.is_row_tracking_enabled:
         return {}
     return {PRESERVED: str(preserved).lower()}
 

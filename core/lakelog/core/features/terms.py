@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core.features.iceberg_compat import compat_version
-from lakelog.core.features.in_commit_timestamps import commits_carry_time
+from lakelog.core.features.in_commit_timestamps import enabled_since
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.redirects import is_redirected
-from lakelog.core.features.row_tracking import assigns_row_ids
 from lakelog.core.features.type_widening import names_versions
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import read_schema_of
@@ -94,7 +93,7 @@ class TableTerms:
     @cached_property
     def iceberg_compat(self) -> int | None:
         """The version of IcebergCompat that the table promises."""
-        return compat_version(self.metadata)
+        return compat_version(self.properties)
 
     @cached_property
     def keeps_symlink_manifest(self) -> bool:
@@ -119,7 +118,14 @@ class TableTerms:
     @cached_property
     def assigns_row_ids(self) -> bool:
         """Whether a writer must give ids to the files that it adds."""
-        return assigns_row_ids(self.protocol, self.metadata)
+        supported = "rowTracking" in self.features
+        return supported and not self.properties.get("delta.rowTrackingSuspended")
+
+    @cached_property
+    def is_row_tracking_enabled(self) -> bool:
+        """Whether readers may rely on row ids: every live file has them."""
+        supported = "rowTracking" in self.features
+        return supported and bool(self.properties.get("delta.enableRowTracking"))
 
     @cached_property
     def names_type_versions(self) -> bool:
@@ -129,4 +135,9 @@ class TableTerms:
     @cached_property
     def commits_carry_time(self) -> bool:
         """Whether a commit must carry its time inside."""
-        return commits_carry_time(self.protocol, self.metadata)
+        return "inCommitTimestamp" in self.features and self.in_commit_timestamps
+
+    @cached_property
+    def in_commit_since(self) -> tuple[int, int] | None:
+        """The version and time from which commits carry their time; `None` if they do not."""
+        return enabled_since(self.properties)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.actions.file_keys import file_keys, rows_without
 from lakelog.core.errors import CorruptCheckpointError, DeltaError
-from lakelog.core.features.in_commit_timestamps import in_commit_since, required_time
+from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.log.checkpoint import CheckpointReader
 from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.names import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
@@ -88,7 +88,7 @@ def clean_log(
     cutoff = now - (snapshot.properties.log_retention_ms if keep_ms is None else keep_ms)
     cutoff -= cutoff % unit_ms
     store, table = snapshot.store, snapshot.table
-    times = in_commit_since(snapshot.metadata)
+    times = snapshot.terms.in_commit_since
     old, candidates = _expired(
         store, table, cutoff, snapshot.version, snapshot.version + 1 if times is None else times[0]
     )
@@ -132,7 +132,7 @@ def _protected_below(snapshot: Snapshot) -> int:
 
 def _is_old_by_itself(snapshot: Snapshot, version: int, cutoff: int) -> bool:
     """Whether a commit, and so everything before it, is old by the time that it carries."""
-    since = in_commit_since(snapshot.metadata)
+    since = snapshot.terms.in_commit_since
     if since is None or version < since[0]:
         return True
     path = commit_path(snapshot.table, version)

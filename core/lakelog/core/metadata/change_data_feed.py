@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from lakelog.core.actions import Action, Metadata
+    from lakelog.core.actions import Action
+    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.terms import TableTerms
+    from lakelog.core.schema import StructType
 
 __all__ = ["check_mapping_with_cdc", "perform_cdc_metadata_check"]
 
@@ -22,25 +23,27 @@ CDC_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 """The columns that the change data feed adds to a table's own."""
 
 
-def perform_cdc_metadata_check(old: Metadata | None, new: Metadata) -> None:
+def perform_cdc_metadata_check(
+    old: TableProperties | None, new: TableProperties, names: Sequence[str]
+) -> None:
     """Refuse a table with a change data feed whose own columns have the feed's names.
 
     Args:
-        old: the metadata as it is; `None` for a new table.
-        new: as it will be.
+        old: the table's properties as they are; `None` for a new table.
+        new: as they will be.
+        names: of the table's columns, as they will be.
 
     Raises:
         DeltaAnalysisError: names the columns, and whether to rename them before the feed is
             enabled, or not to add them.
     """
-    if not _has_feed(new):
+    if not new.change_data_feed:
         return
-    schema = StructType.from_json(new.schema_string)
-    taken = [name for name in schema.names if name.lower() in CDC_COLUMNS]
+    taken = [name for name in names if name.lower() in CDC_COLUMNS]
     if not taken:
         return
     columns = ", ".join(taken)
-    if old is not None and _has_feed(old):
+    if old is not None and old.change_data_feed:
         text = (
             f"[RESERVED_CDC_COLUMNS_ON_WRITE] The columns {columns} have names that the change "
             "data feed of this table uses for its own columns. Rename them, or set "
@@ -55,24 +58,24 @@ def perform_cdc_metadata_check(old: Metadata | None, new: Metadata) -> None:
 
 
 def check_mapping_with_cdc(
-    old: Metadata | None, new: Metadata, actions: Iterable[Action], operation: str
+    old: TableTerms, new: TableTerms, actions: Iterable[Action], operation: str
 ) -> None:
     """Refuse to change files and names of columns in one commit while there is a feed.
 
     The change data of that version would have to be read with two schemas.
 
     Args:
-        old: the metadata as it is; `None` for a new table.
-        new: as it is after the commit.
+        old: those of the table as it is.
+        new: those after the commit.
         actions: of the commit.
         operation: its name.
 
     Raises:
         DeltaAnalysisError: it does both.
     """
-    if old is None or old is new or not _has_feed(new):
+    if old.metadata is new.metadata or not new.properties.change_data_feed:
         return
-    if TableProperties(new.configuration).column_mapping_mode == "none":
+    if new.column_mapping_mode == "none":
         return
     changes = _changes_of_names(old, new)
     if not changes or not any(isinstance(a, AddFile | RemoveFile | AddCDCFile) for a in actions):
@@ -85,15 +88,11 @@ def check_mapping_with_cdc(
     )
 
 
-def _has_feed(metadata: Metadata) -> bool:
-    return bool(TableProperties(metadata.configuration).get("delta.enableChangeDataFeed"))
-
-
-def _changes_of_names(old: Metadata, new: Metadata) -> str:
+def _changes_of_names(old: TableTerms, new: TableTerms) -> str:
     """What happens to the columns' names, in words; empty where nothing does."""
-    if TableProperties(old.configuration).column_mapping_mode == "none":
+    if old.column_mapping_mode == "none":
         return "enables column mapping"
-    before, after = _logical_names(old), _logical_names(new)
+    before, after = _logical_names(old.schema), _logical_names(new.schema)
     dropped = sorted(dotted(before[path]) for path in before.keys() - after.keys())
     if dropped:
         return f"drops {', '.join(dropped)}"
@@ -101,6 +100,5 @@ def _changes_of_names(old: Metadata, new: Metadata) -> str:
     return f"renames {', '.join(renamed)}" if renamed else ""
 
 
-def _logical_names(metadata: Metadata) -> dict[tuple[str, ...], tuple[str, ...]]:
-    schema = StructType.from_json(metadata.schema_string)
+def _logical_names(schema: StructType) -> dict[tuple[str, ...], tuple[str, ...]]:
     return {physical_path(schema, path): path for path, _ in walk(schema, containers=False)}

@@ -50,17 +50,17 @@ def with_mapping(old: Metadata | None, new: Metadata) -> Metadata:
             names that contradict each other or the table's.
     """
     check_mode_change(old, new)
-    before = "none" if old is None else TableProperties(old.configuration).column_mapping_mode
-    mode = TableProperties(new.configuration).column_mapping_mode
+    before, after = _both(old, new)
     schema = StructType.from_json(new.schema_string)
-    if mode == "none":
+    if after.column_mapping_mode == "none":
         return _unmapped(new, schema)
     known = StructType() if old is None else StructType.from_json(old.schema_string)
-    if old is not None and before == "none":
+    if before is not None and before.column_mapping_mode == "none":
         _check_upgrade(known, schema)
         known = _named_as_shown(known)
-    most = max(_max_id(new), 0 if old is None else _max_id(old), *_ids(schema), *_ids(known), 0)
-    assigned = _Assigner(most, parts=compat_version(new) == 2)
+    highest = [int(each.get(MAX_ID)) for each in (before, after) if each is not None]
+    most = max(*highest, *_ids(schema), *_ids(known), 0)
+    assigned = _Assigner(most, parts=compat_version(after) == 2)
     schema = assigned.struct(reused_mapping(schema, known))
     _check_unique(schema)
     _check_kept(known, schema)
@@ -202,8 +202,9 @@ def check_mode_change(old: Metadata | None, new: Metadata) -> None:
     Raises:
         DeltaAnalysisError: `[DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE]`.
     """
-    mode = TableProperties(new.configuration).column_mapping_mode
-    before = mode if old is None else TableProperties(old.configuration).column_mapping_mode
+    known, wanted = _both(old, new)
+    mode = wanted.column_mapping_mode
+    before = mode if known is None else known.column_mapping_mode
     if before == mode or (before, mode) == ("none", "name"):
         return
     ways = {
@@ -223,6 +224,11 @@ def check_mode_change(old: Metadata | None, new: Metadata) -> None:
         property=MODE,
         value=mode,
     )
+
+
+def _both(old: Metadata | None, new: Metadata) -> tuple[TableProperties | None, TableProperties]:
+    before = None if old is None else TableProperties(old.configuration)
+    return before, TableProperties(new.configuration)
 
 
 def _check_upgrade(known: StructType, schema: StructType) -> None:
@@ -318,10 +324,6 @@ def _marked_ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], Any]]:
         nested = field.metadata.get(NESTED_IDS)
         if isinstance(nested, dict):
             yield from ((path, number) for number in nested.values())
-
-
-def _max_id(metadata: Metadata) -> int:
-    return int(TableProperties(metadata.configuration).get(MAX_ID))
 
 
 def _bad(what: str) -> DeltaAnalysisError:

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import check_clustered
 from lakelog.core.features.iceberg_compat import check_compat_metadata
-from lakelog.core.features.properties import TableProperties, is_kept
-from lakelog.core.features.protocol import supported_features
-from lakelog.core.schema import StructType
-from lakelog.core.schema.column_mapping import read_schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.actions import DomainMetadata, Metadata, Protocol
+    from lakelog.core.actions import DomainMetadata
+    from lakelog.core.features.terms import TableTerms
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["check_promises", "refuse_deletion_vectors"]
@@ -23,8 +20,7 @@ __all__ = ["check_promises", "refuse_deletion_vectors"]
 
 def check_promises(
     snapshot: Snapshot | None,
-    new: Metadata,
-    protocol: Protocol,
+    new: TableTerms,
     *,
     replaces: bool = False,
     domains: Mapping[str, DomainMetadata] | None = None,
@@ -33,37 +29,37 @@ def check_promises(
 
     Args:
         snapshot: the table as it is; None for a new one.
-        new: as it will be, with ids and physical names.
-        protocol: as it will be.
+        new: what it will be, with ids and physical names.
         replaces: whether no earlier file stays.
         domains: as they will be; `None` where they stay.
 
     Raises:
         DeltaAnalysisError: of a table that is read as Iceberg, or that is clustered.
     """
-    partitions = list(new.partition_columns)
+    partitions = list(new.metadata.partition_columns)
     if snapshot is None:
-        check_compat_metadata(None, new, lambda: False)
-        if partitions and "clustering" in supported_features(protocol):
+        check_compat_metadata(None, new.metadata, lambda: False)
+        if partitions and "clustering" in new.features:
             raise DeltaAnalysisError(
                 "[DELTA_CLUSTER_BY_WITH_PARTITIONED_BY] Clustering and partitioning cannot both "
                 f"be specified, but the table would be partitioned by {', '.join(partitions)}. "
                 "Leave out either the feature clustering or the partitioning."
             )
         return
-    check_compat_metadata(snapshot.metadata, new, lambda: not replaces and snapshot.num_files > 0)
-    mode = TableProperties(new.configuration).column_mapping_mode
-    schema = read_schema_of(StructType.from_json(new.schema_string), mode)
-    check_clustered(schema, partitions, snapshot.domain_metadata if domains is None else domains)
+    check_compat_metadata(
+        snapshot.metadata, new.metadata, lambda: not replaces and snapshot.num_files > 0
+    )
+    domains = snapshot.domain_metadata if domains is None else domains
+    check_clustered(new.read_schema, partitions, domains)
 
 
-def refuse_deletion_vectors(snapshot: Snapshot | None, metadata: Metadata, table: str) -> None:
+def refuse_deletion_vectors(snapshot: Snapshot | None, new: TableTerms, table: str) -> None:
     """Refuse to enable the manifests while files of the table have deletion vectors.
 
     Raises:
         DeltaAnalysisError: they have.
     """
-    if snapshot is None or not is_kept(metadata) or is_kept(snapshot.metadata):
+    if snapshot is None or not new.keeps_symlink_manifest or snapshot.terms.keeps_symlink_manifest:
         return
     if snapshot.has_deletion_vectors:
         raise DeltaAnalysisError(

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import supported_features
-from lakelog.core.features.row_tracking import is_row_tracking_enabled
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
+    from lakelog.core.features.terms import TableTerms
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = [
@@ -89,7 +89,7 @@ def materialized_names(metadata: Metadata) -> tuple[str, str] | None:
     return None if row_id is None or version is None else (row_id, version)
 
 
-def check_may_enable(snapshot: Snapshot, metadata: Metadata, table: str) -> None:
+def check_may_enable(snapshot: Snapshot, new: TableTerms, table: str) -> None:
     """Refuse to enable row tracking in an existing table before every file has its ids.
 
     The feature must have been there before, so that all writers in between assign ids as well.
@@ -97,10 +97,9 @@ def check_may_enable(snapshot: Snapshot, metadata: Metadata, table: str) -> None
     Raises:
         DeltaAnalysisError: the metadata would promise ids that are missing.
     """
-    before = is_row_tracking_enabled(snapshot.protocol, snapshot.metadata)
-    if before or not TableProperties(metadata.configuration).get(ENABLED):
+    if snapshot.terms.is_row_tracking_enabled or not new.properties.get(ENABLED):
         return
-    if "rowTracking" in supported_features(snapshot.protocol):
+    if "rowTracking" in snapshot.terms.features:
         files = snapshot.file_table
         lacking = max(
             files["base_row_id"].null_count, files["default_row_commit_version"].null_count

@@ -12,7 +12,7 @@ from lakelog.core.errors import (
     LogGapError,
     TimestampOutOfRangeError,
 )
-from lakelog.core.features.in_commit_timestamps import in_commit_since, required_time
+from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.history import commit_times
 from lakelog.core.log.segment import list_log
@@ -56,7 +56,7 @@ def version_at(snapshot: Snapshot, timestamp: int | str | datetime) -> int:
     times = commit_times(listing)
     versions = [version for version in sorted(times) if version >= earliest]
     time_of: Callable[[int], int] = times.__getitem__
-    since = in_commit_since(snapshot.metadata)
+    since = snapshot.terms.in_commit_since
     if since is not None:
         # Where cleanup has left none from before, the later ones show that the time is too early.
         wants_inner = wanted >= since[1] or versions[0] >= since[0]

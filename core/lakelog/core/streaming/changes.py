@@ -15,7 +15,6 @@ from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.feed import no_feed
 from lakelog.core.change_feed.files import ChangedFile, changed_files
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.log.history import commit_times
 from lakelog.core.log.segment import list_log
 from lakelog.core.streaming.pending import Pending
@@ -88,8 +87,8 @@ class ChangeSource(TableStream):
 
     def _of_commit(self, commit: ChangeCommit) -> Pending:
         version = commit.version
-        if commit.metadata is not None:
-            on = TableProperties(commit.metadata.configuration).change_data_feed
+        if commit.switches_feed is not None:
+            on = commit.switches_feed
         elif self._fed is not None and self._fed[0] == version - 1:
             on = self._fed[1]
         else:

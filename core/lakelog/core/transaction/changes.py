@@ -55,6 +55,7 @@ class TransactionChanges(TransactionReads):
         """One record for each attempt that `commit` made."""
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
+        self._new_terms: TableTerms | None = None
         self._has_written = False
         self._only_marks = False
 
@@ -85,7 +86,10 @@ class TransactionChanges(TransactionReads):
         """What metadata and protocol will require of a writer after the commit."""
         if self._snapshot is not None and self._new_metadata is None and self._new_protocol is None:
             return self._snapshot.terms
-        return TableTerms(self.metadata, self.protocol)
+        metadata, protocol, known = self.metadata, self.protocol, self._new_terms
+        if known is None or known.metadata is not metadata or known.protocol != protocol:
+            known = self._new_terms = TableTerms(metadata, protocol)
+        return known
 
     @property
     def protocol(self) -> Protocol:
@@ -109,7 +113,7 @@ class TransactionChanges(TransactionReads):
     def file_layout(self) -> FileLayout:
         """What a writer of files for this transaction must know about the metadata."""
         domains = self.snapshot.domain_metadata if self.snapshot is not None else None
-        return FileLayout.from_metadata(self.metadata, self._conf, domains)
+        return FileLayout.from_terms(self.terms, self._conf, domains)
 
     @property
     def new_metadata(self) -> Metadata | None:
@@ -145,9 +149,10 @@ class TransactionChanges(TransactionReads):
         final, protocol = changed_metadata(
             self._snapshot.metadata, metadata, self._snapshot.protocol, self._conf
         )
-        check_may_enable(self._snapshot, final, self._table)
-        refuse_deletion_vectors(self._snapshot, final, self._table)
-        check_promises(self._snapshot, final, protocol or self._snapshot.protocol, domains=domains)
+        terms = TableTerms(final, protocol or self._snapshot.protocol)
+        check_may_enable(self._snapshot, terms, self._table)
+        refuse_deletion_vectors(self._snapshot, terms, self._table)
+        check_promises(self._snapshot, terms, domains=domains)
         self._new_metadata = final
         self._new_protocol = protocol
 
@@ -169,7 +174,8 @@ class TransactionChanges(TransactionReads):
         now = self._clock.now_ms()
         replaced = None if self._snapshot is None else self._snapshot.metadata
         final, protocol = new_table_metadata(metadata, self._conf, now, replaced)
-        check_promises(self._snapshot, final, protocol, replaces=True, domains=domains)
+        terms = TableTerms(final, protocol)
+        check_promises(self._snapshot, terms, replaces=True, domains=domains)
         needed: Protocol | None = protocol
         if self._snapshot is not None:
             # Features that are asked for by name are in the new table's protocol by now.
@@ -178,7 +184,7 @@ class TransactionChanges(TransactionReads):
             }
             configuration = {**final.configuration, **named}
             final = replace(final, id=self._snapshot.metadata.id, configuration=configuration)
-            check_may_enable(self._snapshot, final, self._table)
+            check_may_enable(self._snapshot, TableTerms(final, protocol), self._table)
             final, needed = changed_metadata(
                 self._snapshot.metadata, final, self._snapshot.protocol, self._conf, replaces=True
             )

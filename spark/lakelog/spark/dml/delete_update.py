@@ -77,7 +77,7 @@ def delete(
     """Delete the rows for which a condition is true; see `DeltaTable.delete`.
 
     Returns:
-        How many; -1 where the log does not tell.
+        How many; -1 where the log does not say.
     """
     snapshot = log.update()
     knows = condition is None or (isinstance(condition, str) and here.evaluates_as_spark(spark))
@@ -100,7 +100,7 @@ def update(
     """Set columns in the rows for which a condition is true; see `DeltaTable.update`.
 
     Returns:
-        How many rows; -1 where the log does not tell.
+        How many rows; -1 where the log does not say.
     """
     snapshot = log.update()
     # A path could begin with the alias, of which the core knows nothing.
@@ -128,7 +128,7 @@ def _parsed(snapshot: Snapshot, condition: object) -> Expression | None:
         found = normalize_filter(condition, snapshot.schema, session_tz=snapshot.conf.session_tz)
     except InvalidPredicateError:
         return None
-    # A null without a type is no condition, says Spark.
+    # To Spark, a null without a type is not a condition.
     return None if isinstance(found, Literal) and found.value is None else found
 
 
@@ -176,7 +176,7 @@ class _Change:
         """Change the rows, in one commit.
 
         Returns:
-            How many rows; -1 where the log does not tell.
+            How many rows; -1 where the log does not say.
         """
         txn = self.log.start_transaction()
         snapshot = txn.snapshot or self.log.snapshot  # raises, and says what is there instead
@@ -305,9 +305,7 @@ class _Change:
         compact_after(txn)
         # All rows are deleted elsewhere; an UPDATE of all has no predicate in delta-spark, either.
         shown = [] if self.condition is None else [text_of(self.condition)]
-        tags = preservation_tags(
-            snapshot.protocol, snapshot.metadata, preserved=changes.keeps_row_ids
-        )
+        tags = preservation_tags(snapshot.terms, preserved=changes.keeps_row_ids)
         operation = Operation(
             self.name,
             {"predicate": json_text(shown)},

@@ -225,7 +225,7 @@ class _Run:
         attempt: AttemptFiles,
     ) -> list[Action]:
         now = self.merge.log.clock.now_ms()
-        # Its layout is that of the old schema: copied rows need no column that nobody set.
+        # Its layout is that of the old schema: copied rows need no column that no clause set.
         copies = partial(copied_by_spark, self.merge.spark)
         rewrite = attempt.own(
             RowRewrite(self.txn, now, is_given_rows=True, command="merge", run_copies=copies)
@@ -309,9 +309,7 @@ class _Run:
     def _operation(self, metrics: dict[str, int]) -> Operation:
         snapshot, merge = self.snapshot, self.merge
         parameters = merge_parameters(text_of(merge.condition), merge.clauses, text_of)
-        tags = preservation_tags(
-            snapshot.protocol, snapshot.metadata, preserved=self._keeps_row_ids
-        )
+        tags = preservation_tags(snapshot.terms, preserved=self._keeps_row_ids)
         return Operation("MERGE", parameters, metrics, tags=tags)
 
 

@@ -71,7 +71,7 @@ def save_frame(
         mode: what to do with a table that is there.
         partition_by: the partition columns, `None` for none named.
         options: of the writer.
-        definition: where the commit makes the table anew, and says more of it than options do.
+        definition: where the commit makes a new table, and says more of it than options do.
         read_version: where the rows were made from the table itself, of which version.
         replace_column: the condition of an overwrite, in place of the option `replaceWhere`; the
             caller sees to it that it is true for all rows.
@@ -302,7 +302,5 @@ class _Save:
             },
             user_metadata=options.user_metadata,
             # They get new row ids in their new files.
-            tags=preservation_tags(txn.protocol, txn.metadata, preserved=False)
-            if moves_rows
-            else None,
+            tags=preservation_tags(txn.terms, preserved=False) if moves_rows else None,
         )

@@ -15,7 +15,6 @@ from lakelog.core.errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from lakelog.core.features.in_commit_timestamps import in_commit_since
 from lakelog.core.log.names import checksum_path, commit_name
 from support.manual_clock import ManualClock
 from support.tables import add_file, new_table
@@ -157,7 +156,7 @@ def test_a_writer_that_met_the_switch_carries_its_time_too(uri: str) -> None:
     for number, loser in enumerate(losers):
         loser.commit([add_file(f"late{number}")], Operation.write("Append"))
     assert [time_of(uri, v) for v in (1, 2, 3)] == [far, far + 1, far + 10**6]
-    assert in_commit_since(log_at(uri).update().metadata) == (1, far)
+    assert log_at(uri).update().terms.in_commit_since == (1, far)
 
 
 def test_two_that_switch_them_on_at_once_conflict(uri: str) -> None:
@@ -188,12 +187,12 @@ def test_a_switch_beside_another_change_is_not_gone_by(uri: str) -> None:
 def test_the_record_outlives_changes_of_the_metadata(uri: str) -> None:
     log = table(uri, {})
     switch_on(log.start_transaction())
-    record = in_commit_since(log.update().metadata)
+    record = log.update().terms.in_commit_since
     txn = log.start_transaction()
     bare = {k: v for k, v in txn.metadata.configuration.items() if k not in (SINCE, AT)}
     txn.update_metadata(replace(txn.metadata, configuration={**bare, "note": "x"}))
     txn.commit([], Operation("SET TBLPROPERTIES"))
-    assert in_commit_since(log_at(uri).update().metadata) == record
+    assert log_at(uri).update().terms.in_commit_since == record
 
 
 def test_switched_off_and_on_again_they_are_recorded_anew(uri: str) -> None:
@@ -206,7 +205,7 @@ def test_switched_off_and_on_again_they_are_recorded_anew(uri: str) -> None:
     assert "inCommitTimestamp" not in lines(uri, 1)[0]["commitInfo"]
     switch_on(log.start_transaction())
     assert log.update().metadata.configuration[SINCE] == "2"
-    assert in_commit_since(log.update().metadata) == (2, time_of(uri, 2))
+    assert log.update().terms.in_commit_since == (2, time_of(uri, 2))
 
 
 def test_a_table_without_them_carries_no_time(uri: str) -> None:

@@ -28,6 +28,7 @@ from lakelog.core.features.protocol import (
     strip_protocol_properties,
     upgraded_for,
 )
+from lakelog.core.features.terms import TableTerms
 from lakelog.core.metadata.invariants import check_promises
 from lakelog.core.metadata.row_tracking import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
@@ -227,12 +228,13 @@ def _terms(
         configuration={**own, **given},
     )
     # Neither against the source, nor against the table that is replaced.
-    for other in (then.metadata, None if there is None else there.metadata):
-        if other is not None and _mode(other) != _mode(asked):
+    mode = TableProperties(asked.configuration).column_mapping_mode
+    for other in (then, there):
+        if other is not None and other.properties.column_mapping_mode != mode:
             raise DeltaAnalysisError(
                 "[DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE] Changing column mapping mode from "
-                f"'{_mode(other)}' to '{_mode(asked)}' is not supported by CLONE. Clone first, and "
-                "set delta.columnMapping.mode then.",
+                f"'{other.properties.column_mapping_mode}' to '{mode}' is not supported by CLONE. "
+                "Clone first, and set delta.columnMapping.mode then.",
                 table=txn.delta_log.table,
             )
     protocol = upgraded_for(then.protocol, asked) or then.protocol
@@ -240,13 +242,9 @@ def _terms(
         protocol = merged_protocol(there.protocol, protocol)
     stored = strip_protocol_properties(asked)
     verify_new_metadata(None, stored, txn.delta_log.conf)
-    check_promises(None, stored, protocol)
+    check_promises(None, TableTerms(stored, protocol))
     old = None if there is None else there.metadata
     return with_row_tracking_names(old, stored, protocol), protocol
-
-
-def _mode(metadata: Metadata) -> str:
-    return TableProperties(metadata.configuration).column_mapping_mode
 
 
 def _shallow(then: Snapshot) -> Iterator[AddFile]:

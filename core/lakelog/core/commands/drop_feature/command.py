@@ -16,7 +16,6 @@ from lakelog.core.commands.drop_feature.removal import remove_traces
 from lakelog.core.commands.drop_feature.traces import REMOVABLE, TRUNCATED, is_used
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import check_writable, protocol_without, supported_features
 from lakelog.core.features.registry import FEATURES
 from lakelog.core.features.row_tracking import ROW_TRACKING_DOMAIN
@@ -79,7 +78,7 @@ def drop_feature(
         TableNotFoundError: there is no table.
         DeltaAnalysisError: the table does not have the feature; it can't be dropped; another
             feature needs it; CHECK constraints are left; or, with `truncate_history`, versions that
-            need it are not old enough. What was done until then stays done, and is no harm.
+            need it are not old enough. What was done until then stays done and does no harm.
         DeltaConcurrentModificationException: another writer was faster; call it again.
     """
     check_text(feature, "feature", needed=True)
@@ -169,7 +168,7 @@ def _too_early(log: DeltaLog, feature: str, condition: str) -> DeltaAnalysisErro
 def _barrier(log: DeltaLog) -> None:
     """A version that changes nothing, with a checkpoint.
 
-    Nobody who reads the table from such a checkpoint on meets a trace of the feature.
+    A client that reads the table from such a checkpoint on finds no trace of the feature.
     """
     version = log.start_transaction().commit([], Operation("Empty Commit"))
     log.checkpoint(version)
@@ -220,7 +219,7 @@ def _drop_protection(log: DeltaLog) -> int:
     """Drop the protection once everything that it protects has gone."""
     _barrier(log)
     cut_history(log)
-    below = int(TableProperties(log.update().metadata.configuration).get(_PROTECTED))
+    below = int(log.update().properties.get(_PROTECTED))
     if earliest_version(log) < below:
         raise _refusal(
             log.table,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.commands.drop_feature.traces import is_used, uses
 from lakelog.core.errors import DeltaError
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.log.commit_file import read_commit
 from lakelog.core.log.segment import list_log
 from lakelog.core.maintenance.log_cleanup import clean_log
@@ -28,7 +27,7 @@ def cut_history(log: DeltaLog) -> None:
         OSError: the storage can't be listed.
     """
     snapshot = log.update()
-    keep = TableProperties(snapshot.metadata.configuration).get(_RETENTION)
+    keep = snapshot.properties.get(_RETENTION)
     clean_log(snapshot, log.clock, keep_ms=keep, unit_ms=_MINUTE_MS)
 
 

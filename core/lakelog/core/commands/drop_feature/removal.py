@@ -18,7 +18,7 @@ from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_action, clustering_columns
-from lakelog.core.features.properties import CONSTRAINT_PREFIX, TableProperties
+from lakelog.core.features.properties import CONSTRAINT_PREFIX
 from lakelog.core.features.row_tracking import UNBACKFILL
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import encode_path
@@ -120,7 +120,7 @@ def _reconfigure(
 
 
 def _remove_vectors(log: DeltaLog, snapshot: Snapshot) -> None:
-    if TableProperties(snapshot.metadata.configuration).deletion_vectors:
+    if snapshot.properties.deletion_vectors:
         _unset(log, ["delta.enableDeletionVectors"])
     files = log.update().file_table
     purge(log, files.filter(files["deletion_vector"].is_valid()))
@@ -151,7 +151,7 @@ def _protect_vectors(log: DeltaLog) -> None:
 
 
 def _remove_type_changes(log: DeltaLog, snapshot: Snapshot) -> None:
-    if TableProperties(snapshot.metadata.configuration).type_widening:
+    if snapshot.properties.type_widening:
         _unset(log, [_WIDENING])
     snapshot = log.update()
     purge(log, _of_older_types(snapshot))

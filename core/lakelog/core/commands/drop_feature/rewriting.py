@@ -104,6 +104,6 @@ def _commit(
             "numOutputBytes": sum(each.size for each in adds),
             "numCopiedRows": sum(each.num_records or 0 for each in adds),
         }
-    tags = preservation_tags(txn.protocol, txn.metadata, preserved=ids is not None)
+    tags = preservation_tags(txn.terms, preserved=ids is not None)
     txn.mark_written()
     return txn.commit([*adds, *removes, *others], Operation(name, parameters, metrics, tags=tags))

@@ -260,9 +260,7 @@ class _Merge:
         found = rewrite.metrics.operation_metrics()
         snapshot, job = self._snapshot, self._job
         parameters = merge_parameters(job.condition, job.clauses, str)
-        tags = preservation_tags(
-            snapshot.protocol, snapshot.metadata, preserved=rewrite.keeps_row_ids
-        )
+        tags = preservation_tags(snapshot.terms, preserved=rewrite.keeps_row_ids)
         operation = Operation("MERGE", parameters, found, job.user_metadata, tags)
         compact_after(self._txn)
         return RowsChanged(self._txn.commit_if_needed(actions, operation), found)

@@ -81,7 +81,7 @@ class OptimizeBatch:
         self._user_metadata = user_metadata
 
     def run(self, bins: Sequence[Bin], on_bin: Callable[[Bin], object]) -> Committed | None:
-        """Rewrite bins and commit them; `None` where none of their files is there any more.
+        """Rewrite bins and commit them; `None` where none of their files is still there.
 
         Args:
             bins: of an older version, or this one.
@@ -143,7 +143,7 @@ class OptimizeBatch:
         now = txn.clock.now_ms()
         committed = _committed(-1, done)
         removes = [file.remove(now, data_change=False) for file in committed.removed]
-        tags = preservation_tags(txn.protocol, txn.metadata, preserved=rewriter.keeps_row_ids)
+        tags = preservation_tags(txn.terms, preserved=rewriter.keeps_row_ids)
         metrics = operation_metrics(committed.added, committed.removed)
         operation = Operation(self._name, self._parameters, metrics, self._user_metadata, tags)
         return [*committed.added, *removes], operation
