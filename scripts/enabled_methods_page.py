@@ -86,7 +86,7 @@ NOTES = {
     "Catalog": "`getTable`, `listColumns` and the like show the columns that a table had when its "
     "name was made: `spark.table(name).schema` has those of now.",
     "DataFrame": "The four methods that make views, and `registerTempTable`, are Spark's own; "
-    "names are looked up anew after them.",
+    "names are looked up again after them.",
 }
 
 HEAD = f"""\

@@ -30,10 +30,10 @@ def confirm(what: str) -> None:
         what: what would be done, as a question: `Delete all 5 rows of /lake/t?`.
 
     Raises:
-        click.UsageError: nobody can be asked, because standard input is not a terminal.
+        click.UsageError: there is no one to ask, because standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{what} Nobody can be asked here: give --yes if that is meant.")
+        raise click.UsageError(f"{what} There is no one to ask here: give --yes if that is meant.")
     sys.stderr.write(f"{what} [y/N] ")
     sys.stderr.flush()
     # click's own question makes an exit code 1 of Ctrl-C.

@@ -87,7 +87,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _refuse_bare(name: str) -> None:
-    """Refuse Delta's name without its prefix, which would be a property that nobody reads."""
+    """Refuse Delta's name without its prefix, which would be a property that no client reads."""
     from lakelog.core.features.property_table import KNOWN
 
     for known in KNOWN:

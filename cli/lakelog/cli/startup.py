@@ -15,8 +15,8 @@ def keep_pandas_out() -> None:
     """Have pyarrow never load pandas, which takes longer than all else that a command does.
 
     pyarrow looks for it once, at the first array that it makes of Python's objects, so that it
-    knows pandas's own when it sees them; no command has any. Whoever else wants pandas still gets
-    it.
+    knows pandas's own when it sees them; no command has any. Other code that wants pandas still
+    gets it.
     """
     if "pandas" in sys.modules:
         return

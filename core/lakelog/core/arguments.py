@@ -34,7 +34,7 @@ def check_text(value: Any, name: str, *, needed: bool = False) -> None:
 
 
 def check_whole(value: Any, name: str) -> None:
-    """Refuse what is no whole number of 64 bits.
+    """Refuse what is not a whole number of 64 bits.
 
     Raises:
         DeltaAnalysisError: names the argument and the value.
@@ -43,7 +43,7 @@ def check_whole(value: Any, name: str) -> None:
 
 
 def check_texts(value: Any, name: str) -> None:
-    """Refuse what is no mapping of texts to texts.
+    """Refuse what is not a mapping of strings to strings.
 
     Raises:
         DeltaAnalysisError: names the argument, and the entry where it is one.

@@ -80,7 +80,7 @@ STRICT_UPGRADES: Final = flag(
 ENABLEMENT: Final = flag(
     f"{_D}featureEnablement.conflictResolution.enabled",
     True,
-    "A winner that only switches features on is no conflict.",
+    "A winner that only switches features on is not a conflict.",
 )
 RESTORE_DOWNGRADE: Final = flag(
     f"{_D}restore.protocolDowngradeAllowed", False, "RESTORE may take features away."
@@ -170,7 +170,7 @@ ALLOW_RENAME: Final[Key[str | None]] = Key(
     f"{_D}streaming.allowSourceColumnRename",
     "text",
     None,
-    "`always`: streams that track their columns go past renamed ones. With `.ckpt_<number>` behind "
+    "`always`: streams that track their columns go past renamed ones. With `.ckpt_<number>` after "
     "it, of one checkpoint: `always`, or the version of the change.",
     is_prefix=True,
 )

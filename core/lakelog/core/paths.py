@@ -122,7 +122,8 @@ def refuse_escape(table: str, add_path: str) -> None:
         raise CorruptLogError(
             f"the log of {table} names the file {add_path}, which is not in the table: a relative "
             "path must stay there, and only an absolute one may name a file elsewhere. No file "
-            "outside the table was touched. The writer of this log made a mistake, or means harm.",
+            "outside the table was touched. The writer of this log made a mistake, or is "
+            "malicious.",
             table=table,
             path=add_path,
         )

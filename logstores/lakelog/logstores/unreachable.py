@@ -68,8 +68,8 @@ def causes(error: BaseException, outer: BaseException | None) -> Iterator[BaseEx
 
     Args:
         error: what the library raised.
-        outer: `sys.exception()` where the request began. Whoever retries within `except` is still
-            handling an older error, which Python makes the context of each new one.
+        outer: `sys.exception()` where the request began. A caller that retries within `except` is
+            still handling an older error, which Python makes the context of each new one.
     """
     seen = {id(outer)}
     todo: list[object] = [error]

@@ -65,7 +65,7 @@ def run(uri: str, conf: dict[str, str], change: Change, *, as_json: bool) -> Non
     """Change the rows of a table, and print what was done.
 
     Raises:
-        click.UsageError: an empty condition, or every row without `--yes` where nobody can be
+        click.UsageError: an empty condition, or every row without `--yes` where no one can be
             asked.
         DeltaError: the change is refused; the table is as it was.
     """

@@ -112,7 +112,7 @@ def checked_columns(
             raise DeltaAnalysisError(
                 "[DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED] CLUSTER BY is not supported "
                 f"because the column {dotted(given)} of type {field.data_type} has no minimum and "
-                "maximum. Choose a column of numbers, texts, dates or timestamps.",
+                "maximum. Choose a column of numbers, strings, dates or timestamps.",
                 column=dotted(given),
             )
         if path in found:

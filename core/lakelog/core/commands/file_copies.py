@@ -2,7 +2,7 @@
 
 A task is picklable and knows no store, so an engine can run it wherever the files are read. It is
 not part of the table's state: what it writes belongs to the table when a commit says so. A task
-that runs twice leaves files that nobody reports.
+that runs twice leaves files that are never reported.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TASK_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileCopy:
-    """A file of which some rows stay, or whose other rows are told to the change data feed."""
+    """A file of which some rows stay, or whose other rows go to the change data feed."""
 
     add: AddFile
     path: str

@@ -243,7 +243,7 @@ def _missing_error(then: Snapshot, missing: tuple[str, ...]) -> DataFileMissingE
     shown = ", ".join(missing[:_SHOWN])
     more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
     return DataFileMissingError(
-        f"not all files of version {then.version} of {then.table} are there any more: "
+        f"not all files of version {then.version} of {then.table} are still there: "
         f"{shown}{more}. VACUUM deletes files that newer versions do not need. Restore a newer "
         f"version; or set {keys.IGNORE_MISSING.name}=true to restore the version without the rows "
         "of these files. Nothing was committed.",

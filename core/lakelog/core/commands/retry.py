@@ -72,7 +72,7 @@ def retry_on_conflict(
             _logger.info("conflict in run %d of %d, running again: %s", run, attempts, conflict)
             if on_conflict is not None:
                 on_conflict(conflict, run)
-        # Not within the handler: the next run's errors are no consequence of this one's.
+        # Not within the handler: the next run's errors are not a consequence of this one's.
         backoff.wait(_SHORTEST_WAIT, at_most=max_wait)
         run += 1
 

@@ -183,7 +183,7 @@ class RowRewrite:
         self.metrics.count_masked(old)
 
     def _copy(self, touched: Sequence[TouchedFile], *, has_changes: bool) -> None:
-        """Have the rows that stay copied, and the others told to the change data feed."""
+        """Copy the rows that stay, and report the others to the change data feed."""
         layout, table = self._layout, self._snapshot.table
         way = CopyWay(
             table,

@@ -101,7 +101,7 @@ class CommitWriter:
         self.brief = math.inf
         """Seconds: what takes no longer is done however little is left."""
         self.makes_lines_as_it_goes = False
-        """Whether the time that the lines take to make is no part of the budget."""
+        """Whether the time that it takes to make the lines is not part of the budget."""
         self._given_at = 0.0
         """When a store took the last line of a write."""
         self._took = 0.0

@@ -190,13 +190,13 @@ def parse_interval_ms(text: str) -> int:
     """
     rest = re.sub(r"^\s*interval(?=\s)", "", text.lower()).strip()
     if not rest:
-        raise ValueError(f"no interval: {text!r}; write it as 'interval 7 days'")
+        raise ValueError(f"not an interval: {text!r}; write it as 'interval 7 days'")
     micros = 0
     position = 0
     while position < len(rest):
         term = _TERM.match(rest, position)
         if term is None:
-            raise ValueError(f"no interval: {text!r}; write it as 'interval 7 days'")
+            raise ValueError(f"not an interval: {text!r}; write it as 'interval 7 days'")
         micros += _term(text, *term.groups())
         position = term.end()
     return micros // 1000

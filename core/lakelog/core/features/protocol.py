@@ -118,7 +118,7 @@ def check_covers(
         protocol: of the table after the commit.
         metadata: of the table after the commit.
         table: its path, for the message.
-        before: both before the commit; what another client left wrong is no reason to refuse.
+        before: both before the commit; what another client left wrong is not a reason to refuse.
 
     Raises:
         DeltaAnalysisError: a feature is in use that the protocol lacks; names it.

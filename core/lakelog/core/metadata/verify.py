@@ -88,8 +88,8 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
         new.partition_columns,
         column_mapping=properties.column_mapping_mode != "none",
     )
-    perform_cdc_metadata_check(old, new)
     before = (schema_of(old), TableProperties(old.configuration)) if old is not None else None
+    perform_cdc_metadata_check(before[1] if before else None, properties, schema.names)
     check_dependent_columns(before, (schema, properties))
     check_filled_columns(schema, new.partition_columns, before[0] if before else None)
     if old is None or old.configuration.get(_STATS_COLUMNS) != new.configuration.get(

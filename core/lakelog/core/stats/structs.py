@@ -173,7 +173,7 @@ def _timestamp(value: Any, target: Any) -> datetime:
     moment = datetime.fromisoformat(value)
     if target.tz is None:
         if moment.tzinfo is not None:
-            raise ValueError("a time without a zone has one")
+            raise ValueError("a timestamp without a zone has one")
         return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 

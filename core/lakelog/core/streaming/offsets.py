@@ -33,7 +33,7 @@ class SourceOffset:
     is_starting: bool = False
     """Whether the version is read as a whole, all of its live files, and not its commit alone."""
     barrier: int = 0
-    """1: before a change of the metadata that the version makes; 2: behind it, before its files.
+    """1: before a change of the metadata that the version makes; 2: after it, before its files.
     Only streams that track their metadata stop there."""
 
     def to_json_value(self, table_id: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class SourceOffset:
             table: its URI, for errors.
 
         Raises:
-            DeltaAnalysisError: the offset is no such thing, was written by a newer client, or for
+            DeltaAnalysisError: the value is not an offset, was written by a newer client, or for
                 another table.
         """
         form = _whole(value, "sourceVersion", table)
@@ -85,7 +85,7 @@ class SourceOffset:
                 "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query was reading "
                 f"from an unexpected Delta table (id = '{table_id}'). It used to read from another "
                 f"Delta table (id = '{found}') according to checkpoint. The table at {table} may "
-                "have been deleted and made again. Read the other table, or start the query anew "
+                "have been deleted and made again. Read the other table, or start a new query "
                 "with another checkpointLocation.",
                 table=table,
                 expected=found,

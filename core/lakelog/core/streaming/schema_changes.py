@@ -36,7 +36,7 @@ def check_same_columns(stream: Metadata, then: Metadata, version: int, table: st
         raise DeltaAnalysisError(
             f"[DELTA_SCHEMA_CHANGED_WITH_VERSION] Detected schema change in version {version} of "
             f"{table}, in {columns}: the stream has the columns that the table had when it was "
-            "started. Please try restarting the query; make its DataFrame anew.",
+            "started. Please try restarting the query, with a new DataFrame.",
             table=table,
             version=version,
             columns=found,
@@ -45,7 +45,7 @@ def check_same_columns(stream: Metadata, then: Metadata, version: int, table: st
         "[DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG] Streaming read is not "
         "supported on tables with read-incompatible schema changes (e.g. rename or drop or "
         f"datatype changes): version {version} of {table} differs from the stream in {columns}. "
-        "Provide a 'schemaTrackingLocation' to go past them; or start the query anew, with another "
+        "Provide a 'schemaTrackingLocation' to go past them; or start a new query, with another "
         f"checkpointLocation and, for the rows since then, startingVersion={version}.",
         table=table,
         version=version,

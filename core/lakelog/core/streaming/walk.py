@@ -180,7 +180,7 @@ class TableStream(ABC):
             raise DeltaAnalysisError(
                 f"the stream from {self._log.table} can't go back from {start} to {end}. With "
                 "startingVersion=latest this is a query that ended before its first batch was "
-                "done: start it anew, with another checkpointLocation.",
+                "done: start a new query, with another checkpointLocation.",
                 table=self._log.table,
             )
         at = begin
@@ -283,7 +283,7 @@ class TableStream(ABC):
                 "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query was reading "
                 f"from an unexpected Delta table (id = '{newest.metadata.id}'). It used to read "
                 f"from another Delta table (id = '{self.snapshot.metadata.id}'): {newest.table} "
-                "was deleted and made again while the stream ran. Start the query anew, with "
+                "was deleted and made again while the stream ran. Start a new query, with "
                 "another checkpointLocation.",
                 table=newest.table,
                 expected=self.snapshot.metadata.id,
@@ -335,7 +335,7 @@ class TableStream(ABC):
             raise LogGapError(
                 f"[DELTA_MISSING_FILES_UNEXPECTED_VERSION] Delta stream cannot resume from version "
                 f"{version} of {log.table}: its commit is gone, and the next one is {later}. Log "
-                "files may have been deleted by log retention. Start the query anew, with another "
+                "files may have been deleted by log retention. Start a new query, with another "
                 "checkpointLocation, and consider a longer delta.logRetentionDuration; or pass "
                 "over what is missing with the option failOnDataLoss=false.",
                 table=log.table,
@@ -347,7 +347,7 @@ def _begin(start: SourceOffset, end: SourceOffset) -> SourceOffset:
     """Where the batch begins; a first batch that was planned before a restart knows it better.
 
     A query begins with the version that was the newest then, which is not in its checkpoint. The
-    end of its first batch tells: it lies in that version, or right behind it.
+    end of its first batch shows it: it lies in that version, or right after it.
     """
     if not start.is_starting or start.index != BASE_INDEX:
         return start

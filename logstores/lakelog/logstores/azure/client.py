@@ -230,7 +230,7 @@ class AzureClient(RangedObjectClient):
         self._ask(key, lambda: self._lease(key, lease_id).release(), LeaseLostError)
 
     def break_lease(self, key: str) -> None:
-        """End a lease at once, whoever holds it; a missing one is not an error."""
+        """End a lease at once, no matter who holds it; a missing one is not an error."""
         with suppress(LeaseLostError):
             self._ask(
                 key,

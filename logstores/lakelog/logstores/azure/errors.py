@@ -130,7 +130,7 @@ def _refusal(
         )
     if foreign and "html" in (headers.get("Content-Type") or "").lower():
         return NotTheServiceError(
-            f"{answer} with a web page: a proxy or a sign-in page stands before the blob service"
+            f"{answer} with a web page: a proxy or a sign-in page is in front of the blob service"
         )
     if foreign:
         return NotTheServiceError(

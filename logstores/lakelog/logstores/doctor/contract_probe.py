@@ -188,7 +188,7 @@ def _broken(check: str, seen: str) -> Finding:
         Status.FAILED,
         seen,
         "This storage does not keep the promises that a table's log relies on: use another one, or "
-        "look for a cache in between. `lakelog conformance <uri>` tells more.",
+        "look for a cache in between. `lakelog conformance <uri>` shows more.",
     )
 
 

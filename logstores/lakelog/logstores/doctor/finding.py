@@ -106,7 +106,7 @@ _BY_KIND: Final[tuple[tuple[type[BaseException], str], ...]] = (
         TryAgainError,
         "Check that the storage is up and not overloaded, and that nothing in between is slow.",
     ),
-    (OSError, "Do what the message says; the storage's own log may tell more."),
+    (OSError, "Do what the message says; the storage's own log may say more."),
     (LogStoreError, "Do what the message says."),
 )
 

@@ -16,7 +16,7 @@ carries a token of its own in the object's metadata, SDK retries are off, and th
 A request that timed out can still land later. That is why an absent object proves nothing once a
 request may have reached the service: the outcome is then `CommitOutcomeUnknownError`. It can't
 land on another writer's object, so a conflict is a conflict whatever is still on its way. (Unless
-that object is deleted meanwhile. Nobody deletes a commit that is younger than the budget.)
+that object is deleted meanwhile. No code deletes a commit that is younger than the budget.)
 """
 
 from __future__ import annotations

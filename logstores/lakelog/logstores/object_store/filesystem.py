@@ -58,7 +58,7 @@ class ObjectFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         """Connect at the first use.
 
         Args:
-            type_name: the name that pyarrow shows, behind `py::`.
+            type_name: the name that pyarrow shows, after `py::`.
             policy: how patiently requests are repeated.
         """
         self._type_name = type_name

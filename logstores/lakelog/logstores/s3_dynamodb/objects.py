@@ -89,7 +89,7 @@ class LogObjects:
         return True
 
     def is_made_of(self, row: CommitRow, owner: Owner) -> bool:
-        """Whether the row's file has the bytes of its draft. A missing draft is no objection.
+        """Whether the row's file has the bytes of its draft. A missing draft is not an objection.
 
         Args:
             row: whose file exists.

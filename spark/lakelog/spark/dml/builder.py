@@ -174,7 +174,7 @@ def _values(given: Any, name: str) -> Mapping[str, SqlOrColumn]:
     for key, value in given.items():
         if not isinstance(key, str):
             raise TypeError(
-                f"Keys of the dict in {name!r} must be texts with column names, not {type(key)}"
+                f"Keys of the dict in {name!r} must be strings with column names, not {type(key)}"
             )
         _check_expression(value, f"the value of {key!r} in {name!r}")
     return dict(given)

@@ -39,7 +39,7 @@ class Scope:
 
     frame: DataFrame
     anchor: Column
-    """A column of it that is no expression of the user's."""
+    """A column of it that is not one of the user's expressions."""
     types: dict[int, DataType] = field(default_factory=dict)
     """`id` of an expression that was looked at -> its type."""
 
@@ -76,7 +76,7 @@ class Scope:
         return list(to_delta_schema(frame.schema))[1:]
 
     def check_condition(self, expression: Any, what: str) -> None:
-        """Refuse what was resolved and is no condition."""
+        """Refuse an expression that was resolved and is not a condition."""
         check_boolean(expression, str(self.types[id(expression)]), what)
 
 

@@ -51,7 +51,7 @@ def checked_values(values: object) -> Mapping[str, str | Column]:
 
     Raises:
         ValueError: there is none.
-        TypeError: it is no dict of names to SQL text or Columns.
+        TypeError: it is not a dict of names to SQL text or Columns.
     """
     if values is None:
         raise ValueError("set is missing: give a dict of column names to SQL text or Columns")
@@ -116,7 +116,7 @@ def check_boolean(given: str | Column, kind: str, what: str) -> None:
     if kind != "boolean":
         raise DeltaAnalysisError(
             f"[DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN] the {what} {text_of(given)} is of the type "
-            f"{kind}, and a condition is a boolean",
+            f"{kind}, and a condition must be boolean",
             sql=text_of(given),
         )
 
@@ -144,7 +144,7 @@ def check_expressions(
         command: for messages.
 
     Raises:
-        DeltaAnalysisError: a subquery, or a condition that is no boolean.
+        DeltaAnalysisError: a subquery, or a condition that is not boolean.
         AnalysisException: a name that is unknown or ambiguous, a function that is not
             deterministic, or another expression that Spark can't resolve.
     """

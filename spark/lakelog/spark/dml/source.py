@@ -32,7 +32,7 @@ class MergeSource:
     """Rows to merge into a table.
 
     The source may give other rows each time it is evaluated (`rand()`, a stream's batch, a table
-    that somebody else changes), and a MERGE looks at it more than once. So its rows are kept by
+    that another process changes), and a MERGE looks at it more than once. So its rows are kept by
     the executors, and those are what every step sees.
     """
 

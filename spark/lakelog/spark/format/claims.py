@@ -69,5 +69,5 @@ def is_ours(spark: SparkSession, source: str | None) -> bool:
 
 
 def forget_claims() -> None:
-    """Ask each session anew."""
+    """Ask each session again."""
     _claimed.clear()

@@ -20,7 +20,7 @@ def is_our_name(spark: SparkSession, name: object) -> bool:
 
     Args:
         spark: the session, whose catalog is asked where the answer is not known.
-        name: what a script passes; text that is no name is left to Spark, which says so.
+        name: what a script passes; text that is not a name is left to Spark, which says so.
     """
     if not isinstance(name, str):
         return False

@@ -167,7 +167,7 @@ class LakelogSource(DataSource):
             raise DeltaAnalysisError(
                 "[DELTA_STREAMING_SCHEMA_MISMATCH_ON_RESTART] The streaming query's schema does "
                 f"not match the current table schema: {self._path()} has the columns "
-                f"{', '.join(missing)} as well. Make the streaming DataFrame anew, by load(path); "
+                f"{', '.join(missing)} as well. Make the streaming DataFrame again, by load(path); "
                 "to leave columns out, name the others with the option columns.",
                 columns=missing,
             )

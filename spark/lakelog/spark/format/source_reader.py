@@ -75,7 +75,7 @@ class SourceReader(DataSourceReader):
 class FilteringReader(SourceReader):
     """Skips files, and row groups within them, by the query's filters.
 
-    Spark 4.1 or later, with filter pushdown switched on. Spark tells a source in Python nothing of
+    Spark 4.1 or later, with filter pushdown switched on. Spark gives a source in Python nothing of
     the columns that a query needs.
     """
 

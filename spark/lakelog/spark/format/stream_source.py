@@ -128,7 +128,7 @@ class _Reader(DataSourceStreamReader):
             except DataFileMissingError as exc:
                 raise DataFileMissingError(
                     f"{exc} A query that reads the table as a stream goes no further then: start "
-                    "it anew, with another checkpointLocation and a startingVersion behind that "
+                    "a new one, with another checkpointLocation and a startingVersion after that "
                     "version. VACUUM keeps files for delta.deletedFileRetentionDuration, which "
                     "should be longer than any query stands still.",
                     **exc.fields,
@@ -152,10 +152,10 @@ class _Reader(DataSourceStreamReader):
 
 
 class _WholeReader(_Reader):
-    """For Spark 4.0 and 4.1, which tell no start and no limit: a batch takes all that is new."""
+    """For Spark 4.0 and 4.1, which pass no start and no limit: a batch takes all that is new."""
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802  # as in 4.0
-        """Behind the newest version."""
+        """After the newest version."""
         with marked():
             return self._stored(self._source.end_of_newest())
 

@@ -1,6 +1,6 @@
 """New entries in the catalog, and their end: as delta-spark makes them, so that both can use them.
 
-An entry holds the format, the folder and, for whoever lists catalogs, the columns as they were at
+An entry holds the format, the folder and, for tools that list catalogs, the columns as they were at
 first. What counts is the table's log.
 """
 
@@ -100,7 +100,7 @@ def claimed(
 
     The name is taken before anything is written, so that of two who want it the second one has
     done nothing when it is refused. The name of a managed table stays where its folder holds files:
-    it is used as if it were new by whoever makes the table.
+    the next one who makes the table uses it as if it were new.
 
     Args:
         spark: see `create_entry`.
@@ -192,7 +192,7 @@ def _explained(exc: PySparkException, whole: Sequence[str]) -> DeltaAnalysisErro
     if condition.startswith("LOCATION_ALREADY_EXISTS"):
         return DeltaAnalysisError(
             "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table "
-            f"{name}: its folder in the database's is not empty, and the catalog has no table "
+            f"{name}: its folder within the database's is not empty, and the catalog has no table "
             "there. Clear the folder, or, if it is a Delta table, name it where it is: "
             f"CREATE TABLE {name} USING delta LOCATION '…'. {exc}",
             table=name,

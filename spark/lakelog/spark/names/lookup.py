@@ -55,7 +55,7 @@ _known: weakref.WeakKeyDictionary[SparkSession, _Known] = weakref.WeakKeyDiction
 
 
 def watch(sessions: type) -> None:
-    """Begin to keep answers for sessions of a class; whoever calls this calls `forget`, too."""
+    """Begin to keep answers for sessions of a class; the caller must call `forget`, too."""
     _watched.add(sessions)
 
 
@@ -82,14 +82,14 @@ def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False)
 
     Args:
         spark: a session, classic or Connect.
-        name: as Spark reads it, or its parts. A path (see `path_in`) is no name.
+        name: as Spark reads it, or its parts. A path (see `path_in`) is not a name.
         again: whether to ask the catalog even if the answer is known.
 
     Returns:
         The entry, whatever its format; `None` if there is none, or none of Spark's own catalog.
 
     Raises:
-        DeltaAnalysisError: the text is no name.
+        DeltaAnalysisError: the text is not a name.
     """
     parts = parse(name) if isinstance(name, str) else tuple(name)
     known = _of(spark)

@@ -21,8 +21,8 @@ _accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 class DeltaByName(DataSource):
     """Stands for the format where Spark asks no more than that there is one of its name.
 
-    Spark tells no Python data source where a named table is, so whoever reads a table by way of
-    this one is told what to do instead.
+    Spark does not tell a Python data source where a named table is, so reading a table by way of
+    this one raises an error that says what to do instead.
     """
 
     @classmethod

@@ -32,7 +32,7 @@ def column_names(text: str | None) -> list[str]:
         if listed is not None:
             if not all(isinstance(each, str) for each in listed):
                 raise DeltaAnalysisError(
-                    f"the option columns is the list {given}, but only texts can be names of "
+                    f"the option columns is the list {given}, but only strings can be names of "
                     'columns: ["a", "b"]',
                     option="columns",
                 )

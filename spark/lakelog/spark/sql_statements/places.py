@@ -44,7 +44,7 @@ class Place:
 
 
 def place_of(spark: SparkSession, parts: Sequence[str]) -> Place | None:
-    """The Delta table of a name; `None` if it is none, or if there is no such name.
+    """The Delta table of a name; `None` if the name is not one's, or does not exist.
 
     Args:
         spark: the session, whose catalog may be asked.

@@ -52,7 +52,7 @@ class Token:
     """As written."""
     start: int
     upper: str
-    """In upper case, if it is a word or a symbol; empty otherwise, so that it is no keyword."""
+    """In upper case, if it is a word or a symbol; empty otherwise, so that it is not a keyword."""
 
     @property
     def end(self) -> int:

@@ -46,7 +46,7 @@ def once_per_batch(
     Args:
         table: the table that it changes, by path, as the function opens it.
         function: takes the rows of a batch and its number.
-        name: tells functions apart that change the same table in one query. It is part of what
+        name: distinguishes functions that change the same table in one query. It is part of what
             the table records, and so the same after a restart.
         app_id: what the table knows the query by; default: the query's own id, which its
             checkpoint keeps. Over Spark Connect there is no default.

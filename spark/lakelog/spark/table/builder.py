@@ -106,7 +106,7 @@ class DeltaTableBuilder(Generic[T]):
         A new name without `location` is that of a managed table, in the folder of its database.
 
         Raises:
-            DeltaAnalysisError: the text is no name.
+            DeltaAnalysisError: the text is not a name.
         """
         parts = parse(identifier)
         path = path_in(parts)

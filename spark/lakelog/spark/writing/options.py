@@ -94,7 +94,7 @@ class WriteOptions:
     replace_column: Column | None = None
     """The condition in place of `replace_where`, from callers that have it as a Column."""
     definition: TableDefinition | None = None
-    """Where the write makes the table anew, whatever was there before."""
+    """Where the write makes a new table, whatever was there before."""
     read_version: int | None = None
     """The version that the rows were made from; another one must not be replaced by them."""
 

@@ -42,16 +42,16 @@ def test_spark_s_intervals_are_read_in_milliseconds_rounded_down(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no interval"),
-        ("interval", "unknown|no interval"),
-        ("interval days", "no interval"),
-        ("interval 30", "no interval"),
-        ("intervals 3 days", "no interval"),
+        ("", "not an interval"),
+        ("interval", "unknown|not an interval"),
+        ("interval days", "not an interval"),
+        ("interval 30", "not an interval"),
+        ("intervals 3 days", "not an interval"),
         ("interval 3 fortnights", "unknown unit 'fortnights'"),
         ("interval 1.5 days", "only seconds may have a fraction"),
         ("interval 1 month", "differ in length"),
         ("1 year 2 days", "differ in length"),
-        ("30days", "no interval"),
+        ("30days", "not an interval"),
     ],
 )
 def test_what_is_no_interval_is_refused_with_the_reason(text: str, why: str) -> None:

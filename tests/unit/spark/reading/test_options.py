@@ -41,5 +41,5 @@ def test_a_column_that_is_not_there_is_named() -> None:
 
 @pytest.mark.parametrize("text", ["[1]", '["a", null]', '[["a"]]'])
 def test_a_list_of_other_things_is_refused(text: str) -> None:
-    with pytest.raises(DeltaAnalysisError, match="only texts can be names"):
+    with pytest.raises(DeltaAnalysisError, match="only strings can be names"):
         column_names(text)

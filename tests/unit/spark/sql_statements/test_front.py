@@ -152,7 +152,7 @@ def test_the_statements_of_delta_are_read_to_their_end(sql: str) -> None:
         ("UPDATE delta.`/p` a = 1", "expected SET", 1, 21),
         ("MERGE INTO delta.`/p` USING x ON a = b", "MERGE_WITHOUT_WHEN", 1, 39),
         ("VACUUM delta.`/p` RETAIN 3 DAYS", "expected HOURS", 1, 32),
-        ("VACUUM delta.`/p` LITE FULL", "FULL is there twice", 1, 24),
+        ("VACUUM delta.`/p` LITE FULL", "FULL is given twice", 1, 24),
         ("OPTIMIZE db.t", "DELTA_TABLE_ONLY_OPERATION", 1, 10),
         ("TRUNCATE TABLE delta.`/p` PARTITION (a = 1)", "DELTA_TRUNCATE_TABLE_PARTITION", 1, 27),
         ("ALTER TABLE delta.`/p` SET LOCATION 'x'", "DELTA_OPERATION_NOT_ALLOWED", 1, 28),

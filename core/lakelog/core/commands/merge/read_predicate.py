@@ -1,7 +1,7 @@
 """Which part of the target a MERGE looks at: rows elsewhere can't match, whatever they hold.
 
-It prunes files, and it is what the transaction has read: an append of rows that can't match is no
-conflict. Made of the conditions on the target alone, and of the keys that the source has.
+It prunes files, and it is what the transaction has read: an append of rows that can't match is not
+a conflict. Made of the conditions on the target alone, and of the keys that the source has.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Targets:
             from_source: whether it may be a column that only the source has.
 
         Raises:
-            DeltaAnalysisError: an unknown name, or a field of what is no struct.
+            DeltaAnalysisError: an unknown name, or a field of something that is not a struct.
         """
         known = find_named(key, self.target, self.target_alias)
         if known is None and self.evolves and from_source:

@@ -203,7 +203,7 @@ def strategy_of(
     if full:
         raise DeltaAnalysisError(
             "[DELTA_OPTIMIZE_FULL_NOT_SUPPORTED] OPTIMIZE FULL is only supported for clustered "
-            f"tables with non-empty clustering columns, and {snapshot.table} is none.",
+            f"tables with non-empty clustering columns, and {snapshot.table} is not one.",
             table=snapshot.table,
         )
     if z_order_by is None:

@@ -31,7 +31,7 @@ _FOOTER_THREADS = 16
 
 
 class Purge:
-    """Files with deleted rows or dropped columns are written anew, small ones together."""
+    """Files with deleted rows or dropped columns are rewritten, small ones together."""
 
     def __init__(self, snapshot: Snapshot, settings: OptimizeSettings) -> None:
         """Take the version and the limits."""

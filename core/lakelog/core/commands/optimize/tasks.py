@@ -1,7 +1,7 @@
 """The rewriting of a bin as a task, which an engine can run wherever the files are read.
 
 A task is picklable and knows neither the log nor a store. What it writes belongs to the table when
-a commit says so; a task that runs twice leaves files that nobody reports, for VACUUM.
+a commit says so; a task that runs twice leaves unreported files, for VACUUM.
 """
 
 from __future__ import annotations

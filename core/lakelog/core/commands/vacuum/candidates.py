@@ -152,7 +152,7 @@ def _tree_of_log(
     tree.seen = len(found)
     tree.files = list(found.values())
     if local_root(log.store, log.table) is not None:
-        # Costs next to nothing here, and tells links, and what is gone already.
+        # Costs next to nothing here, and finds links, and what is gone already.
         tree.files = looked_up(log.store, log.table, found)
     return tree
 

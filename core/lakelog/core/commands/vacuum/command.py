@@ -151,11 +151,11 @@ def _checked_mode(mode: Any, inventory: Any, log: DeltaLog) -> str:
     kind = mode.upper() if isinstance(mode, str) else mode
     if kind not in _MODES:
         raise DeltaAnalysisError(
-            f"{mode!r} is no mode of VACUUM: use 'FULL' or 'LITE'", table=log.table
+            f"{mode!r} is not a mode of VACUUM: use 'FULL' or 'LITE'", table=log.table
         )
     if kind == "LITE" and inventory is not None:
         raise DeltaAnalysisError(
-            f"VACUUM of {log.table} in mode LITE goes by the log and takes no inventory: leave one "
+            f"VACUUM of {log.table} in mode LITE reads the log and takes no inventory: leave one "
             "of the two out.",
             table=log.table,
         )

@@ -70,7 +70,7 @@ def tree_of_inventory(
         table: its URI.
         inventory: an Arrow table, or anything that gives one; or the path of a Parquet file.
         is_hidden: by the name of a file or folder, whether it is none of the table's.
-        known: relative paths that need not be told.
+        known: relative paths that need not be reported.
 
     Raises:
         DeltaAnalysisError: a column is missing or has another type, or all paths lie elsewhere.

@@ -54,7 +54,7 @@ class ProtectedFiles:
             rows: of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`.
 
         Raises:
-            CorruptLogError: a deletion vector has no file that could be told.
+            CorruptLogError: a deletion vector has no file that could be named.
         """
         self.add_paths(rows["path"])
         self.add_vectors(rows["deletion_vector"])
@@ -90,7 +90,7 @@ class ProtectedFiles:
         except (ValueError, TypeError) as error:
             raise CorruptLogError(
                 f"the log of {self._table} names a deletion vector that can't be found: {error}. "
-                "Nothing was deleted, because its file could have been among what is.",
+                "Nothing was deleted, because its file could have been among those.",
                 table=self._table,
             ) from error
         if place is not None:

@@ -73,7 +73,7 @@ def list_tree(
         store: the table's.
         table: its URI.
         is_hidden: by the name of a file or folder, whether it is none of the table's.
-        known: relative paths that need not be told; their times are not asked for.
+        known: relative paths that need not be reported; their times are not asked for.
         progress: called now and then with the number of files seen.
 
     Raises:

@@ -141,7 +141,7 @@ class TrackingLog:
         """Number -> entry, ascending.
 
         Raises:
-            DeltaAnalysisError: a file that is no entry, or one of another table.
+            DeltaAnalysisError: a file that is not an entry, or is one of another table.
         """
         root = self._store.filesystem_path(self.folder)
         infos = self._store.filesystem.get_file_info(FileSelector(root, allow_not_found=True))

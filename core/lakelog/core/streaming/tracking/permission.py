@@ -38,7 +38,7 @@ def check_allowed(
     conf: DeltaConf,
     table: str,
 ) -> None:
-    """Refuse a change of the columns that nobody has looked at yet: the sink has the old ones.
+    """Refuse a change of the columns that has not been approved yet: the sink has the old ones.
 
     Args:
         before: what the stream had.

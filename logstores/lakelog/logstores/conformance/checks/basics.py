@@ -195,7 +195,7 @@ class BasicChecks(Checks):
         expect_equal(names(store, folder + "/"), ["0.json"], "the names in the new folder")
 
     def test_many_files_are_deleted(self, store: LogStore, root: str) -> None:
-        """`delete_files` deletes what it is given, there or not, and tells what it could not."""
+        """`delete_files` deletes what it is given, there or not, and reports what it could not."""
         folder = fresh_folder(store, root)
         given = [f"{folder}/{n} ü%20.parquet" for n in range(12)]
         for path in given:

@@ -125,7 +125,7 @@ def _plain(s: Statement, column: ColumnDefinition) -> None:
     if column.generated is not None or column.identity is not None:
         raise s.cursor.error(
             "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] A generated or identity column can't be "
-            "added to a table that exists: its rows would have no value there",
+            "added to an existing table: its rows would have no value there",
             column.at,
         )
     if column.default is not None:

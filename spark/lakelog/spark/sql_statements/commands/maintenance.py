@@ -77,7 +77,7 @@ def vacuum(s: Statement) -> Command | None:
         first, word = c.at, c.need_any("RETAIN", "DRY", "LITE", "FULL", "USING")
         kind = "mode" if word in ("LITE", "FULL") else word
         if kind in seen:
-            raise c.error(f"[PARSE_SYNTAX_ERROR] {word} is there twice", first)
+            raise c.error(f"[PARSE_SYNTAX_ERROR] {word} is given twice", first)
         seen.add(kind)
         if word == "RETAIN":
             hours = c.expression("HOURS", what="a number of hours")
