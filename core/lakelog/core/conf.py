@@ -224,7 +224,7 @@ def travelling_conf(
     Args:
         conf: the session's.
         uri: the table; `None` where it is not known yet.
-        also: keys that are wanted beside those, or what they begin with: those of a LogStore of
+        also: keys that are wanted besides those, or what they begin with: those of a LogStore of
             the user's own.
 
     Raises:

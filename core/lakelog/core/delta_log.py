@@ -137,7 +137,7 @@ def log_of(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> DeltaLog:
         conf: the user's whole Spark conf, for a table that is opened here.
 
     Raises:
-        DeltaAnalysisError: a conf beside a log, which has one already.
+        DeltaAnalysisError: a conf together with a log, which has one already.
         LogStoreConfError: the conf does not lead to a store.
     """
     if not isinstance(uri, DeltaLog):

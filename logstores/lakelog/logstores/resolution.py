@@ -1,7 +1,7 @@
 """Which store a URI gets: Delta's own keys, in Delta's own order.
 
-1. The keys are checked as a whole: a global class beside a class for a scheme, one key with two
-   values, a key that nothing reads.
+1. The keys are checked as a whole: a global class together with a class for a scheme, one key with
+   two values, a key that nothing reads.
 2. `spark.delta.logStore.class`, for every URI.
 3. `spark.delta.logStore.<scheme>.impl`.
 4. The default of the scheme.

@@ -9,7 +9,7 @@ Notation: v is the version being tried. One commit goes through these steps.
 3. The storage did not say (a time-out, a lost reply): read v. Ours: done. Another's: step 2.
    Missing: the write may still be on its way, and it can only ever land at v. So v is tried again
    with the same bytes; a second version is never opened while the first is in doubt.
-4. Refused for another reason: v is read all the same, for a storage that fails after it wrote;
+4. Refused for another reason: v is read anyway, for a storage that fails after it wrote;
    if v is not ours the error passes through. A time-out or a lost connection is not a refusal: 3.
 5. Whatever else ends the commit, wherever it comes from (a store that raises what none may, a
    signal handler, a logging handler, no memory left): v is read, unless nothing was sent.
@@ -118,7 +118,7 @@ class CommitLoop:
         self._attempt: Attempt | None = None
         """The one under way, until it is recorded."""
         self.failure: Exception | None = None
-        """What was raised after the commit had landed; the version was returned all the same."""
+        """What was raised after the commit had landed; the version was returned anyway."""
 
     @property
     def winners(self) -> list[WinningCommit]:

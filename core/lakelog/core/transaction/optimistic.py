@@ -234,7 +234,7 @@ class OptimisticTransaction(TransactionChanges):
             )
         except Exception:
             if self._landing.version is not None:
-                # It was interrupted after it had landed, and is due its checkpoint all the same.
+                # It was interrupted after it had landed, and still needs its checkpoint.
                 with contextlib.suppress(Exception):
                     after_large_commit(self, self._landing.version)
             raise

@@ -52,7 +52,7 @@ _REFUSAL = (
 def accept_delta(spark: SparkSession) -> None:
     """Make a session without the jar know the format.
 
-    Else Spark can't so much as drop a table of it, or say whether there is one.
+    Otherwise Spark can't even drop a table of it, or say whether there is one.
     """
     if spark not in _accepted:
         register_source(spark, DeltaByName)
