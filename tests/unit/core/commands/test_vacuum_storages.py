@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.fs
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, read_arrow, vacuum, write_arrow
-from lakelog.core.commands.vacuum import tree
+from lakelog.core.commands.vacuum import tree, walk
 from lakelog.core.commands.vacuum.tree import list_tree
 from support.aged_tables import UNCHECKED
 
@@ -171,3 +172,83 @@ def test_no_listing_leads_into_the_log(uri: str, monkeypatch: pytest.MonkeyPatch
 
     assert done.files["path"].to_pylist() == [f"{uri}/old"]
     assert log.update().version == 0
+
+
+class Watched:
+    """Counts folders that were asked for and not told of; the first four wait for each other."""
+
+    def __init__(self) -> None:
+        self._together = threading.Barrier(4)
+        self._lock = threading.Lock()
+        self.asked = self.told = self.most = 0
+
+    def ask(self) -> None:
+        with self._lock:
+            self.asked += 1
+            self.most = max(self.most, self.asked - self.told)
+            is_early = self.asked <= self._together.parties
+        if is_early:
+            self._together.wait(60)
+
+    def tell(self, count: int) -> None:
+        self.told = count
+
+
+MANY = [f"a{n:03}/f" for n in range(200)]
+
+
+def test_a_local_listing_asks_for_several_folders_at_once_and_holds_few(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, listed = Watched(), walk._listed
+
+    def watching(root: str, folder: str, *others: Any) -> Any:
+        if folder:
+            watched.ask()
+        return listed(root, folder, *others)
+
+    put(str(tmp_path), *MANY)
+    monkeypatch.setattr(walk, "_listed", watching)
+    monkeypatch.setattr(walk, "_SHARE", 1)
+    monkeypatch.setattr(walk, "_TELL_EVERY", 1)
+    found = walk.walk(str(tmp_path), lambda name: name[0] in "_.", set(), watched.tell)
+
+    assert sorted(f.path for f in found.files) == MANY
+    assert (watched.asked, watched.most <= walk._AHEAD) == (len(MANY), True)
+
+
+def test_a_listing_of_objects_asks_for_several_folders_at_once_and_holds_few(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(uri, *MANY)
+    store = DeltaLog.for_table(uri).store
+    handler = type(store.filesystem.handler)
+    watched, listed = Watched(), handler.get_file_info_selector
+
+    def watching(self: Any, selector: Any) -> Any:
+        if selector.recursive:
+            watched.ask()
+        return listed(self, selector)
+
+    monkeypatch.setattr(handler, "get_file_info_selector", watching)
+    found = list_tree(store, uri, lambda name: name[0] in "_.", set(), watched.tell)
+
+    assert sorted(f.path for f in found.files) == MANY
+    assert (watched.asked, watched.most <= tree._AHEAD) == (len(MANY), True)
+
+
+def test_a_folder_that_can_not_be_listed_ends_it(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = walk._listed
+
+    def refusing(root: str, folder: str, *others: Any) -> Any:
+        if folder == "a150":
+            raise PermissionError(folder)
+        return listed(root, folder, *others)
+
+    put(str(tmp_path), *MANY)
+    monkeypatch.setattr(walk, "_listed", refusing)
+
+    with pytest.raises(PermissionError, match="a150"):
+        walk.walk(str(tmp_path), lambda name: name[0] in "_.", set(), lambda _: None)

@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import canonical_paths
+from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 from lakelog.core.commands.vacuum.from_log import Taken, files_taken_out
 from lakelog.core.commands.vacuum.inventory import looked_up, tree_of_inventory
 from lakelog.core.commands.vacuum.kept import KeptFiles
 from lakelog.core.commands.vacuum.protected import ProtectedFiles
 from lakelog.core.commands.vacuum.recording import read_watermark
-from lakelog.core.commands.vacuum.tree import (
-    FoundFile,
-    FoundFolder,
-    Tree,
-    is_plain,
-    list_tree,
-    local_root,
-)
+from lakelog.core.commands.vacuum.tree import list_tree, local_root
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.names import LOG_FOLDER
 from lakelog.core.schema.column_mapping import physical_name

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lakelog.core.commands.vacuum.candidates import Candidates
-    from lakelog.core.commands.vacuum.tree import FoundFile, FoundFolder
+    from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.state.snapshot import Snapshot
 

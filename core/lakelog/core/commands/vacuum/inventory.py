@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from lakelog.core.commands.vacuum.tree import FoundFile, FoundFolder, Tree, is_plain, local_root
+from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
+from lakelog.core.commands.vacuum.tree import local_root
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import encode_path, path_key
 

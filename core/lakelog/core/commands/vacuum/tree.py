@@ -6,58 +6,28 @@ that hold a log of their own, because they are other tables.
 
 from __future__ import annotations
 
-import os
-import stat
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
+from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
+from lakelog.core.commands.vacuum.walk import walk
 from lakelog.core.log.names import LOG_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterator
+    from concurrent.futures import Future
 
     from lakelog.logstores import LogStore
 
-__all__ = ["FoundFile", "FoundFolder", "Tree", "is_plain", "list_tree", "local_root"]
+__all__ = ["list_tree", "local_root"]
 
 _THREADS: Final = 16
+_AHEAD: Final = 2 * _THREADS
+"""Listings that are made, or wait to be taken, at once: each may be of very many files."""
 _LEVELS: Final = 3
 """How many levels of folders are listed one by one, to find enough of them to list at once."""
-_TELL_EVERY: Final = 10_000
-
-
-class FoundFile(NamedTuple):
-    """A file that is not hidden."""
-
-    path: str
-    """Relative to the table's folder, as the storage spells it."""
-    size: int
-    """Bytes."""
-    modified: int
-    """Milliseconds since 1970-01-01 UTC, by the storage's clock."""
-
-
-class FoundFolder(NamedTuple):
-    """A folder that is not hidden."""
-
-    path: str
-    modified: int
-    is_empty: bool
-    """Whether there is nothing in it but empty folders; false on storage without real folders."""
-
-
-class Tree:
-    """What a listing has found."""
-
-    def __init__(self) -> None:
-        """Nothing yet."""
-        self.files: list[FoundFile] = []
-        """Without those that were not asked for."""
-        self.folders: list[FoundFolder] = []
-        self.seen = 0
-        """How many files there are that are not hidden."""
-        self.checksums: set[str] = set()
-        """Hadoop's `.x.crc` beside the file `x`, on a local file system."""
 
 
 def list_tree(
@@ -81,7 +51,7 @@ def list_tree(
     """
     root = local_root(store, table)
     if root is not None:
-        return _walk(root, is_hidden, known, progress)
+        return walk(root, is_hidden, known, progress)
     return _list(store, store.filesystem_path(table), is_hidden, known, progress)
 
 
@@ -91,97 +61,6 @@ def local_root(store: LogStore, table: str) -> str | None:
 
     is_local = isinstance(store.filesystem, LocalFileSystem)
     return store.filesystem_path(table).rstrip("/") if is_local else None
-
-
-def is_plain(path: str) -> bool:
-    """Whether a relative path is one that a URI can spell in just one way."""
-    parts = path.split("/")
-    if "" in parts or "." in parts or ".." in parts:
-        return False
-    try:
-        path.encode()
-    except UnicodeEncodeError:  # a name that is not UTF-8
-        return False
-    return True
-
-
-def _walk(
-    root: str,
-    is_hidden: Callable[[str], bool],
-    known: Container[str],
-    progress: Callable[[int], None],
-) -> Tree:
-    """By the operating system's calls: pyarrow follows links, and asks for the time of each."""
-    tree = Tree()
-    folders: list[tuple[str, int, bool]] = []
-    waiting = [("", 0)]
-    told = 0
-    while waiting:
-        folder, modified = waiting.pop()
-        prefix = f"{folder}/" if folder else ""
-        try:
-            with os.scandir(f"{root}/{prefix}") as found:
-                entries = list(found)
-        except FileNotFoundError:
-            if not folder:
-                raise
-            continue  # removed since it was listed
-        if folder and LOG_FOLDER in [each.name for each in entries]:
-            folders.append((folder, modified, False))
-            continue
-        bare = True
-        for each in entries:
-            name = each.name
-            if is_hidden(name):
-                bare = False
-                if name.endswith(".crc"):
-                    tree.checksums.add(prefix + name)
-                continue
-            if each.is_dir(follow_symlinks=False):
-                if (info := _stat(each)) is not None:
-                    waiting.append((prefix + name, _millis(info)))
-                continue
-            bare = False
-            tree.seen += 1
-            path = prefix + name
-            if path in known or each.is_symlink():
-                continue
-            info = _stat(each)
-            # A name that a folder has is never empty, nor a dot; only its letters may be odd.
-            plain = path.isascii() or is_plain(path)
-            if info is not None and stat.S_ISREG(info.st_mode) and plain:
-                tree.files.append(FoundFile(path, info.st_size, _millis(info)))
-        if folder:
-            folders.append((folder, modified, bare))
-        if tree.seen - told >= _TELL_EVERY:
-            told = tree.seen
-            progress(told)
-    tree.folders = _with_emptiness(folders)
-    return tree
-
-
-def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _millis(info: os.stat_result) -> int:
-    return info.st_mtime_ns // 1_000_000
-
-
-def _with_emptiness(folders: Iterable[tuple[str, int, bool]]) -> list[FoundFolder]:
-    """Tell which folders have no files in folders below them, either."""
-    full: set[str] = set()
-    found = []
-    # The deepest first, so that a folder knows of those below it.
-    for path, modified, bare in sorted(folders, key=lambda each: -each[0].count("/")):
-        is_empty = bare and path not in full
-        if not is_empty:
-            full.add(path.rpartition("/")[0])
-        found.append(FoundFolder(path, modified, is_empty and is_plain(path)))
-    return found
 
 
 def _list(
@@ -234,10 +113,19 @@ def _list(
             listed = list(pool.map(lambda each: ask(each, recursive=False), folders))
             below = [list(take(*each)) for each in zip(folders, listed, strict=True)]
             folders = [each for found in below for each in found]
-        for folder, found in zip(
-            folders, pool.map(lambda each: ask(each, recursive=True), folders), strict=True
-        ):
-            for _ in take(folder, found):
-                pass
-            progress(tree.seen)
+        running: deque[tuple[str, Future[list[tuple[str, Any]]]]] = deque()
+        left = iter(folders)
+        try:
+            while True:
+                for folder in islice(left, _AHEAD - len(running)):
+                    running.append((folder, pool.submit(ask, folder, recursive=True)))
+                if not running:
+                    break
+                folder, listing = running.popleft()
+                for _ in take(folder, listing.result()):
+                    pass
+                progress(tree.seen)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return tree
