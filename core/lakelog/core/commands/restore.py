@@ -183,7 +183,8 @@ class _Plan:
         stays = pc.is_in(old, value_set=new)
         added = then.file_table.filter(pc.invert(stays))
         removed = now.file_table.filter(pc.invert(pc.is_in(new, value_set=old)))
-        lacks, missing = rows_with_missing_files(log.store, log.table, added)
+        known = now.num_files + now.tombstones.num_rows
+        lacks, missing = rows_with_missing_files(log.store, log.table, added, known)
         if any(lacks):
             added = added.filter(pa.array([not each for each in lacks]))
         before = now.file_table.take(pc.index_in(old.filter(stays), value_set=new))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.paths import is_local
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,11 +20,15 @@ __all__ = ["rows_with_missing_files"]
 _THREADS: Final = 16
 _AT_ONCE: Final = 256
 _FEW: Final = 8
-"""Up to this many files are looked up without threads."""
+"""Up to this many files are looked up without threads, and fewer in a folder without listing it."""
+_MANY: Final = 256
+"""From this many files on, folders are listed. A page of a listing names a thousand."""
+_SPARSE: Final = 20
+"""Unless there are more than so many other files to each of them."""
 
 
 def rows_with_missing_files(
-    store: LogStore, table: str, rows: pa.Table
+    store: LogStore, table: str, rows: pa.Table, known: int
 ) -> tuple[list[bool], list[str]]:
     """Look whether data files, and the files of their deletion vectors, exist.
 
@@ -31,6 +36,7 @@ def rows_with_missing_files(
         store: the table's, whose file system has the files.
         table: its URI.
         rows: of `lakelog.core.actions.file_table.FILE_SCHEMA`.
+        known: how many files the table's folder holds, as far as the log knows.
 
     Returns:
         For each row whether something of it is missing, and the places of all that is, sorted.
@@ -47,9 +53,39 @@ def rows_with_missing_files(
         for index in pc.indices_nonzero(flat.is_valid()).to_pylist():
             vectors[index] = vector_path(flat[index].as_py(), table)
     wanted = sorted({*places, *(each for each in vectors if each is not None)})
+    if len(wanted) >= _MANY and len(wanted) * _SPARSE >= known and not is_local(table):
+        wanted = _not_listed(store, wanted)
     gone = _missing(store, wanted)
     lacks = [place in gone or vector in gone for place, vector in zip(places, vectors, strict=True)]
     return lacks, sorted(gone)
+
+
+def _not_listed(store: LogStore, places: list[str]) -> list[str]:
+    """Those of some files that no listing of their folders shows.
+
+    A storage may spell a name otherwise, and a folder that can't be listed shows nothing: what is
+    left has yet to be looked up one by one.
+    """
+    from pyarrow.fs import FileSelector
+
+    folders: dict[str, list[str]] = {}
+    for place in places:
+        folders.setdefault(place.rpartition("/")[0], []).append(place)
+
+    def look(folder: str) -> list[str]:
+        wanted = folders[folder]
+        if len(wanted) < _FEW:
+            return wanted
+        selector = FileSelector(store.filesystem_path(folder), allow_not_found=True)
+        try:
+            infos = store.filesystem.get_file_info(selector)
+        except OSError:
+            return wanted
+        found = {each.path for each in infos if each.is_file}
+        return [each for each in wanted if store.filesystem_path(each) not in found]
+
+    with ThreadPoolExecutor(min(_THREADS, len(folders))) as pool:
+        return sorted(each for some in pool.map(look, folders) for each in some)
 
 
 def _missing(store: LogStore, places: list[str]) -> set[str]:
