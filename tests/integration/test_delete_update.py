@@ -210,6 +210,25 @@ def test_conditions_on_partitions_take_out_whole_files(spark, path):
     assert rows(path) == []
 
 
+@pytest.mark.parametrize("kind", ["partitioned", "all"])
+@pytest.mark.parametrize("condition", [None, "p = 'x/3%'"])
+def test_an_update_of_whole_files_looks_for_no_rows(spark, path, kind, condition, monkeypatch):
+    made(path, kind)
+    DeltaTable.forPath(spark, path).delete("id IN (3, 8, 50)")
+    before = rows(path)
+    monkeypatch.setattr(here, "HERE_BYTES", -1)
+    monkeypatch.setattr(delete_update, "hit_positions", None)
+
+    DeltaTable.forPath(spark, path).update(condition, {"x": sf.col("x") + 1})
+
+    hit = [r for r in before if condition is None or r["p"] == "x/3%"]
+    changed = [
+        {**r, "x": None if r["x"] is None else r["x"] + 1} if r in hit else r for r in before
+    ]
+    assert rows(path) == changed
+    assert last(path).metrics["numUpdatedRows"] == str(len(hit))
+
+
 def test_nothing_is_committed_where_nothing_matches(spark, path, way):
     made(path, "plain")
     version = DeltaLog.for_table(path).snapshot.version

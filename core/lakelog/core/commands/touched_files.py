@@ -19,14 +19,21 @@ from lakelog.core.expressions.tree import columns
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lakelog.core.actions import AddFile
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["TouchedFile", "can_evaluate", "empty_mask", "touched_at", "touched_files"]
+__all__ = [
+    "TouchedFile",
+    "can_evaluate",
+    "empty_mask",
+    "touched_at",
+    "touched_files",
+    "touched_whole",
+]
 
 
 @dataclass(frozen=True)
@@ -116,8 +123,32 @@ def touched_at(
     """
     numbers = sorted(hits)
     chosen = files.take(pa.array(numbers, pa.int64()))
+    return _touched(snapshot, chosen, lambda number, gone: _mask(hits[numbers[number]], len(gone)))
+
+
+def touched_whole(snapshot: Snapshot, files: pa.Table) -> list[TouchedFile]:
+    """Files of which every row that is left is hit; no row is read to know that.
+
+    Args:
+        snapshot: the version.
+        files: rows of `FILE_SCHEMA`; those without a row that is left are passed over.
+
+    Raises:
+        DataFileMissingError: a file vanished whose statistics don't tell how many rows it has.
+        DataFileError: a damaged deletion vector.
+    """
+    found = _touched(snapshot, files, lambda _, gone: pc.invert(gone))
+    return [each for each in found if each.hit.true_count]
+
+
+def _touched(
+    snapshot: Snapshot,
+    files: pa.Table,
+    hit_of: Callable[[int, pa.BooleanArray], pa.BooleanArray],
+) -> list[TouchedFile]:
+    """Files whose hits are known by the number of the file and by what is gone of it."""
     reader = TableFileReader(snapshot, StructType())
-    places = reader.find(chosen)
+    places = reader.find(files)
 
     def masks(number: int) -> tuple[pa.BooleanArray, pa.BooleanArray]:
         place = places[number]
@@ -126,10 +157,10 @@ def touched_at(
             count = sum(piece.count for piece in reader.pieces(place))
         deleted = reader.deleted(place)
         gone = empty_mask(count) if deleted is None else deleted(count)
-        return gone, _mask(hits[numbers[number]], count)
+        return gone, hit_of(number, gone)
 
-    adds = list(to_add_files(chosen))
-    found = in_order(masks, range(len(numbers)), _workers())
+    adds = list(to_add_files(files))
+    found = in_order(masks, range(len(adds)), _workers())
     return [
         TouchedFile(add, place, gone, hit)
         for add, place, (gone, hit) in zip(adds, places, found, strict=True)

@@ -3,6 +3,9 @@
 Both are two steps. A Spark job says which rows the condition is true for, by file and position;
 then the old rows are taken out by a deletion vector or a copy of the others
 (`lakelog.core.commands.rewrite`). New rows come from a second read, of the touched files alone.
+The first reads the condition's columns and no others, and is left out where the log tells that
+every row of a file is meant. One job can't do both: what Spark gives back of a job that writes is
+its files, and whatever tasks count beside them counts twice where a task is retried.
 
 Where lakelog can evaluate everything by itself, and the files are small, it does so in this
 process (`lakelog.core.delete_rows`, `update_rows`): no Spark job starts.
@@ -24,7 +27,7 @@ from lakelog.core.commands.merge.analysis import analyse_update
 from lakelog.core.commands.merge.update import UpdatedRows
 from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.commands.rewrite import RowRewrite
-from lakelog.core.commands.touched_files import can_evaluate, touched_at
+from lakelog.core.commands.touched_files import can_evaluate, touched_at, touched_whole
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -237,8 +240,11 @@ class _Change:
             changes.take_whole(to_add_files(files))
             metrics.execution_ms = round(1000 * (clock.monotonic() - began))
             return
-        found, rows = self._rows(snapshot, files, snapshot.schema)
-        touched = touched_at(snapshot, files, hit_positions(self._hit(rows), found.numbers))
+        if by_partition or self.condition is None:
+            touched = touched_whole(snapshot, files)
+        else:
+            found, rows = self._rows(snapshot, files, snapshot.schema)
+            touched = touched_at(snapshot, files, hit_positions(self._hit(rows), found.numbers))
         metrics.scan_ms = round(1000 * (clock.monotonic() - began))
         if touched:
             if self.values is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog
 from lakelog.core.actions.file_table import from_add_files
 from lakelog.core.data.missing_files import rows_with_missing_files
 from support.tables import add_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NAMES = [f"p={n % 3}/é {n:04}" for n in range(600)] + ["alone"]
 GONE = ["alone", *NAMES[300:310]]
