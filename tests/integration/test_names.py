@@ -296,3 +296,57 @@ def test_the_example_of_the_page_runs_as_pasted(named: SparkSession) -> None:
     flights = named.range(4).selectExpr("id AS delay", "1 AS month", "false AS late")
     exec(compile(block, str(page), "exec"), {"spark": named, "df": flights})
     assert operations(named, "flights") == ["CREATE TABLE AS SELECT", "WRITE", "WRITE"]
+
+
+@pytest.mark.connect
+def test_a_table_gets_another_name(named: SparkSession, tmp_path: Path) -> None:
+    rows(named).write.format("delta").saveAsTable("managed")
+    rows(named).write.format("delta").option("path", str(tmp_path / "e")).saveAsTable("external")
+
+    named.sql("ALTER TABLE managed RENAME TO moved")
+    named.sql("ALTER TABLE names_db.external RENAME TO names_db.kept")
+
+    assert named.table("moved").count() == named.table("kept").count() == 4
+    moved, kept = find(named, "moved"), find(named, "kept")
+    assert moved is not None
+    assert kept is not None
+    assert (moved.managed, moved.location) == (True, str(tmp_path / "db" / "moved"))
+    assert (kept.managed, kept.location) == (False, str(tmp_path / "e"))
+    named.sql("INSERT INTO moved VALUES (9, 9)")
+    assert operations(named, "moved") == ["CREATE TABLE AS SELECT", "WRITE"]
+    for name in ("managed", "external"):
+        with pytest.raises(TableNotFoundError, match="DELTA_TABLE_NOT_FOUND"):
+            delta.DeltaTable.forName(named, name)
+    with pytest.raises(TableExistsError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        named.sql("ALTER TABLE moved RENAME TO kept")
+    for new in ("other.moved", "a.b.c"):
+        with pytest.raises(DeltaAnalysisError, match=r"stays in its database|another catalog"):
+            named.sql(f"ALTER TABLE moved RENAME TO {new}")
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*of a path"):
+        named.sql(f"ALTER TABLE delta.`{tmp_path / 'e'}` RENAME TO other")
+    assert named.table("moved").count() == 5
+
+
+@pytest.mark.connect
+def test_a_name_gets_another_table(named: SparkSession, tmp_path: Path) -> None:
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    rows(named).write.format("delta").save(second)
+    rows(named, 2).write.format("delta").option("path", first).saveAsTable("t")
+
+    named.sql(f"ALTER TABLE t SET LOCATION '{second}'")
+
+    assert named.table("t").count() == 4
+    named.sql("DELETE FROM t WHERE id = 0")
+    assert delta.read(named).load(first).count() == 2
+    assert delta.read(named).load(second).count() == 3
+    entry = find(named, "t")
+    assert entry is not None
+    assert entry.location == second
+    with pytest.raises(TableNotFoundError, match="there is no Delta table"):
+        named.sql(f"ALTER TABLE t SET LOCATION '{tmp_path / 'nothing'}'")
+    named.sql(f"ALTER TABLE delta.`{first}` ADD COLUMN more INT")
+    with pytest.raises(DeltaAnalysisError, match="DELTA_SET_LOCATION_SCHEMA_MISMATCH"):
+        named.sql(f"ALTER TABLE t SET LOCATION '{first}'")
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*of a path"):
+        named.sql(f"ALTER TABLE delta.`{first}` SET LOCATION '{second}'")
+    assert named.table("t").count() == 3

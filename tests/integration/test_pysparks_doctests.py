@@ -1,4 +1,4 @@
-"""The examples in PySpark's own reader and writer give what they gave, after `enable`."""
+"""The examples in PySpark's own readers and writers give what they gave, after `enable`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import doctest
 from typing import TYPE_CHECKING
 
 import pyspark.sql.readwriter
+import pyspark.sql.streaming.readwriter
+import pytest
 
 import lakelog.spark as delta
 
@@ -34,8 +36,20 @@ def failing(
     return found
 
 
-def test_other_formats_are_as_without_us(classic_spark: SparkSession, tmp_path: Path) -> None:
-    spark, module = classic_spark, pyspark.sql.readwriter
+@pytest.mark.parametrize(
+    "module",
+    [pyspark.sql.readwriter, pyspark.sql.streaming.readwriter],
+    ids=["batch", "streams"],
+)
+def test_other_formats_are_as_without_us(
+    classic_spark: SparkSession,
+    tmp_path: Path,
+    module: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark = classic_spark
+    # The examples of streams let each query run for three seconds, and look at nothing then.
+    monkeypatch.setattr("time.sleep", lambda _: None)
     spark.sql(f"CREATE DATABASE doctests LOCATION '{tmp_path}'")
     spark.catalog.setCurrentDatabase("doctests")
     try:
@@ -47,6 +61,8 @@ def test_other_formats_are_as_without_us(classic_spark: SparkSession, tmp_path: 
         # What fails in this session is left, such as an example that takes a parser to be there.
         plain = failing(module, spark, set(ours)) if ours else {}
     finally:
+        for query in spark.streams.active:  # an example that fails leaves its query
+            query.stop()
         spark.catalog.setCurrentDatabase("default")
         spark.sql("DROP DATABASE doctests CASCADE")
     assert set(ours) == set(plain), "\n".join(ours[name] for name in set(ours) - set(plain))

@@ -228,6 +228,14 @@ def test_tables_are_made_altered_and_shown(script: Script) -> None:
     script("ALTER TABLE delta.`/T/t` RENAME COLUMN s.x TO w")
     script("ALTER TABLE delta.`/T/t` DROP COLUMNS IF EXISTS (f, nothing)")
     script("ALTER TABLE delta.`/T/t` ALTER COLUMN e COMMENT 'y'")
+    script("ALTER TABLE delta.`/T/t` ALTER COLUMN d SET DEFAULT 7")
+    script("ALTER TABLE delta.`/T/t` ALTER COLUMN s.w AFTER z")
+    script("INSERT INTO delta.`/T/t` (n) VALUES (2)")
+    script("ALTER TABLE delta.`/T/t` ALTER COLUMN d DROP DEFAULT")
+    script("ALTER TABLE delta.`/T/t` CHANGE COLUMN d d INT FIRST")
+    script("ALTER TABLE delta.`/T/t` ALTER COLUMN d AFTER twice")
+    script("INSERT INTO delta.`/T/t` (n) VALUES (2)")
+    assert [row[2] for row in script.held("t", "n", "twice", "d")] == [3, 3, 7, None]
     script("ALTER TABLE delta.`/T/t` ADD CONSTRAINT positive CHECK (n > 0 AND twice IN (2, 4))")
     script("ALTER TABLE delta.`/T/t` SET TBLPROPERTIES ('delta.enableTypeWidening' = true)")
     script("ALTER TABLE delta.`/T/t` CHANGE COLUMN e e BIGINT COMMENT 'z'")
@@ -260,6 +268,8 @@ def test_tables_are_made_altered_and_shown(script: Script) -> None:
     for statement, said in {
         "ADD COLUMN g INT DEFAULT 3": "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER",
         "ALTER COLUMN e SET LOCATION 'x'": "PARSE_SYNTAX_ERROR",
+        "ALTER COLUMN e COMMENT 'x', f COMMENT 'y'": "a commit of its own",
+        "ALTER COLUMN e SET DEFAULT": "PARSE_SYNTAX_ERROR.*the default",
         "DROP PARTITION (n = 1)": "DELTA_OPERATION_NOT_ALLOWED",
     }.items():
         with pytest.raises(SqlSyntaxError, match=said):

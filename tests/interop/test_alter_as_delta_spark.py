@@ -114,6 +114,20 @@ STEPS: dict[str, tuple[dict[str, str], list[Step]]] = {
             ("ALTER COLUMN p TYPE INT", lambda u: change_column(u, "p", data_type=INT)),
         ],
     ),
+    "places and defaults": (
+        {"delta.feature.allowColumnDefaults": "supported"},
+        [
+            ("ALTER COLUMN name FIRST", lambda u: change_column(u, "name", first=True)),
+            ("ALTER COLUMN P AFTER ID", lambda u: change_column(u, "P", after="ID")),
+            ("ALTER COLUMN s.y FIRST", lambda u: change_column(u, "s.y", first=True)),
+            (
+                "ALTER COLUMN tiny SET DEFAULT 1+2",
+                lambda u: change_column(u, "tiny", default="1+2"),
+            ),
+            ("ALTER COLUMN p SET DEFAULT '7'", lambda u: change_column(u, "p", default="'7'")),
+            ("ALTER COLUMN tiny DROP DEFAULT", lambda u: change_column(u, "tiny", default="")),
+        ],
+    ),
 }
 
 

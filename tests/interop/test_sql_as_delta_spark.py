@@ -113,6 +113,31 @@ SCRIPTS: dict[str, list[str]] = {
         "DESCRIBE TABLE {t}",
         "OPTIMIZE {t}",
     ],
+    "changed columns": [
+        "CREATE TABLE {t} (id BIGINT, v INT COMMENT 'x', p STRING, s STRUCT<a: INT, b: INT>, "
+        "g INT GENERATED ALWAYS AS (v * 2)) USING delta PARTITIONED BY (p)",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 3",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 1 + 2",
+        "ALTER TABLE {t} ALTER COLUMN p SET DEFAULT 'x'",
+        "ALTER TABLE {t} ALTER v SET DEFAULT 'abc'",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT (SELECT 1)",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT id",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT",
+        "ALTER TABLE {t} ALTER COLUMN nothing SET DEFAULT 3",
+        "INSERT INTO {t} (id) VALUES (1)",
+        "ALTER TABLE {t} CHANGE COLUMN id SET DEFAULT NULL",
+        "ALTER TABLE {t} ALTER COLUMN v DROP DEFAULT",
+        "INSERT INTO {t} (id) VALUES (2)",
+        "ALTER TABLE {t} ALTER COLUMN v FIRST",
+        "ALTER TABLE {t} ALTER COLUMN S.B AFTER A",
+        "ALTER TABLE {t} ALTER COLUMN s.b FIRST",
+        "ALTER TABLE {t} ALTER COLUMN v AFTER nothing",
+        "ALTER TABLE {t} CHANGE COLUMN v v INT COMMENT 'y' AFTER p",
+        "INSERT INTO {t} (id, v, p) VALUES (3, 30, 'z')",
+        ALL,
+        "DESCRIBE TABLE {t}",
+    ],
 }
 NUMBERS = re.compile(r"size|Ms$|Bytes|^path$|metrics", re.IGNORECASE)
 """Columns that tell sizes and times, which differ, or where a table is."""

@@ -28,6 +28,7 @@ from lakelog.core.schema.edits import (
     struct_at,
     without_fields,
 )
+from lakelog.core.schema.filled_columns import DEFAULT
 from lakelog.core.schema.type_widening import TYPE_CHANGES, retyped
 
 if TYPE_CHECKING:
@@ -203,9 +204,12 @@ def change_column(
     data_type: GivenType | None = None,
     nullable: bool | None = None,
     comment: str | None = None,
+    default: str | None = None,
+    after: str | None = None,
+    first: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> int:
-    """Change what a column is: `ALTER TABLE … ALTER COLUMN`. The files stay as they are.
+    """Change what a column is, or its place: `ALTER TABLE … ALTER COLUMN`. No file is touched.
 
     Args:
         uri: where the table is, or its `DeltaLog`.
@@ -215,16 +219,24 @@ def change_column(
         nullable: True removes its NOT NULL; adding NOT NULL is refused, since existing rows may
             have nulls.
         comment: the new comment; an empty string removes it.
+        default: SQL without columns, such as `0` or `current_date()`, for what is written from now
+            on without the column; an empty string removes it. The table needs the property
+            `delta.feature.allowColumnDefaults=supported`.
+        after: put the column after this sibling.
+        first: put it before all of its siblings.
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
 
     Returns:
         The version that holds the change; the current version where nothing changes.
 
     Raises:
-        DeltaAnalysisError: there is no such column, the type is not wider or the table does not
-            widen types, a rule refers to the column, or NOT NULL was asked for.
+        DeltaAnalysisError: there is no such column or sibling, the type is not wider or the table
+            does not widen types, a rule refers to the column, NOT NULL was asked for, or the
+            column can't have the default.
     """
     check_text(comment, "comment")
+    check_text(default, "default")
+    check_text(after, "after")
     txn = begin_change(uri, conf)
     schema, path = _schema(txn), column_path(column)
     own, field = nearest_field(schema, path)
@@ -233,7 +245,7 @@ def change_column(
     if data_type is not None:
         widens = txn.terms.properties.type_widening
         new = retyped(new, within, type_from(data_type, path), dotted(path), widens=widens)
-    if within and (nullable is not None or comment is not None):
+    if within and (first or any(each is not None for each in (nullable, comment, default, after))):
         raise DeltaAnalysisError(
             f"{dotted(path)} is part of the column {dotted(own)}: only the type can be changed",
             column=dotted(path),
@@ -248,15 +260,46 @@ def change_column(
     if nullable is not None:
         new = replace(new, nullable=nullable)
     if comment is not None:
-        kept = {key: value for key, value in new.metadata.items() if key != "comment"}
-        new = replace(new, metadata=kept | ({"comment": comment} if comment else {}))
+        new = _with_metadata(new, "comment", comment)
+    if default is not None:
+        new = _with_metadata(new, DEFAULT, default)
     schema = change_field(schema, own, lambda _: new)
+    place: dict[str, str] = {}
+    if first or after is not None:
+        schema, place["position"] = _moved(schema, own, None if first else after)
     changed = replace(txn.metadata, schema_string=schema.to_json())
     # As the user asked for it: with the earlier type changes, but not yet this one.
     before = {k: v for k, v in field.metadata.items() if k == TYPE_CHANGES}
     asked = {k: v for k, v in new.metadata.items() if k != TYPE_CHANGES} | before
     column_json = json_text(column_parameter(own[:-1], replace(new, metadata=asked))["column"])
-    return _commit(txn, changed, Operation("CHANGE COLUMN", {"column": column_json}))
+    return _commit(txn, changed, Operation("CHANGE COLUMN", {"column": column_json} | place))
+
+
+def _with_metadata(field: StructField, key: str, value: str) -> StructField:
+    """A field with a part of its metadata changed; an empty text takes it away."""
+    kept = {name: old for name, old in field.metadata.items() if name != key}
+    return replace(field, metadata=kept | ({key: value} if value else {}))
+
+
+def _moved(schema: StructType, path: tuple[str, ...], after: str | None) -> tuple[StructType, str]:
+    """The schema with a field in another place among its siblings, and how the history says it."""
+    *above, name = path
+    siblings = struct_at(schema, above)
+    _, field = nearest_field(siblings, (name,))
+    others = [each for each in siblings if each is not field]
+    if after is None:
+        return _reordered(schema, above, [field, *others]), "FIRST"
+    _, before = nearest_field(siblings, (after,))
+    if before is not field:  # after itself it stays where it is
+        at = others.index(before) + 1
+        schema = _reordered(schema, above, [*others[:at], field, *others[at:]])
+    return schema, f"AFTER {before.name}"
+
+
+def _reordered(
+    schema: StructType, path: Sequence[str], fields: Sequence[StructField]
+) -> StructType:
+    return change_struct(schema, path, lambda _: StructType(tuple(fields)))
 
 
 def _commit(txn: OptimisticTransaction, changed: Metadata, operation: Operation) -> int:

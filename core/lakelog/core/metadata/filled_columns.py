@@ -6,6 +6,7 @@ from a client that had Spark to check it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
@@ -22,6 +23,7 @@ _LONG = PrimitiveType("long")
 _ROW = StructType((StructField("row", _LONG),))
 _PRESENT = ("current_date", "current_timestamp", "current_time", "curdate", "now", "localtimestamp")
 """What a default may call, but a generated column may not."""
+_SUBQUERY = re.compile(r"[(\s]*(?:SELECT|WITH)\s", re.IGNORECASE)
 FEATURE_KEY = "delta.feature.allowcolumndefaults"
 
 
@@ -170,7 +172,11 @@ def _check_default(field: StructField) -> None:
     try:
         root = parse_sql(sql)
     except InvalidPredicateError as exc:
+        if _SUBQUERY.match(sql):
+            raise _subquery(where, field.name) from exc
         raise DeltaAnalysisError(f"[INVALID_DEFAULT_VALUE] {where}: {exc}") from exc
+    if root.find(*_queries()) is not None:
+        raise _subquery(where, field.name)
     columns = [name for name in _references(root) if name.lower() not in _PRESENT]
     if columns:
         raise DeltaAnalysisError(
@@ -188,6 +194,20 @@ def _check_default(field: StructField) -> None:
             f"[INVALID_DEFAULT_VALUE.DATA_TYPE] {where} is not of type {field.data_type}: {exc}",
             column=field.name,
         ) from exc
+
+
+def _queries() -> tuple[type[Any], ...]:
+    from sqlglot import exp
+
+    return exp.Query, exp.Subquery, exp.Exists
+
+
+def _subquery(where: str, column: str) -> DeltaAnalysisError:
+    return DeltaAnalysisError(
+        f"[INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION] {where} contains a subquery, but a default "
+        "must be known when a statement is planned.",
+        column=column,
+    )
 
 
 def _references(root: Any) -> list[str]:
@@ -219,7 +239,7 @@ def _check_functions(root: Any, where: str, kind: str, *, allowed: Sequence[str]
 
     from lakelog.core.sql.function_names import AGGREGATES, NOT_DETERMINISTIC, SCALARS
 
-    odd = root.find(exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Placeholder)
+    odd = root.find(*_queries(), exp.Window, exp.Star, exp.Placeholder)
     if odd is not None:
         raise DeltaAnalysisError(
             f"[DELTA_UNSUPPORTED_EXPRESSION_{kind}] {odd.sql(dialect='spark')} cannot be used in "

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 
-__all__ = ["claimed"]
+__all__ = ["claimed", "literal"]
 
 # Hive's metastore refuses names with these.
 _NOT_FOR_HIVE = frozenset(",:;")
@@ -68,9 +68,9 @@ def create_entry(
         raise not_ours(parts)
     text = f"CREATE TABLE {quoted_name(whole)} ({_columns(schema)}) USING delta"
     if location is not None:
-        text += f" LOCATION {_literal(hadoop_path(location))}"
+        text += f" LOCATION {literal(hadoop_path(location))}"
     if comment is not None:
-        text += f" COMMENT {_literal(comment)}"
+        text += f" COMMENT {literal(comment)}"
     try:
         run_using_delta(spark, text)
     except PySparkException as exc:
@@ -171,7 +171,7 @@ def _columns(schema: StructType) -> str:
     return ", ".join(shown) or "`col` array<string>"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A string where the grammar allows no expression."""
     for quote in ("'", '"'):
         if quote not in text:

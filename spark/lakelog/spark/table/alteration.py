@@ -99,8 +99,11 @@ class TableAlteration:
         dataType: str | DataType | None = None,  # noqa: N803  # as its neighbours
         nullable: bool | None = None,
         comment: str | None = None,
+        default: str | None = None,
+        after: str | None = None,
+        first: bool = False,
     ) -> int:
-        """Change what a column is.
+        """Change what a column is, or its place among its siblings.
 
         Args:
             column: which.
@@ -108,6 +111,10 @@ class TableAlteration:
                 `"BIGINT"`, or one of `pyspark.sql.types`.
             nullable: True removes its NOT NULL.
             comment: the new comment; an empty string removes it.
+            default: SQL for rows written from now on without the column, in a table with
+                `delta.feature.allowColumnDefaults=supported`; an empty string removes it.
+            after: put it after this sibling.
+            first: put it before all of its siblings.
 
         Raises:
             DeltaAnalysisError: as `lakelog.core.change_column`.
@@ -115,7 +122,16 @@ class TableAlteration:
         kind: Any = dataType
         if isinstance(dataType, DataType):
             kind = type_from_json_value(dataType.jsonValue())
-        return change_column(self._log, column, data_type=kind, nullable=nullable, comment=comment)
+        return change_column(
+            self._log,
+            column,
+            data_type=kind,
+            nullable=nullable,
+            comment=comment,
+            default=default,
+            after=after,
+            first=first,
+        )
 
     def syncIdentity(self, column: str) -> int:  # noqa: N802  # as its neighbours
         """Let an identity column go on after the furthest number in it.

@@ -401,3 +401,60 @@ def test_where_nothing_changes_nothing_is_committed(tmp_path, nothing) -> None:
     assert nothing(uri) == 0
     assert DeltaLog.for_table(uri).snapshot.version == 0
     assert change_column(uri, "name", comment="said") == 1
+
+
+def test_a_column_moves_among_its_siblings(uri):
+    write_arrow(uri, ROWS, partition_by=["p"], mode="append")
+
+    change_column(uri, "P", first=True)
+    assert last(uri)[1]["position"] == "FIRST"
+    change_column(uri, "id", comment="a key", after="L")
+    assert last(uri)[1]["position"] == "AFTER l"
+    change_column(uri, "s.x", after="y")
+
+    found = snapshot(uri)
+    assert found.schema.names == ["p", "s", "l", "id"]
+    assert found.schema.fields[1].data_type.names == ["y", "x"]
+    assert found.schema.fields[3].metadata == {"comment": "a key"}
+    assert rows(uri) == [
+        {"p": 7, "s": {"y": "a", "x": 1}, "l": [{"e": 1}], "id": 1},
+        {"p": 8, "s": None, "l": None, "id": 2},
+    ]
+    version = found.version
+    assert change_column(uri, "id", after="id") == version  # it is where it is
+    for column, place in [("id", {"after": "nothing"}), ("s.x", {"after": "id"})]:
+        with pytest.raises(DeltaAnalysisError, match="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"):
+            change_column(uri, column, **place)
+    with pytest.raises(DeltaAnalysisError, match="only the type can be changed"):
+        change_column(uri, "l.element", first=True)
+    assert snapshot(uri).version == version
+
+
+def test_a_default_is_for_rows_to_come(uri):
+    write_arrow(uri, ROWS, mode="append")
+    with pytest.raises(DeltaAnalysisError, match="DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"):
+        change_column(uri, "p", default="5")
+    set_properties(uri, {"delta.feature.allowColumnDefaults": "supported"})
+
+    change_column(uri, "p", default="2 + 3")
+    write_arrow(uri, ROWS.select(["id"]).slice(0, 1), mode="append")
+    change_column(uri, "p", default="")
+    write_arrow(uri, ROWS.select(["id"]).slice(0, 1), mode="append")
+
+    assert sorted(rows(uri), key=lambda row: (row["id"], row["p"] or 0)) == [
+        {"id": 1, "s": None, "l": None, "p": None},
+        {"id": 1, "s": None, "l": None, "p": 5},
+        {"id": 1, "s": {"x": 1, "y": "a"}, "l": [{"e": 1}], "p": 7},
+        {"id": 2, "s": None, "l": None, "p": 8},
+    ]
+    assert snapshot(uri).schema.fields[3].metadata == {}
+    for default, message in [
+        ("'abc'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        ("id", "INVALID_DEFAULT_VALUE.NOT_CONSTANT"),
+        ("(SELECT 1)", "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION"),
+        ("1 + (SELECT 1)", "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION"),
+    ]:
+        with pytest.raises(DeltaAnalysisError, match=message):
+            change_column(uri, "p", default=default)
+    with pytest.raises(DeltaAnalysisError, match="top-level column"):
+        change_column(uri, "s.x", default="1")

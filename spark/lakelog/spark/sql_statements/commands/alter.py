@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lakelog.spark.names.moves import rename_table, set_location
 from lakelog.spark.sql_statements.commands.columns import (
     column_definition,
     data_type,
@@ -34,11 +35,15 @@ def alter(s: Statement) -> Command | None:
     place = s.place()
     if place is None:
         return None
-    change = _change(s, place)
+    name_change = _name_change(s, place)
+    change = _change(s, place) if name_change is None else None
     c.end()
 
     def run() -> DataFrame:
-        change(s.table(place))
+        if name_change is not None:
+            name_change()  # whether or not there is a table behind the name
+        elif change is not None:
+            change(s.table(place))
         return s.nothing()
 
     return run
@@ -60,6 +65,25 @@ def comment_on(s: Statement) -> Command | None:
         return s.nothing()
 
     return run
+
+
+def _name_change(s: Statement, place: Place) -> Callable[[], None] | None:
+    """What changes the catalog and not the table; `None` if it is something else."""
+    c = s.cursor
+    if c.took("RENAME", "TO"):
+        _needs_name(s, place, "ALTER TABLE … RENAME TO")
+        new = c.name().parts
+        return lambda: rename_table(s.spark, place.parts, new)
+    if c.took("SET", "LOCATION"):
+        _needs_name(s, place, "ALTER TABLE … SET LOCATION")
+        folder = text(s, "the folder")
+        return lambda: set_location(s.spark, place.parts, folder)
+    return None
+
+
+def _needs_name(s: Statement, place: Place, what: str) -> None:
+    if not place.in_catalog:
+        raise s.not_supported(f"{what} of a path: it changes what a name of the catalog means; it")
 
 
 def _change(s: Statement, place: Place) -> Change:  # one return for each form
@@ -170,23 +194,44 @@ def _changed(s: Statement, *, hive: bool) -> Change:
     c.took("COLUMN")
     at, name = c.at, c.name()
     path = list(name.parts)
-    if c.took("TYPE"):
-        kind = data_type(c)
-        return lambda table: table.alterColumn(path, dataType=kind)
-    if c.took("COMMENT"):
-        comment = text(s, "the comment")
-        return lambda table: table.alterColumn(path, comment=comment)
     if c.took("SYNC", "IDENTITY"):
         return lambda table: table.syncIdentity(name.text)
+    given = _one_change(s)
+    if given is None:
+        if not hive:
+            raise c.unexpected("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER", "SYNC IDENTITY")
+        return _hive_change(s, at, path)
+    if c.word == ",":
+        raise c.error(
+            "[DELTA_OPERATION_NOT_ALLOWED] Each of these columns would be a commit of its own: use "
+            "one ALTER TABLE for each"
+        )
+    return lambda table: table.alterColumn(path, **given)
+
+
+def _one_change(s: Statement) -> dict[str, Any] | None:
+    """What becomes of a column, for `DeltaTable.alterColumn`; `None` if nothing of this is here."""
+    c = s.cursor
+    if c.took("TYPE"):
+        return {"dataType": data_type(c)}
+    if c.took("COMMENT"):
+        return {"comment": text(s, "the comment")}
     if c.took("SET", "NOT", "NULL"):
-        return lambda table: table.alterColumn(path, nullable=False)
+        return {"nullable": False}
     if c.took("DROP", "NOT", "NULL"):
-        return lambda table: table.alterColumn(path, nullable=True)
-    if c.has("SET", "DEFAULT") or c.has("DROP", "DEFAULT") or position(c) is not None:
-        raise s.not_supported("this change of a column", name)
-    if not hive:
-        raise c.unexpected("TYPE", "COMMENT", "SET", "DROP", "SYNC IDENTITY")
-    return _hive_change(s, at, path)
+        return {"nullable": True}
+    if c.took("SET", "DEFAULT"):
+        return {"default": c.expression(what="the default")}
+    if c.took("DROP", "DEFAULT"):
+        return {"default": ""}
+    return _placed(position(c))
+
+
+def _placed(place: tuple[str, str | None] | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    word, after = place
+    return {"first": True} if word == "first" else {"after": after}
 
 
 def _hive_change(s: Statement, at: int, path: list[str]) -> Change:
@@ -199,10 +244,9 @@ def _hive_change(s: Statement, at: int, path: list[str]) -> Change:
             "use ALTER TABLE … RENAME COLUMN",
             at,
         )
-    if definition.place is not None:
-        raise c.error("[DELTA_OPERATION_NOT_ALLOWED] a column can't be moved", definition.at)
     kind, comment = definition.kind, definition.comment
-    return lambda table: table.alterColumn(path, dataType=kind, comment=comment)
+    place = _placed(definition.place) or {}
+    return lambda table: table.alterColumn(path, dataType=kind, comment=comment, **place)
 
 
 def _dropped(s: Statement) -> Change:
