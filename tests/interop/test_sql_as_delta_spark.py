@@ -88,6 +88,12 @@ SCRIPTS: dict[str, list[str]] = {
         "SELECT * FROM table_changes('{t}', 0, 1)",
         ALL,
     ],
+    "refused": [
+        "CREATE TABLE {t} (id BIGINT, v INT, CONSTRAINT c CHECK (v > 0)) USING delta",
+        "CREATE TABLE {t} (id BIGINT, v INT CHECK (v > 0)) USING delta",
+        "CREATE TABLE {t} (id BIGINT PRIMARY KEY, v INT) USING delta",
+        "CREATE TABLE {t} (id BIGINT) USING delta",
+    ],
     "tables": [
         "CREATE TABLE {t} (id INT NOT NULL COMMENT 'key', s STRUCT<a: INT, b: ARRAY<STRING>>, "
         "g INT GENERATED ALWAYS AS (id * 2)) USING delta COMMENT 'x' TBLPROPERTIES "

@@ -83,8 +83,8 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
     wanted = DeltaLog.for_table(location, conf)
     if not wanted.table_exists():
         raise TableNotFoundError(
-            f"[DELTA_MISSING_DELTA_TABLE] {entry.text} can't be set to {location}: there is no Delta "
-            "table",
+            f"[DELTA_MISSING_DELTA_TABLE] {entry.text} can't be set to {location}: there is no "
+            "Delta table",
             table=entry.text,
             location=location,
         )

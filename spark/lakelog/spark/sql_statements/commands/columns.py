@@ -10,10 +10,21 @@ from lakelog.spark.table.builder import IdentityGenerator
 if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.base import Statement
     from lakelog.spark.sql_statements.cursor import Cursor
+    from lakelog.spark.sql_statements.errors import SqlSyntaxError
 
-__all__ = ["ColumnDefinition", "column_definition", "data_type", "position", "properties", "text"]
+__all__ = [
+    "ColumnDefinition",
+    "column_definition",
+    "constraint_error",
+    "data_type",
+    "position",
+    "properties",
+    "text",
+]
 
 _AFTER_TYPE = frozenset({"NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "FIRST", "AFTER"})
+
+_RULES = frozenset({"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "REFERENCES"})
 
 
 @dataclass(slots=True)
@@ -55,9 +66,20 @@ def column_definition(s: Statement) -> ColumnDefinition:
             found.place = "first", None
         elif word == "AFTER":
             found.place = "after", c.identifier()
+    if c.word in _RULES:
+        raise constraint_error(c)
     if c.word not in ("", ",", ")"):
         raise c.unexpected(",", ")")
     return found
+
+
+def constraint_error(c: Cursor) -> SqlSyntaxError:
+    """The error for a constraint among columns, which Delta has no more than delta-spark has."""
+    return c.error(
+        "[UNSUPPORTED_FEATURE.TABLE_OPERATION] The feature is not supported: a Delta table has no "
+        f"{c.word} constraint where its columns are defined. For a rule that every row must keep, "
+        "make the table first, then ALTER TABLE … ADD CONSTRAINT name CHECK (condition)"
+    )
 
 
 def data_type(c: Cursor) -> str:

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakelog.spark.session.given_options import FORMATS
-from lakelog.spark.sql_statements.commands.columns import column_definition, properties, text
+from lakelog.spark.sql_statements.commands.columns import (
+    column_definition,
+    constraint_error,
+    properties,
+    text,
+)
 from lakelog.spark.sql_statements.commands.creation import create_as, create_empty, create_like
 from lakelog.spark.sql_statements.commands.history import as_of
 from lakelog.spark.sql_statements.keywords import QUERY
@@ -114,9 +119,7 @@ def _columns(s: Statement, wanted: NewTable) -> None:
     c.need("(")
     while True:
         if c.word in ("CONSTRAINT", "PRIMARY", "FOREIGN", "CHECK") and c.ahead(1) != ")":
-            raise s.not_supported(
-                f"{c.word} in CREATE TABLE (use ALTER TABLE … ADD CONSTRAINT … CHECK)"
-            )
+            raise constraint_error(c)
         wanted.columns.append(column_definition(s))
         if not c.took(","):
             break
