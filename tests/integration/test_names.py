@@ -322,7 +322,7 @@ def test_a_table_gets_another_name(named: SparkSession, tmp_path: Path) -> None:
     for new in ("other.moved", "a.b.c"):
         with pytest.raises(DeltaAnalysisError, match=r"stays in its database|another catalog"):
             named.sql(f"ALTER TABLE moved RENAME TO {new}")
-    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*of a path"):
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*for a path"):
         named.sql(f"ALTER TABLE delta.`{tmp_path / 'e'}` RENAME TO other")
     assert named.table("moved").count() == 5
 
@@ -347,6 +347,6 @@ def test_a_name_gets_another_table(named: SparkSession, tmp_path: Path) -> None:
     named.sql(f"ALTER TABLE delta.`{first}` ADD COLUMN more INT")
     with pytest.raises(DeltaAnalysisError, match="DELTA_SET_LOCATION_SCHEMA_MISMATCH"):
         named.sql(f"ALTER TABLE t SET LOCATION '{first}'")
-    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*of a path"):
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_OPERATION_NOT_ALLOWED.*for a path"):
         named.sql(f"ALTER TABLE delta.`{first}` SET LOCATION '{second}'")
     assert named.table("t").count() == 3

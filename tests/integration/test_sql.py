@@ -235,7 +235,11 @@ def test_tables_are_made_altered_and_shown(script: Script) -> None:
     script("ALTER TABLE delta.`/T/t` CHANGE COLUMN d d INT FIRST")
     script("ALTER TABLE delta.`/T/t` ALTER COLUMN d AFTER twice")
     script("INSERT INTO delta.`/T/t` (n) VALUES (2)")
-    assert [row[2] for row in script.held("t", "n", "twice", "d")] == [3, 3, 7, None]
+    assert script.rows("SELECT d, count(*) FROM delta.`/T/t` GROUP BY d ORDER BY d") == [
+        (None, 1),
+        (3, 2),
+        (7, 1),
+    ]
     script("ALTER TABLE delta.`/T/t` ADD CONSTRAINT positive CHECK (n > 0 AND twice IN (2, 4))")
     script("ALTER TABLE delta.`/T/t` SET TBLPROPERTIES ('delta.enableTypeWidening' = true)")
     script("ALTER TABLE delta.`/T/t` CHANGE COLUMN e e BIGINT COMMENT 'z'")

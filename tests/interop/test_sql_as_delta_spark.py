@@ -136,8 +136,8 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE {t} ALTER COLUMN v DROP DEFAULT",
         "INSERT INTO {t} (id) VALUES (2)",
         "ALTER TABLE {t} ALTER COLUMN v FIRST",
-        "ALTER TABLE {t} ALTER COLUMN S.B AFTER A",
         "ALTER TABLE {t} ALTER COLUMN s.b FIRST",
+        "ALTER TABLE {t} ALTER COLUMN S.B AFTER A",
         "ALTER TABLE {t} ALTER COLUMN v AFTER nothing",
         "ALTER TABLE {t} CHANGE COLUMN v v INT COMMENT 'y' AFTER p",
         "INSERT INTO {t} (id, v, p) VALUES (3, 30, 'z')",
@@ -155,6 +155,15 @@ KNOWN = {
     "ALTER TABLE {t} ALTER COLUMN v TYPE STRING": (
         "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
         "DELTA_ALTER_TABLE_CHANGE_COL_NOT_SUPPORTED",
+    ),
+    # Spark's analyzer looks columns up before Delta is asked.
+    "ALTER TABLE {t} ALTER COLUMN nothing SET DEFAULT 3": (
+        "UNRESOLVED_COLUMN",
+        "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+    ),
+    "ALTER TABLE {t} ALTER COLUMN v AFTER nothing": (
+        "UNRESOLVED_COLUMN",
+        "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
     ),
     # Spark's analyzer gives up before Delta says what is wrong.
     "MERGE INTO {t} USING (SELECT 1 AS i) s ON id = s.i WHEN MATCHED THEN UPDATE SET z = 1": (

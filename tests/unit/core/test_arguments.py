@@ -173,7 +173,7 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, str]]] = {
     "drop_columns": (API.drop_columns, {"columns": "names"}),
     "change_column": (
         lambda uri, **given: API.change_column(uri, **{"column": "id"} | given),
-        {"column": "names", "comment": "text"},
+        {"column": "names", "comment": "text", "default": "text", "after": "text"},
     ),
     "add_columns": (
         lambda uri, **given: API.add_columns(uri, SCHEMA, **given),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema.types import DataType
 
 __all__ = [
+    "DEFAULT",
     "HIGH_WATER_MARK",
     "Identity",
     "column_with_default",

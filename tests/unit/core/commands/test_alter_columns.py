@@ -422,9 +422,9 @@ def test_a_column_moves_among_its_siblings(uri):
     ]
     version = found.version
     assert change_column(uri, "id", after="id") == version  # it is where it is
-    for column, place in [("id", {"after": "nothing"}), ("s.x", {"after": "id"})]:
+    for column, after in [("id", "nothing"), ("s.x", "id")]:
         with pytest.raises(DeltaAnalysisError, match="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"):
-            change_column(uri, column, **place)
+            change_column(uri, column, after=after)
     with pytest.raises(DeltaAnalysisError, match="only the type can be changed"):
         change_column(uri, "l.element", first=True)
     assert snapshot(uri).version == version

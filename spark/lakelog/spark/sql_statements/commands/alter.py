@@ -70,20 +70,19 @@ def comment_on(s: Statement) -> Command | None:
 def _name_change(s: Statement, place: Place) -> Callable[[], None] | None:
     """What changes the catalog and not the table; `None` if it is something else."""
     c = s.cursor
-    if c.took("RENAME", "TO"):
-        _needs_name(s, place, "ALTER TABLE … RENAME TO")
+    if not c.has("RENAME", "TO") and not c.has("SET", "LOCATION"):
+        return None
+    c.at += 1
+    if not place.in_catalog:
+        raise s.not_supported(
+            f"ALTER TABLE … {c.word} for a path: it changes what a name of the catalog means; it"
+        )
+    if c.took("TO"):
         new = c.name().parts
         return lambda: rename_table(s.spark, place.parts, new)
-    if c.took("SET", "LOCATION"):
-        _needs_name(s, place, "ALTER TABLE … SET LOCATION")
-        folder = text(s, "the folder")
-        return lambda: set_location(s.spark, place.parts, folder)
-    return None
-
-
-def _needs_name(s: Statement, place: Place, what: str) -> None:
-    if not place.in_catalog:
-        raise s.not_supported(f"{what} of a path: it changes what a name of the catalog means; it")
+    c.need("LOCATION")
+    folder = text(s, "the folder")
+    return lambda: set_location(s.spark, place.parts, folder)
 
 
 def _change(s: Statement, place: Place) -> Change:  # one return for each form
