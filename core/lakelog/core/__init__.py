@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.command import optimize, purge
     from lakelog.core.commands.optimize.metrics import FileSizes, OptimizeMetrics
     from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
-    from lakelog.core.commands.read import read_arrow
+    from lakelog.core.commands.read import read_arrow, scan
     from lakelog.core.commands.replace_columns import replace_columns
     from lakelog.core.commands.restore import TableRestored, restore
     from lakelog.core.commands.retry import retry_on_conflict
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.vacuum.command import TableVacuumed, vacuum
     from lakelog.core.commands.write import write_arrow
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.data.scan import Scan
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.errors import (
         AppendOnlyError,
@@ -140,6 +141,7 @@ _HOMES = {
         "conf": "DeltaConf",
         "commands.convert": "convert_to_delta",
         "commands.create": "create_table",
+        "data.scan": "Scan",
         "delta_log": "DeltaLog",
         "errors": (
             "AppendOnlyError ConcurrentAppendException "
@@ -166,7 +168,7 @@ _HOMES = {
         "commands.optimize.command": "optimize purge",
         "commands.optimize.running": "OptimizeProgress Optimized",
         "commands.optimize.metrics": "FileSizes OptimizeMetrics",
-        "commands.read": "read_arrow",
+        "commands.read": "read_arrow scan",
         "commands.alter_clustering": "cluster_by",
         "commands.sync_identity": "sync_identity",
         "commands.replace_columns": "replace_columns",
@@ -269,6 +271,7 @@ __all__ = [
     "ProtocolChangedException",
     "RemoveFile",
     "RowsChanged",
+    "Scan",
     "SchemaMismatchError",
     "SetTransaction",
     "Snapshot",
@@ -312,6 +315,7 @@ __all__ = [
     "replace_columns",
     "restore",
     "retry_on_conflict",
+    "scan",
     "set_properties",
     "sync_identity",
     "table_changes",

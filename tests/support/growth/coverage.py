@@ -70,6 +70,7 @@ _REASONS = {
         DeltaConf.from_mapping DeltaConf.of DeltaConf.derived DeltaConf.read
         DeltaConf.session_tz
         IsolationLevel.parse
+        Scan.schema Scan.limit
         FileSizes.as_delta OptimizeMetrics.as_delta OptimizeMetrics.num_files_added
         OptimizeMetrics.num_files_removed Optimized.version
     """,
@@ -90,6 +91,9 @@ _REASONS = {
         AttemptFiles.add AttemptFiles.at AttemptFiles.own AttemptFiles.of
         PostCommitHook.handle_error PostCommitHook.name hook_failed write_events_to
         retry_on_conflict
+    """,
+    "reads as to_batches or to_arrow, which are measured": """
+        Scan.head Scan.to_arrow Scan.to_pandas Scan.to_polars Scan.to_reader
     """,
     "one action: commits that hold many are measured": """
         AddCDCFile.from_json_value AddCDCFile.to_json AddCDCFile.to_json_value

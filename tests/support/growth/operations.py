@@ -524,6 +524,24 @@ def _(world: World) -> Callable[[], object]:
     return lambda: list(snapshot.to_batches(columns, where=where))
 
 
+@measured(("scan", "Snapshot.scan", "Scan.to_batches"), filters=True)
+def _(world: World) -> Callable[[], object]:
+    log, where = world.log(), world.where
+    return lambda: list(core.scan(log, where=where).to_batches(ordered=False))
+
+
+@measured(("Scan.count", "Scan.min", "Scan.max"))
+def _(world: World) -> Callable[[], object]:
+    found = world.log().snapshot.scan()
+    return lambda: (found.count(), found.min("id"), found.max("id"))
+
+
+@measured(("Snapshot.to_pyarrow_dataset", "Scan.to_pyarrow_dataset"))
+def _(world: World) -> Callable[[], object]:
+    snapshot = world.log().snapshot
+    return lambda: snapshot.to_pyarrow_dataset()
+
+
 PARTS_OF_A_SNAPSHOT = (
     *("schema", "read_schema", "properties", "partition_schema", "metadata", "protocol"),
     *("transactions", "domain_metadata", "timestamp", "commit_info"),

@@ -209,7 +209,7 @@ NO_VALUE_OF_THE_LOG = {
 }
 """Places, rows, choices and conditions: what is refused elsewhere, or never written."""
 WRITES_NO_LOG = {
-    *("read_arrow", "table_changes", "lit", "retry_on_conflict"),
+    *("read_arrow", "scan", "table_changes", "lit", "retry_on_conflict"),
     *("hook_failed", "write_events_to"),
 }
 

@@ -26,15 +26,16 @@ SURFACE = {
         OptimisticTransaction
         OptimizeMetrics OptimizeProgress Optimized PostCommitError PostCommitHook
         PostCommitHookFailedError PrimitiveType Protocol ProtocolChangedException RemoveFile
-        RowsChanged SchemaMismatchError SetTransaction Snapshot StorageUnavailableError StructField
-        StructType SystemClock TableCloned TableExistsError TableNotFoundError TableRestored
-        TableVacuumed TimestampOutOfRangeError TornCommitError UnsafeLogStoreError
+        RowsChanged Scan SchemaMismatchError SetTransaction Snapshot
+        StorageUnavailableError
+        StructField StructType SystemClock TableCloned TableExistsError TableNotFoundError
+        TableRestored TableVacuumed TimestampOutOfRangeError TornCommitError UnsafeLogStoreError
         UnsupportedFeatureError VersionNotFoundError __version__ add_columns add_constraint
         change_column clone cluster_by column_with_default convert_to_delta create_table delete_rows
         drop_columns drop_constraint drop_feature enable_row_tracking generated_column hook_failed
         identity_column lit merge optimize purge read_arrow rename_column replace_columns restore
-        retry_on_conflict set_properties sync_identity table_changes unset_properties update_rows
-        vacuum write_arrow write_events_to
+        retry_on_conflict scan set_properties sync_identity table_changes unset_properties
+        update_rows vacuum write_arrow write_events_to
     """,
     "lakelog.core.actions": """
         Action AddCDCFile AddFile CheckpointMetadata CommitInfo DeletionVectorDescriptor

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lakelog.core.data.scan import Scan
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["read_arrow"]
+__all__ = ["read_arrow", "scan"]
 
 
 def read_arrow(
@@ -31,8 +33,8 @@ def read_arrow(
 
         read_arrow("/lake/flights", ["day", "delay"], "month = 1")
 
-    For more than one read of one version, or to read piece by piece, take
-    `DeltaLog.for_table(uri).snapshot`, and its `to_arrow` and `to_batches`.
+    For rows that don't fit in memory there is `scan`; for more than one read of one version, take
+    `DeltaLog.for_table(uri).snapshot`.
 
     Args:
         uri: where the table is, or its `DeltaLog`.
@@ -55,7 +57,55 @@ def read_arrow(
         UnsupportedFeatureError: reading the table needs a feature that this version lacks.
         CorruptLogError: the log is damaged.
     """
+    return _snapshot(uri, version, timestamp, conf).to_arrow(columns, where)
+
+
+def scan(
+    uri: TableOrLog,
+    columns: str | Sequence[str] | None = None,
+    where: Filter | None = None,
+    *,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Scan:
+    """The rows of a table, not read yet: to be counted, limited, or streamed in bounded memory.
+
+        for batch in scan("/lake/flights", where="month = 1").to_batches():
+            ...
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        columns: which, in this order; all if `None`.
+        where: only rows for which it is true: SQL text, an `Expression`, a condition of pyarrow or
+            its tuples.
+        version: read this version; the newest where neither this nor `timestamp` is given.
+        timestamp: read the newest version that was committed at or before this time; see
+            `read_arrow`.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The scan, of the version that is the right one now, however late its rows are read.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: no such version, or it can no longer be rebuilt.
+        TimestampOutOfRangeError: the time is before the first commit or after the last.
+        InvalidPredicateError: the condition can't be parsed or names an unknown column.
+        DeltaAnalysisError: a column does not exist, or both version and timestamp are given.
+        UnsupportedFeatureError: reading the table needs a feature that this version lacks.
+        CorruptLogError: the log is damaged.
+    """
+    return _snapshot(uri, version, timestamp, conf).scan(columns, where)
+
+
+def _snapshot(
+    uri: TableOrLog,
+    version: int | None,
+    timestamp: int | str | datetime | None,
+    conf: Mapping[str, str] | None,
+) -> Snapshot:
     log = log_of(uri, conf)
     if version is None and timestamp is None:
-        return log.update().to_arrow(columns, where)
-    return log.snapshot_at(version, timestamp).to_arrow(columns, where)
+        return log.update()
+    return log.snapshot_at(version, timestamp)

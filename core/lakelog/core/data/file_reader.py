@@ -13,7 +13,7 @@ from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
 from lakelog.core.errors import CorruptLogError, DataFileMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -177,6 +177,24 @@ class TableFileReader:
                 file.partition,
                 file.partition_values,
                 deleted=deleted,
+            )
+
+    def batches(self, file: DataFile, batch_rows: int | None = None) -> Generator[pa.Table]:
+        """The rows of `rows`, a few at a time; see `RowReader.batches`.
+
+        Raises:
+            DataFileMissingError: the storage does not have it.
+            DataFileError: a damaged deletion vector, or columns that can't be identified.
+        """
+        store = self._stores.for_path(file.path)
+        with self._explained(file):
+            yield from self.reader.batches(
+                store.filesystem,
+                store.filesystem_path(file.path),
+                file.partition,
+                file.partition_values,
+                batch_rows,
+                self.deleted(file),
             )
 
     def pieces(self, file: DataFile) -> Iterator[Piece]:

@@ -38,10 +38,16 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema.column_mapping import Match
 
-__all__ = ["Piece", "RowReader", "in_order", "without_columns"]
+__all__ = ["BATCH_ROWS", "Piece", "RowReader", "in_order", "without_columns"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+
+BATCH_ROWS = 1 << 16
+"""The rows of a batch, where nobody asks for another number and they are not long."""
+_BATCH_BYTES = 16 << 20
+_BUFFER_BYTES = 1 << 20
+"""What is read at once of a column on a local disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,44 @@ class RowReader:
                 rows = self._read(parquet, names, [group], partition) if group in wanted else None
                 yield Piece(count, rows, parquet.metadata.num_rows)
 
+    def batches(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        partition: Mapping[str, Any],
+        partition_values: Mapping[str, str | None],
+        batch_rows: int | None = None,
+        deleted: Callable[[int], pa.BooleanArray] | None = None,
+    ) -> Iterator[pa.Table]:
+        """The rows that `rows` has, a few at a time, however large the file's row groups are.
+
+        Args:
+            filesystem: has the file.
+            path: as the file system spells it.
+            partition: partition column -> Arrow scalar of its type.
+            partition_values: the same as the log has it.
+            batch_rows: how many rows at most; where it is `None`, `BATCH_ROWS`, and fewer of them
+                where rows are long.
+            deleted: given the number of the file's rows, which of them are deleted.
+
+        Raises:
+            FileNotFoundError: no such file.
+            DataFileError: columns are found by field ids, and the file has none.
+        """
+        with self._opened(filesystem, path, buffer_bytes=_BUFFER_BYTES) as parquet:
+            names = self._sources(parquet.schema_arrow, path)
+            metadata = parquet.metadata
+            gone = None if deleted is None else deleted(metadata.num_rows)
+            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            for group in self._groups(metadata, partition_values, (0, 1)):
+                at = sum(sizes[:group])
+                rows = batch_rows or _batch_rows(metadata.row_group(group))
+                for data in _pieces_of(parquet, group, names, rows):
+                    count = data.num_rows
+                    kept = None if gone is None else pc.invert(gone.slice(at, count))
+                    at += count
+                    yield self._formed(data if names else None, count, partition, kept)
+
     def file_schema(self, filesystem: FileSystem, path: str) -> pa.Schema:
         """The columns of a file, under its own names.
 
@@ -144,7 +188,7 @@ class RowReader:
             return parquet.schema_arrow
 
     @contextmanager
-    def _opened(self, filesystem: FileSystem, path: str) -> Iterator[Any]:
+    def _opened(self, filesystem: FileSystem, path: str, buffer_bytes: int = 0) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         # Many small reads cost little on a disk; on an object store each one is a request.
@@ -152,7 +196,12 @@ class RowReader:
         source = filesystem.open_input_file(path)
         with (
             source,
-            pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=joined) as parquet,
+            pq.ParquetFile(
+                source,
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=joined,
+                buffer_size=0 if joined else buffer_bytes,
+            ) as parquet,
         ):
             yield parquet
 
@@ -166,9 +215,21 @@ class RowReader:
     ) -> pa.Table:
         """The rows of some row groups, or of them those that are kept."""
         count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
-        data = parquet.read_row_groups(groups, columns=names, use_threads=False)
-        rows = None
+        data = None
         if names:
+            data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+        return self._formed(data, count, partition, kept)
+
+    def _formed(
+        self,
+        data: pa.Table | None,
+        count: int,
+        partition: Mapping[str, Any],
+        kept: pa.BooleanArray | None = None,
+    ) -> pa.Table:
+        """Rows as a file has them, in the form of the table; `None` where it has no column."""
+        rows = None
+        if data is not None:
             data = as_utc(data, self._stored, self._match)
             rows = cast_table(data, self._stored, purpose="read", match=self._match)
         if kept is not None:
@@ -229,6 +290,24 @@ class RowReader:
             session_tz=self.session_tz,
         )
         return [group for group in kept if group in mine]
+
+
+def _pieces_of(parquet: Any, group: int, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """A row group, so many rows at a time; without columns where there are no names."""
+    if names:
+        found = parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
+        for batch in found:
+            yield pa.Table.from_batches([batch])
+        return
+    total = parquet.metadata.row_group(group).num_rows
+    for start in range(0, total, rows):
+        yield without_columns(min(rows, total - start))
+
+
+def _batch_rows(group: Any) -> int:
+    """How many rows of a row group make a batch of a size that several of fit into memory."""
+    width: int = group.total_byte_size // max(group.num_rows, 1)
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // max(width, 1)))
 
 
 def _kept(

@@ -1,27 +1,33 @@
 """Reading the rows of a snapshot: data files to Arrow, exactly in the table's types.
 
-Files are read by a few threads, in order, never more than a window ahead of the consumer of the
-batches. `row_reader` reads a single file.
+Files are read by a few threads, never more than a window ahead of the consumer. `row_reader` reads
+a single file.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arguments import check_whole, refusal
 from lakelog.core.arrow.types import to_arrow_schema
-from lakelog.core.compute import pc
+from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order, without_columns
+from lakelog.core.data.row_reader import BATCH_ROWS, in_order, without_columns
 from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.tree import columns as columns_of
+from lakelog.core.expressions.tree import to_sql
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.data.table_version import TableVersion
@@ -30,15 +36,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Scan"]
 
+_MOST_LOCAL = 4
+_MOST_REMOTE = 8
+
 
 class Scan:
-    """One read of a snapshot."""
+    """Rows of one version of a table, not read yet; each method that gives rows reads them anew.
+
+        scan = snapshot.scan(["day", "delay"], "month = 1")
+        scan.count()
+        for batch in scan.to_batches():
+            ...
+
+    Whatever takes Arrow streams (`__arrow_c_stream__`) takes a scan: `pyarrow.table(scan)`,
+    `polars.DataFrame(scan)`, `write_arrow(uri, scan)`, and DuckDB's SQL by the variable's name.
+    The rows of deletion vectors are left out, and every column has the table's type. In memory are
+    a few batches of a few files at a time.
+
+    `Snapshot.scan` and `lakelog.core.scan` make one.
+    """
 
     def __init__(
         self,
         snapshot: TableVersion,
         columns: str | Sequence[str] | None = None,
         where: Filter | None = None,
+        *,
+        limit: int | None = None,
     ) -> None:
         """Resolve columns and condition against the schema; nothing is read yet.
 
@@ -48,10 +72,10 @@ class Scan:
         """
         self._snapshot = snapshot
         self._schema = snapshot.read_schema
+        self._limit = limit
         self._expression: Expression | None = None
         needed: set[str] = set()
         if where is not None:
-            from lakelog.core.expressions.tree import columns as columns_of
             from lakelog.core.filters.filter import normalize_filter
 
             self._expression = normalize_filter(
@@ -74,57 +98,241 @@ class Scan:
         """The Arrow schema of what comes out."""
         return to_arrow_schema(self._output)
 
+    def limit(self, count: int) -> Scan:
+        """The same rows, but no more than so many of them; nothing is read for the others.
+
+        Args:
+            count: how many, at most: the first ones, in the order of the log.
+
+        Raises:
+            DeltaAnalysisError: it is not a whole number from 0 on.
+        """
+        check_whole(count, "count")
+        if count < 0:
+            raise refusal(count, "count", "0 or more")
+        most = count if self._limit is None else min(count, self._limit)
+        return Scan(self._snapshot, self._output.names, self._expression, limit=most)
+
     def to_arrow(self) -> pa.Table:
-        """All rows.
+        """All rows, as a table in memory.
 
         Raises:
             DataFileMissingError: the log lists a file that the storage does not have.
             DataFileError: a damaged deletion vector, or a file without the ids of its columns.
             InvalidPredicateError: the condition can't be evaluated here.
         """
-        tables = list(self._tables())
-        if not tables:
-            return empty_table(self.schema)
+        tables = list(self._tables() if self._limit is None else self._streamed())
         if not len(self._output):
             return without_columns(sum(table.num_rows for table in tables))
-        return pa.concat_tables(tables)
+        return pa.concat_tables(tables) if tables else empty_table(self.schema)
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, piece by piece; see `to_arrow`."""
-        for table in self._tables():
-            yield from table.to_batches()
+    def to_batches(
+        self, batch_size: int | None = None, *, ordered: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; batches without rows are left out.
+
+        Args:
+            batch_size: how many rows a batch has at most; by default some ten thousand, and fewer
+                where rows are long.
+            ordered: whether rows come in the order of the log; if not, as soon as they are read.
+
+        Raises:
+            DeltaAnalysisError: a size that is not a whole number from 1 on.
+            DataFileMissingError: as `to_arrow`, while batches are taken.
+            DataFileError: likewise.
+            InvalidPredicateError: likewise.
+        """
+        if batch_size is not None:
+            check_whole(batch_size, "batch_size")
+            if batch_size < 1:
+                raise refusal(batch_size, "batch_size", "1 or more")
+        return self._batches(batch_size, ordered)
+
+    def _batches(self, batch_size: int | None, ordered: bool) -> Iterator[pa.RecordBatch]:
+        with closing(self._streamed(batch_size, ordered=ordered)) as tables:
+            for table in tables:
+                if table.num_columns:
+                    yield from table.combine_chunks().to_batches()
+                else:
+                    yield pa.record_batch({"_": pa.nulls(table.num_rows)}).select([])
+
+    def to_reader(
+        self, batch_size: int | None = None, *, ordered: bool = True
+    ) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow; see `to_batches`."""
+        return pa.RecordBatchReader.from_batches(
+            self.schema, self.to_batches(batch_size, ordered=ordered)
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream of the Arrow PyCapsule interface."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, by the same interface."""
+        return self.schema.__arrow_c_schema__()
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows, as a DataFrame of pandas.
+
+        Args:
+            options: those of `pyarrow.Table.to_pandas`, as `types_mapper=pandas.ArrowDtype`.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        _require("pandas", "to_pandas")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows, as a DataFrame of Polars.
+
+        Raises:
+            ImportError: Polars is not installed.
+        """
+        polars = _require("polars", "to_polars")
+        return polars.from_arrow(self.to_arrow())
+
+    def to_pyarrow_dataset(self) -> Any:
+        """The files as a `pyarrow.dataset.Dataset`, which plans and reads them by itself.
+
+        The condition is part of the dataset. It skips files and row groups by itself.
+
+        Raises:
+            DeltaAnalysisError: the scan has `columns` or a limit, which a dataset is asked for when
+                it is read.
+            UnsupportedFeatureError: the table needs what a dataset can't do: deletion vectors,
+                column mapping, widened types, files in other storages. The scan reads it.
+            InvalidPredicateError: the condition has a part that only lakelog or Spark evaluates.
+        """
+        from lakelog.core.data.arrow_dataset import arrow_dataset
+
+        if self._limit is not None or self._output.names != self._schema.names:
+            raise DeltaAnalysisError(
+                "a dataset has all columns and rows: give columns= and the limit to its own "
+                "to_table(columns=), head(n) or scanner()"
+            )
+        return arrow_dataset(self._snapshot, self._expression)
+
+    def count(self) -> int:
+        """How many rows there are.
+
+        Answered by the log's statistics, deletion vectors included, for all files whose rows
+        certainly match; other files are opened, for what the condition needs of them.
+
+        Raises:
+            DataFileMissingError: as `to_arrow`.
+            DataFileError: likewise.
+            InvalidPredicateError: likewise.
+        """
+        from lakelog.core.data.answers import counted
+
+        self._check_filter()
+        files = self._snapshot.file_table_for(self._expression)
+        known = counted(self._snapshot, files, self._expression)
+        rows, unread = known.sum, files.filter(known.unknown)
+        if unread.num_rows and (self._limit is None or rows < self._limit):
+            bare = Scan(self._snapshot, [], self._expression)
+            rows += sum(table.num_rows for table in bare._streamed(files=unread))
+        return rows if self._limit is None else min(rows, self._limit)
+
+    def min(self, column: str) -> Any:
+        """The least value of a column; `None` where there are only nulls, or no rows.
+
+        Answered by the log's statistics where these are exact: for whole numbers, dates and
+        partition columns. Other files are opened, if they may have a lesser value.
+
+        Args:
+            column: a column of the scan.
+
+        Raises:
+            DeltaAnalysisError: there is no such column, or its values have no order.
+            DataFileMissingError: as `to_arrow`.
+            DataFileError: likewise.
+            InvalidPredicateError: likewise.
+        """
+        return self._extreme(column, "min")
+
+    def max(self, column: str) -> Any:
+        """The greatest value of a column, as `min`; NaN is greater than every number."""
+        return self._extreme(column, "max")
+
+    def _extreme(self, column: str, which: str) -> Any:
+        from lakelog.core.data.answers import better_of, extreme_so_far
+
+        one = Scan(self._snapshot, column, self._expression, limit=self._limit)
+        (field,) = one._output
+        if self._output.get(field.name) is None:
+            _chosen(self._snapshot, self._output, [column])
+        one._check_filter()
+        files = self._snapshot.file_table_for(self._expression)
+        best, unread = extreme_so_far(
+            self._snapshot, files, self._expression, field, which, exact=self._limit is None
+        )
+        for table in one._streamed(files=files.filter(unread)):
+            best = better_of(best, table.column(0), which)
+        return None if best is None else best.as_py()
+
+    def __repr__(self) -> str:
+        """`Scan(/lake/flights, version 7, columns day, delay, where month = 1)`."""
+        shown = f"Scan({self._snapshot.table}, version {self._snapshot.version}"
+        if self._output.names != self._schema.names:
+            shown += f", columns {', '.join(self._output.names)}"
+        if self._expression is not None:
+            shown += f", where {to_sql(self._expression)}"
+        return shown + (")" if self._limit is None else f", limit {self._limit})")
 
     def head(self, limit: int) -> pa.Table:
         """The first rows, in the order of the log; see `to_arrow`.
 
-        Row group after row group is read, and none once there are enough.
-
         Args:
             limit: how many rows, at most.
         """
-        self._check_filter()
-        found: list[pa.Table] = []
-        for file in self._files.find(self._snapshot.file_table_for(self._expression)):
-            for table in self._pieces(file):
-                found.append(table.slice(0, limit))
-                limit -= found[-1].num_rows
-                if limit <= 0:
-                    return pa.concat_tables(found)
-        return pa.concat_tables(found) if found else empty_table(self.schema)
+        return self.limit(limit).to_arrow()
 
-    def _pieces(self, file: DataFile) -> Iterator[pa.Table]:
-        """The rows of a file that come out, by row groups."""
-        deleted, start = self._files.deleted(file), 0
-        gone: Any = None
-        for piece in self._files.pieces(file):
-            rows, here = piece.rows, slice(start, start + piece.count)
-            start += piece.count
-            if rows is None:
-                continue
-            if deleted is not None:
-                gone = deleted(piece.total) if gone is None else gone
-                rows = rows.filter(pc.invert(gone[here]))
-            yield self._shown(rows)
+    def _streamed(
+        self,
+        batch_size: int | None = None,
+        *,
+        ordered: bool = True,
+        files: pa.Table | None = None,
+    ) -> Generator[pa.Table]:
+        """The rows in small tables; of some files only, where they are given."""
+        self._check_filter()
+        left = self._limit
+        if left == 0:
+            return
+        if files is None:
+            files = self._snapshot.file_table_for(self._expression)
+        found = self._files.find(files)
+        workers = self._workers(len(found))
+        if left is not None and left <= BATCH_ROWS:
+            # Most likely the first file has them.
+            workers, batch_size = 1, min(left, batch_size or left)
+        streams = (partial(self._of_file, each, batch_size) for each in found)
+        with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
+            for table in tables:
+                if left is None:
+                    yield table
+                    continue
+                # A slice of rows without columns has all of them.
+                yield table.slice(0, left) if table.num_columns else _bare(table, left)
+                left -= table.num_rows
+                if left <= 0:
+                    return
+
+    def _workers(self, files: int) -> int:
+        cores = os.cpu_count() or 1
+        is_local = self._snapshot.store.filesystem.type_name == "local"
+        # On an object store threads mostly wait.
+        return min(files, min(cores, _MOST_LOCAL) if is_local else _MOST_REMOTE)
+
+    def _of_file(self, file: DataFile, batch_size: int | None) -> Generator[pa.Table]:
+        with closing(self._files.batches(file, batch_size)) as tables:
+            for table in tables:
+                rows = self._shown(table)
+                if rows.num_rows:
+                    yield rows
 
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
@@ -172,3 +380,18 @@ def _chosen(
             )
         found[each.name] = each
     return StructType(tuple(found.values()))
+
+
+def _bare(table: pa.Table, most: int) -> pa.Table:
+    return without_columns(min(table.num_rows, most))
+
+
+def _require(module: str, method: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as exc:
+        raise ImportError(
+            f"{method}() needs the package {module}: pip install {module}. Without it, to_arrow() "
+            "gives the rows as a pyarrow.Table.",
+            name=module,
+        ) from exc

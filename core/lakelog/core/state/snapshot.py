@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.data.scan import Scan
     from lakelog.core.features.properties import TableProperties
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.replay import State
@@ -361,10 +362,35 @@ class Snapshot:
         columns: str | Sequence[str] | None = None,
         where: Filter | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows piece by piece, in memory for few files at a time; see `to_arrow`."""
+        """Read the rows batch by batch, in memory for few of them at a time; see `to_arrow`."""
+        return self.scan(columns, where).to_batches()
+
+    def scan(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: Filter | None = None,
+    ) -> Scan:
+        """The rows, not read yet: to be counted, limited, or read by batches or as a stream.
+
+        Args:
+            columns: which, in this order; all if `None`.
+            where: only rows for which it is true.
+
+        Raises:
+            DeltaAnalysisError: a column that does not exist, or is given twice.
+            InvalidPredicateError: the condition can't be parsed or names an unknown column.
+        """
         from lakelog.core.data.scan import Scan
 
-        return Scan(self, columns, where).to_batches()
+        return Scan(self, columns, where)
+
+    def to_pyarrow_dataset(self) -> Any:
+        """The files as a dataset of pyarrow; see `Scan.to_pyarrow_dataset`.
+
+        Raises:
+            UnsupportedFeatureError: the table has what such a dataset can't do; `scan` reads it.
+        """
+        return self.scan().to_pyarrow_dataset()
 
     def __repr__(self) -> str:
         """`Snapshot(/lake/flights, version 7)`."""

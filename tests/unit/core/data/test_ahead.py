@@ -1,0 +1,103 @@
+"""Streams are read ahead by threads: in order or not, in bounded memory, and nobody is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.core.data.ahead import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+class Streams:
+    """So many streams of numbers; knows how many items were made and which streams are closed."""
+
+    def __init__(self, *lengths: int, fails: int = -1) -> None:
+        self.lengths = lengths
+        self.fails = fails
+        self.made = [0] * len(lengths)
+        self.closed: set[int] = set()
+
+    def __iter__(self):
+        return iter([partial(self.numbers, index) for index in range(len(self.lengths))])
+
+    def numbers(self, index: int) -> Generator[tuple[int, int]]:
+        try:
+            for each in range(self.lengths[index]):
+                self.made[index] += 1
+                yield index, each
+            if index == self.fails:
+                raise ValueError("the disk")
+        finally:
+            self.closed.add(index)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_all_items_come_in_order(workers: int) -> None:
+    streams = Streams(3, 0, 40, 1, 7)
+    found = list(read_ahead(streams, workers=workers))
+    assert found == [(i, n) for i, length in enumerate(streams.lengths) for n in range(length)]
+    assert streams.closed == {0, 1, 2, 3, 4}
+
+
+def test_without_an_order_a_slow_stream_holds_up_nobody() -> None:
+    others_came = threading.Event()
+
+    def slow() -> Generator[str]:
+        assert others_came.wait(60)
+        yield "slow"
+
+    def fast() -> Generator[str]:
+        yield "fast"
+
+    found = read_ahead([slow, fast, fast], workers=2, ordered=False)
+    assert [next(found), next(found)] == ["fast", "fast"]
+    others_came.set()
+    assert list(found) == ["slow"]
+
+
+def test_what_is_ready_is_bounded() -> None:
+    streams = Streams(1000, 1000, 1000, 1000)
+    found = read_ahead(streams, workers=3, items=2)
+    taken = [next(found) for _ in range(10)]
+    found.close()
+    assert taken[-1] == (0, 9)
+    # Those taken, two that are ready, and one that was being read when they were.
+    assert streams.made[0] <= 13
+    assert max(streams.made[1:3]) <= 3
+    assert streams.made[3] == 0
+    assert streams.closed <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_error_comes_after_the_items_before_it_and_closes_the_others(workers: int) -> None:
+    streams = Streams(2, 2, 1000, fails=1)
+    found = read_ahead(streams, workers=workers)
+    assert [next(found) for _ in range(4)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    with pytest.raises(ValueError, match="the disk"):
+        next(found)
+    assert streams.closed >= {0, 1}
+    assert not [each for each in threading.enumerate() if each.name.startswith("lakelog-scan")]
+
+
+ABANDONED = """
+from lakelog.core.data.ahead import read_ahead
+def numbers():
+    yield from range(1000)
+found = read_ahead([numbers] * 5, workers=3)
+print(next(found))
+"""
+
+
+def test_a_process_that_stops_in_the_middle_ends() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ABANDONED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "0"
