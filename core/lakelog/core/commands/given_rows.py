@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 import pyarrow as pa
 
+from lakelog.core.commands.unfit_values import typed_table, unfit_value
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
-__all__ = ["GivenRows", "arrow_stream", "arrow_table", "refuse_options", "without_index"]
+    from pyarrow.dataset import Dataset
+
+    from lakelog.core.schema import StructType
+
+__all__ = [
+    "GivenRows",
+    "arrow_stream",
+    "arrow_table",
+    "kept_columns",
+    "refuse_options",
+    "without_index",
+]
 
 
 class SupportsArrow(Protocol):
@@ -23,15 +36,26 @@ class SupportsArrow(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+class SupportsArrowArray(Protocol):
+    """What can export itself as one batch: a struct array of nanoarrow."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
+
+
 GivenRows: TypeAlias = Union[
     "pa.Table",
     "pa.RecordBatch",
     "pa.RecordBatchReader",
+    "Dataset",
     "Mapping[str, Any]",
     "Sequence[Mapping[str, Any]]",
+    "Sequence[pa.RecordBatch | pa.Table]",
+    "Iterator[pa.RecordBatch | pa.Table]",
     SupportsArrow,
+    SupportsArrowArray,
 ]
-"""Arrow data, `{"id": [1, 2]}`, `[{"id": 1}]`, or what can export itself to Arrow."""
+"""Arrow data, datasets of pyarrow, generators of batches, `{"id": [1, 2]}`, `[{"id": 1}]`, or what
+can export itself to Arrow."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
 _OPTIONS = {
@@ -55,13 +79,20 @@ _OPTIONS = {
 """Argument names of Spark and deltalake, in lower case without underscores -> ours."""
 
 
-def arrow_table(given: GivenRows) -> pa.Table:
+def arrow_table(given: GivenRows, schema: StructType | None = None) -> pa.Table:
     """The rows as a table.
 
+    Args:
+        given: the rows.
+        schema: of rows that are Python's; `None`: types follow from the values.
+
     Raises:
-        DeltaAnalysisError: the value has no rows, or rows that Arrow can't hold.
+        DeltaAnalysisError: the value has no rows, or rows that Arrow can't hold; or a schema for
+            rows that have one.
     """
     data: Any = given  # anything else is refused below
+    if schema is not None:
+        return typed_table(data, schema)
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -74,11 +105,16 @@ def arrow_table(given: GivenRows) -> pa.Table:
         if _is_rows(data):
             names = dict.fromkeys(name for row in data for name in row)
             return _columns({name: [row.get(name) for row in data] for name in names})
+        if hasattr(data, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(data)])
     except (pa.ArrowException, TypeError, ValueError) as exc:
-        raise DeltaAnalysisError(f"the data can't be converted to an Arrow table: {exc}") from exc
+        raise DeltaAnalysisError(
+            f"the data can't be converted to an Arrow table: {unfit_value(data) or exc}"
+        ) from exc
     raise DeltaAnalysisError(
-        "the data must be a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of pandas "
-        f"or Polars, a dict of columns or a list of dicts, not {type(data).__name__}"
+        "the data must be a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a generator "
+        "of batches, a DataFrame of pandas or Polars, a dict of columns or a list of dicts, not "
+        f"{type(data).__name__}"
     )
 
 
@@ -148,6 +184,13 @@ def _columns(data: Any) -> pa.Table:
 def _from_frame(frame: Any) -> pa.Table:
     """A DataFrame of pandas, with its index where that has a name."""
     named = [name for name in frame.index.names if name is not None]
+    if not named and frame.index.dtype.kind not in "iu":
+        warnings.warn(
+            f"the index of the DataFrame ({frame.index[:3].tolist()!r}, …) has no name and is not "
+            "written: name it (frame.index.name = …) to write it as a column, or drop it by "
+            "frame.reset_index(drop=True)",
+            stacklevel=6,
+        )
     for name in named:
         if name in frame.columns:
             raise ValueError(
@@ -172,5 +215,10 @@ def _refuse_nanoseconds(given: Any, name: str) -> None:
 
 def without_index(table: pa.Table) -> pa.Table:
     """Rows without the index column that pandas adds: it is a row's position, not a value."""
-    kept = [name for name in table.column_names if not _INDEX.fullmatch(name)]
+    kept = kept_columns(table.schema)
     return table if len(kept) == table.num_columns else table.select(kept)
+
+
+def kept_columns(schema: pa.Schema) -> list[str]:
+    """The names of the columns that `without_index` leaves."""
+    return [name for name in schema.names if not _INDEX.fullmatch(name)]

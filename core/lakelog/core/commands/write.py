@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import uuid
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from lakelog.core import keys
@@ -13,9 +14,10 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, write_metrics
 from lakelog.core.arguments import check_text, checked_progress
 from lakelog.core.arrow.types import from_arrow_schema
-from lakelog.core.commands.given_rows import arrow_table, refuse_options
-from lakelog.core.commands.given_types import property_texts
+from lakelog.core.commands.given_rows import refuse_options
+from lakelog.core.commands.given_types import property_texts, schema_from
 from lakelog.core.commands.optimize.auto_compaction import compact_after
+from lakelog.core.commands.row_source import RowSource
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.delta_log import log_of
@@ -34,13 +36,12 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Never
-
-    import pyarrow as pa
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.commands.given_rows import GivenRows
+    from lakelog.core.commands.given_types import GivenSchema
     from lakelog.core.conf import DeltaConf
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.expressions.tree import Expression
@@ -66,7 +67,7 @@ _MODES = {
 class _Job:
     """What `write_arrow` was asked to do."""
 
-    data: pa.Table
+    data: RowSource
     mode: Mode
     partition_by: Sequence[str] | None
     replace_where: Filter | None
@@ -82,6 +83,7 @@ def write_arrow(
     uri: TableOrLog,
     data: GivenRows,
     *,
+    schema: GivenSchema | None = None,
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
     replace_where: Filter | None = None,
@@ -103,7 +105,12 @@ def write_arrow(
     Args:
         uri: where the table is, or its `DeltaLog`.
         data: rows; columns are matched by name, ignoring case. Arrow data, a DataFrame of pandas
-            (without its index, where that has no name) or Polars, `{"id": [1, 2]}`, `[{"id": 1}]`.
+            (without its index, where that has no name) or Polars, `{"id": [1, 2]}`, `[{"id": 1}]`,
+            a dataset of pyarrow, a scan, batches, or what else has `__arrow_c_stream__` or
+            `__arrow_c_array__`. Readers, generators of batches and datasets are never in memory as
+            a whole.
+        schema: the columns of a list of dicts or a dict of columns, whose types follow from their
+            values otherwise: a `pyarrow.Schema`, `{"id": "bigint"}`, `"id bigint, name string"`.
         mode: what to do where the table exists: raise an `error`, as PySpark does, so that a cell
             that is run twice does not double the rows; `append`, `overwrite` all rows, or
             `ignore` the call.
@@ -146,7 +153,7 @@ def write_arrow(
         now = log.clock.now_ms()
         progress = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
     job = _Job(
-        data=arrow_table(data),
+        data=RowSource(data, None if schema is None else schema_from(schema)),
         mode=mode,
         partition_by=None if partition_by is None else as_list(partition_by),
         replace_where=replace_where,
@@ -162,6 +169,12 @@ def write_arrow(
     except ProtocolChangedException as exc:
         # We wanted to create the table, but another writer created it a moment before.
         if exc.winning_version != 0:
+            raise
+        if job.data.is_spent:
+            exc.add_note(
+                "The rows were a stream, which can't be read again: write it again, now that there "
+                "is a table."
+            )
             raise
         return _write(log, job)
 
@@ -233,14 +246,37 @@ def _write(log: DeltaLog, job: _Job) -> int:
             return txn.read_version
     schema = _settle_schema(txn, job)
     check_holds_rows(from_arrow_schema(job.data.schema), schema, log.table)
-    zone = log.conf.session_tz
-    filled = fill_rows(
-        job.data, schema, txn.protocol, log.table, session_tz=zone, now_ms=log.clock.now_ms()
-    )
-    check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
     predicate = _predicate(txn, job, schema)
-    removed = _replaced(txn, job, predicate, schema, filled.rows)
-    return _commit(txn, job, filled, removed, predicate)
+    filled = _filled(txn, job, schema, predicate)
+    # Rows in memory are all checked before anything is written, and a stream's first ones.
+    first = next(filled)
+    removed = _replaced(txn, job, predicate)
+    return _commit(txn, job, chain([first], filled), removed, predicate)
+
+
+def _filled(
+    txn: OptimisticTransaction, job: _Job, schema: StructType, predicate: Expression | None
+) -> Iterator[Filled]:
+    """The rows as the table has them, checked; each piece once, as it is needed."""
+    log, written = txn.delta_log, 0
+    zone, now = log.conf.session_tz, log.clock.now_ms()
+    for data in job.data.tables():
+        filled = fill_rows(
+            data, schema, txn.protocol, log.table, session_tz=zone, now_ms=now, before=written
+        )
+        written += data.num_rows
+        del data
+        check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
+        if predicate is not None:
+            check_rows(
+                filled.rows,
+                predicate,
+                schema,
+                f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
+                f"{_predicate_text(job, predicate)!r} of the write to {log.table}",
+            )
+        yield filled
+        del filled
 
 
 def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
@@ -315,22 +351,8 @@ def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
         )
 
 
-def _replaced(
-    txn: OptimisticTransaction,
-    job: _Job,
-    predicate: Expression | None,
-    schema: StructType,
-    rows: pa.Table,
-) -> list[AddFile]:
+def _replaced(txn: OptimisticTransaction, job: _Job, predicate: Expression | None) -> list[AddFile]:
     """The files that an overwrite removes, after checking that it may."""
-    if predicate is not None:
-        check_rows(
-            rows,
-            predicate,
-            schema,
-            f"[DELTA_REPLACE_WHERE_MISMATCH] rows do not match replace_where "
-            f"{_predicate_text(job, predicate)!r} of the write to {txn.delta_log.table}",
-        )
     if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
         return []
     found = (
@@ -382,7 +404,7 @@ def _predicate_text(job: _Job, predicate: Expression | None) -> str | None:
 def _commit(
     txn: OptimisticTransaction,
     job: _Job,
-    filled: Filled,
+    filled: Iterator[Filled],
     removed: list[AddFile],
     predicate: Expression | None,
 ) -> int:
@@ -392,7 +414,11 @@ def _commit(
     plan = layout.plan(log.store, log.table)
     with AttemptFiles(txn) as files:
         writer = files.own(DataFileWriter(plan, layout.schema, stats=layout.stats))
-        writer.write(filled.rows)
+        marks: dict[str, int] = {}
+        for each in filled:
+            writer.write(each.rows)
+            marks |= each.marks
+            del each
         adds = writer.close()
         if _by_partitions(txn, job):
             removed = txn.files_in_same_partitions(adds)
@@ -400,7 +426,7 @@ def _commit(
                 txn.assert_removable()
         txn.mark_written()
         compact_after(txn)
-        txn.advance_identity_columns(filled.marks)
+        txn.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
         if job.progress is not None:

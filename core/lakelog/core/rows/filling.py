@@ -89,6 +89,7 @@ def fill_rows(
     *,
     session_tz: str = "UTC",
     now_ms: int | None = None,
+    before: int = 0,
 ) -> Filled:
     """Bring rows into the form of their table.
 
@@ -99,6 +100,7 @@ def fill_rows(
         table: its path, for messages.
         session_tz: the time zone in which a timestamp has a date.
         now_ms: the time of the write, for `current_timestamp()`.
+        before: how many rows of the same write were brought into it already.
 
     Raises:
         ConstraintViolationError: nulls in a column that is NOT NULL, or rows whose value of a
@@ -112,7 +114,7 @@ def fill_rows(
     data = data.drop_columns([name for name in void if _filled_field(schema, name)])
     names = StructType(tuple(StructField(n, PrimitiveType("void")) for n in data.schema.names))
     check_fillable(schema, names, protocol, table)
-    return _Filling(data, names, schema, table, session_tz, now_ms).run()
+    return _Filling(data, names, schema, table, session_tz, now_ms, before).run()
 
 
 def with_generated(
@@ -166,6 +168,7 @@ class _Filling:
     table: str
     session_tz: str
     now_ms: int | None
+    before: int
 
     def run(self) -> Filled:
         present = (f for f in self.schema if not is_filled(f) or self.names.get(f.name))
@@ -191,7 +194,7 @@ class _Filling:
     def _numbered(self, rows: pa.Table) -> tuple[pa.Table, dict[str, int]]:
         marks = {}
         for name, sequence in missing_identities(self.schema, self.names, self.table).items():
-            first = sequence.taken
+            first = sequence.taken + self.before
             if rows.num_rows:
                 last = first + rows.num_rows - 1
                 check_capacity(name, sequence, last, self.table)
