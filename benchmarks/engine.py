@@ -13,7 +13,10 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _session(args: argparse.Namespace) -> Any:
@@ -41,6 +44,8 @@ def _session(args: argparse.Namespace) -> Any:
         )
         if args.tuned:
             builder = builder.config("spark.databricks.delta.snapshotPartitions", "2")
+    for each in args.conf:
+        builder = builder.config(*each.split("=", 1))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -119,6 +124,66 @@ class _Engine:
         found = [each for each in query.recentProgress if each.numInputRows]
         return [each.durationMs["triggerExecution"] for each in found]
 
+    def lay_out(self, job: dict[str, Any]) -> None:
+        """Write rows into so many files, in their order."""
+        frame = self.spark.read.parquet(job["source"]).repartitionByRange(job["files"], "l1")
+        writer = frame.write.format("delta") if self.delta else self.lakelog.write(frame)
+        if job["vectors"]:
+            writer = writer.option("delta.enableDeletionVectors", "true")
+        writer.save(job["table"])
+
+    def _change(self, job: dict[str, Any], sql: str, ours: Callable[[Any], Any]) -> None:
+        """A command: as SQL in delta-spark, as a method here."""
+        if self.delta:
+            self.spark.sql(sql.format(t=f"delta.`{job['table']}`"))
+        else:
+            ours(self.lakelog.DeltaTable.forPath(self.spark, job["table"]))
+
+    def delete(self, job: dict[str, Any]) -> None:
+        where = job["where"]
+        self._change(job, f"DELETE FROM {{t}} WHERE {where}", lambda t: t.delete(where))
+
+    def update(self, job: dict[str, Any]) -> None:
+        where, values = job["where"], {"d1": "d1 + 1", "s2": "upper(s2)"}
+        sets = ", ".join(f"{name} = {value}" for name, value in values.items())
+        sql = f"UPDATE {{t}} SET {sets} WHERE {where}"
+        self._change(job, sql, lambda t: t.update(where, values))
+
+    def merge(self, job: dict[str, Any]) -> None:
+        """Update the rows of some keys, and insert a tenth as many new ones."""
+        keys = job["keys"]
+        ids = self.spark.range(keys["count"])
+        old = ids.selectExpr(f"id * {keys['step']} + {keys['first']} AS l1")
+        new = ids.where("id % 10 = 0").selectExpr("-1 - id AS l1")
+        source = old.union(new).selectExpr("l1", "l1 * 2 AS l2", "'merged' AS s2")
+        source.createOrReplaceTempView("changes")
+        changed, inserted = ({n: f"s.{n}" for n in names} for names in (("l2", "s2"), ("l1", "l2")))
+        self._change(
+            job,
+            "MERGE INTO {t} t USING changes s ON t.l1 = s.l1 "
+            "WHEN MATCHED THEN UPDATE SET l2 = s.l2, s2 = s.s2 "
+            "WHEN NOT MATCHED THEN INSERT (l1, l2) VALUES (s.l1, s.l2)",
+            lambda t: (
+                t.alias("t")
+                .merge(source.alias("s"), "t.l1 = s.l1")
+                .whenMatchedUpdate(set=changed)
+                .whenNotMatchedInsert(values=inserted)
+                .execute()
+            ),
+        )
+
+    def optimize(self, job: dict[str, Any]) -> None:
+        self._change(job, "OPTIMIZE {t}", lambda t: t.optimize().executeCompaction())
+
+    def vacuum(self, job: dict[str, Any]) -> None:
+        self._change(job, "VACUUM {t}", lambda t: t.vacuum())
+
+    def sums(self, job: dict[str, Any]) -> list[Any]:
+        """What the rows of a table come to, so that engines can be compared."""
+        row = self._load(job["table"]).selectExpr("count(1)", "sum(l1)", "sum(l2)", "sum(d1)")
+        count, first, second, third = row.first()
+        return [count, first, second, round(third, 2)]
+
     def count(self, job: dict[str, Any]) -> int:
         return int(self._load(job["table"]).count())
 
@@ -128,6 +193,7 @@ def main() -> None:
     parser.add_argument("engine", choices=["lakelog", "delta"])
     parser.add_argument("--jars", default="")
     parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--conf", action="append", default=[], help="key=value of the session")
     args = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark's own noise goes to stderr; the answers keep the real stdout for themselves.

@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, opening, scale, many, planning, growth, spark and streams. Each replaces its
-own section of the file and leaves the others as they were.
+The parts are core, s3, opening, scale, many, planning, growth, spark, commands and streams. Each
+replaces its own section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def _publish(name: str, section: str) -> None:
             "planning": "## Planning against delta-spark",
             "growth": "## Growth",
             "spark": "## Spark",
+            "commands": "## Commands against delta-spark",
             "streams": "## Streams",
         }
         text += f"\n{titles[name]}\n\n{section}"
@@ -98,6 +99,7 @@ def main() -> int:
             "planning",
             "growth",
             "spark",
+            "commands",
             "streams",
         ],
     )
@@ -174,6 +176,18 @@ def main() -> int:
             args.folder, str(peer.python), ",".join(map(str, peer.jars)), args.rows
         )
         _publish("spark", _section("spark", "python benchmarks/run.py spark", found, [versions]))
+        missed += sum(not m.reached for m in found)
+    if "commands" in args.parts:
+        import commands
+
+        from support import delta_spark
+
+        print("commands: DELETE, UPDATE, MERGE, OPTIMIZE, VACUUM against delta-spark", flush=True)
+        peer = delta_spark.installed()
+        jars = ",".join(map(str, peer.jars))
+        found, versions = commands.measure(args.folder, str(peer.python), jars, args.rows)
+        command = "python benchmarks/run.py commands"
+        _publish("commands", _section("commands", command, found, [versions]))
         missed += sum(not m.reached for m in found)
     if "streams" in args.parts:
         import streams

@@ -62,6 +62,7 @@ class Engine:
             bufsize=1,
         )
         ready = self._answer()
+        self.pid = self._process.pid
         self.version: str = ready["ready"]
 
     def _answer(self) -> dict[str, Any]:
