@@ -265,6 +265,15 @@ def test_what_is_refused_leaves_the_table_alone(spark, path, way):
     with pytest.raises(ValueError, match="set"):
         table.update("id = 1")
 
+    for refused in (
+        lambda: table.delete(table.toDF()["id"] == 1),
+        lambda: table.update(table.toDF()["id"] == 1, {"x": sf.lit(1.0)}),
+        lambda: table.update("id = 1", {"x": table.toDF()["x"] + 1}),
+    ):
+        with pytest.raises(AnalysisException) as caught:
+            refused()
+        assert "name it, as functions.col('x')" in caught.value.__notes__[0]
+
     assert rows(path) == before
     assert last(path).operation == "WRITE"
 

@@ -374,6 +374,8 @@ def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
         (lambda: merge.whenMatchedUpdate(set={"n": "(SELECT 1)"}), "SUBQUERY"),
         (lambda: merge.whenMatchedUpdate(set={"n": "sum(t.n)"}), "AGGREGATION"),
         (lambda: merge.whenMatchedUpdate(set={"n": sf.sum("t.n")}), "AGGREGATION"),
+        (lambda: merge.whenMatchedDelete(table.toDF()["n"] > 1), "UNRESOLVED.* Name the column"),
+        (lambda: merge.whenMatchedUpdate(set={"n": table.toDF()["n"]}), "UNRESOLVED.* Name the"),
     ):
         with pytest.raises(DeltaError, match=match):
             build().execute()

@@ -13,6 +13,7 @@ from lakelog.core.sql.function_names import AGGREGATES
 from lakelog.spark.dml.expressions import (
     bare_text,
     check_boolean,
+    names_another_frame,
     refuse_as_join,
     refuse_subquery,
     text_of,
@@ -124,7 +125,16 @@ def _refuse_by_text(given: Any, what: str) -> None:
 def _refusal(exc: AnalysisException, given: Any, what: str) -> Exception:
     condition = exc.getCondition() or ""
     said = _OURS.sub("", str(exc).split(" SQLSTATE:")[0].split(";")[0].strip())
-    if condition.startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "CANNOT_RESOLVE_DATAFRAME")):
+    if names_another_frame(exc):
+        return DeltaAnalysisError(
+            "[DELTA_MERGE_UNRESOLVED_EXPRESSION] Cannot resolve "
+            f"{text_of(given)} in the {what}: it "
+            "has a column of a DataFrame that is neither the table as MERGE reads it nor its "
+            "source. Name the column by the alias, as functions.col('t.x') or in SQL, instead of "
+            "df['x'] of another DataFrame such as toDF().",
+            sql=text_of(given),
+        )
+    if condition.startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")):
         return DeltaAnalysisError(
             f"[DELTA_MERGE_UNRESOLVED_EXPRESSION] Cannot resolve {text_of(given)} in the {what}: "
             f"{said}",

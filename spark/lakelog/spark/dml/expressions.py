@@ -23,6 +23,7 @@ __all__ = [
     "check_expressions",
     "checked_condition",
     "checked_values",
+    "names_another_frame",
     "refuse_as_join",
     "refuse_subquery",
     "text_of",
@@ -121,6 +122,12 @@ def check_boolean(given: str | Column, kind: str, what: str) -> None:
         )
 
 
+def names_another_frame(error: AnalysisException) -> bool:
+    """Whether Spark refused a Column because it belongs to a DataFrame that is not read here."""
+    found = error.getCondition() or ""
+    return "DATAFRAME_COLUMN" in found or "ATTRIBUTES" in found
+
+
 def refuse_as_join(rows: DataFrame, other: DataFrame, condition: Column) -> None:
     """Have Spark refuse what need not be the same when the rows are read twice.
 
@@ -154,7 +161,7 @@ def check_expressions(
     try:
         _check_by_spark(rows, condition, given, command)
     except AnalysisException as exc:
-        if "DATAFRAME_COLUMN" in (found := exc.getCondition() or "") or "ATTRIBUTES" in found:
+        if names_another_frame(exc):
             exc.add_note(
                 "A column of another DataFrame, df['x'], is none of the table's rows here: name "
                 "it, as functions.col('x') or in SQL."
