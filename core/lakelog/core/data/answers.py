@@ -154,8 +154,12 @@ def _live_rows(files: pa.Table) -> Any:
     rows = _records(files)
     vectors = files["deletion_vector"].combine_chunks()
     deleted = pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0)
-    left = pc.subtract(rows, deleted)
-    return pc.if_else(pc.less(left, 0), pa.scalar(None, pa.int64()), left)
+    # A log that says what can't be says nothing; what is left can't grow too large.
+    sound = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, rows))
+    nothing = pa.scalar(None, pa.int64())
+    return pc.subtract_checked(
+        pc.if_else(sound, rows, nothing), pc.if_else(sound, deleted, nothing)
+    )
 
 
 def _bounds(files: pa.Table, field: StructField) -> Bounds:
