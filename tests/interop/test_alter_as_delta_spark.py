@@ -11,8 +11,10 @@ import pytest
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.commands.alter_columns import (
+    ColumnChange,
     add_columns,
     change_column,
+    change_columns,
     drop_columns,
     rename_column,
 )
@@ -125,6 +127,17 @@ STEPS: dict[str, tuple[dict[str, str], list[Step]]] = {
                 lambda u: change_column(u, "tiny", default="1+2"),
             ),
             ("ALTER COLUMN p SET DEFAULT '7'", lambda u: change_column(u, "p", default="'7'")),
+            (
+                "ALTER COLUMN id COMMENT 'key', s.x COMMENT 'x', name AFTER p",
+                lambda u: change_columns(
+                    u,
+                    [
+                        ColumnChange("id", comment="key"),
+                        ColumnChange("s.x", comment="x"),
+                        ColumnChange("name", after="p"),
+                    ],
+                ),
+            ),
             ("ALTER COLUMN tiny DROP DEFAULT", lambda u: change_column(u, "tiny", default="")),
         ],
     ),
@@ -153,6 +166,9 @@ def told(path):
                 parameters[key] = without_marks(json.loads(value))
             except (TypeError, ValueError):
                 parameters[key] = value
+        if entry.operation == "CHANGE COLUMNS":
+            # delta-spark keeps them in a hash map, in whose order they come.
+            parameters["columns"].sort(key=lambda column: column["name"])
         found.append((entry.operation, parameters))
     return found
 

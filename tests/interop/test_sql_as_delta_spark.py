@@ -140,6 +140,8 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE {t} ALTER COLUMN S.B AFTER A",
         "ALTER TABLE {t} ALTER COLUMN v AFTER nothing",
         "ALTER TABLE {t} CHANGE COLUMN v v INT COMMENT 'y' AFTER p",
+        "ALTER TABLE {t} ALTER COLUMN id COMMENT 'key', v SET DEFAULT 1 + 1, p FIRST",
+        "ALTER TABLE {t} ALTER COLUMN id COMMENT 'one', id COMMENT 'two'",
         "INSERT INTO {t} (id, v, p) VALUES (3, 30, 'z')",
         ALL,
         "DESCRIBE TABLE {t}",

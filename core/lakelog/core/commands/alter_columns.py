@@ -8,7 +8,7 @@ A new column is null in the rows that are there. To rename or drop one, the tabl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions.operation import Operation, json_text
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = [
+    "ColumnChange",
     "add_columns",
     "change_column",
+    "change_columns",
     "check_droppable",
     "column_parameter",
     "drop_columns",
@@ -51,6 +53,25 @@ __all__ = [
 ]
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What becomes of one column; `change_column` says what each field means."""
+
+    column: ColumnPath
+    data_type: GivenType | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | None = None
+    after: str | None = None
+    first: bool = False
+
+    @property
+    def is_more_than_a_type(self) -> bool:
+        """Whether it needs a column, and not a part of one."""
+        asked = (self.nullable, self.comment, self.default, self.after)
+        return self.first or any(each is not None for each in asked)
 
 
 def add_columns(
@@ -234,45 +255,89 @@ def change_column(
             does not widen types, a rule refers to the column, NOT NULL was asked for, or the
             column can't have the default.
     """
-    check_text(comment, "comment")
-    check_text(default, "default")
-    check_text(after, "after")
+    change = ColumnChange(column, data_type, nullable, comment, default, after, first)
     txn = begin_change(uri, conf)
-    schema, path = _schema(txn), column_path(column)
+    schema, parameter, place = _changed(txn, _schema(txn), change)
+    changed = replace(txn.metadata, schema_string=schema.to_json())
+    return _commit(
+        txn, changed, Operation("CHANGE COLUMN", {"column": json_text(parameter)} | place)
+    )
+
+
+def change_columns(
+    uri: TableOrLog, changes: Sequence[ColumnChange], *, conf: Mapping[str, str] | None = None
+) -> int:
+    """Change several columns in one commit, as one `ALTER COLUMN` does that names several.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`.
+        changes: one for each column, made in this order.
+        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+
+    Returns:
+        The version that holds the changes; the current version where nothing changes.
+
+    Raises:
+        DeltaAnalysisError: as `change_column`, or a column is named twice. Nothing is changed then.
+    """
+    txn = begin_change(uri, conf)
+    schema, parameters, seen = _schema(txn), [], set[tuple[str, ...]]()
+    for each in changes:
+        path = _lower(column_path(each.column))
+        if path in seen:
+            raise DeltaAnalysisError(
+                f"[NOT_SUPPORTED_CHANGE_SAME_COLUMN] The column {dotted(path)} is changed twice: "
+                "say all that becomes of it in statements of their own.",
+                column=dotted(path),
+            )
+        seen.add(path)
+        schema, parameter, place = _changed(txn, schema, each)
+        parameters.append(parameter | place)
+    changed = replace(txn.metadata, schema_string=schema.to_json())
+    return _commit(txn, changed, Operation("CHANGE COLUMNS", {"columns": json_text(parameters)}))
+
+
+def _changed(
+    txn: OptimisticTransaction, schema: StructType, change: ColumnChange
+) -> tuple[StructType, dict[str, Any], dict[str, str]]:
+    """The schema with a change, and how the history shows the column and its new place."""
+    check_text(change.comment, "comment")
+    check_text(change.default, "default")
+    check_text(change.after, "after")
+    path = column_path(change.column)
     own, field = nearest_field(schema, path)
     within = path[len(own) :]
     new = field
-    if data_type is not None:
-        widens = txn.terms.properties.type_widening
-        new = retyped(new, within, type_from(data_type, path), dotted(path), widens=widens)
-    if within and (first or any(each is not None for each in (nullable, comment, default, after))):
+    if change.data_type is not None:
+        kind, widens = type_from(change.data_type, path), txn.terms.properties.type_widening
+        new = retyped(new, within, kind, dotted(path), widens=widens)
+    if within and change.is_more_than_a_type:
         raise DeltaAnalysisError(
             f"{dotted(path)} is part of the column {dotted(own)}: only the type can be changed",
             column=dotted(path),
         )
-    if nullable is False and field.nullable:
+    if change.nullable is False and field.nullable:
         raise DeltaAnalysisError(
             "[DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP] ALTER TABLE CHANGE COLUMN is not "
             f"supported for changing column {dotted(path)} to NOT NULL: rows of the table may have "
             "nulls there. Add a CHECK constraint instead, which checks the rows.",
             column=dotted(path),
         )
-    if nullable is not None:
-        new = replace(new, nullable=nullable)
-    if comment is not None:
-        new = _with_metadata(new, "comment", comment)
-    if default is not None:
-        new = _with_metadata(new, DEFAULT, default)
+    if change.nullable is not None:
+        new = replace(new, nullable=change.nullable)
+    if change.comment is not None:
+        new = _with_metadata(new, "comment", change.comment)
+    if change.default is not None:
+        new = _with_metadata(new, DEFAULT, change.default)
     schema = change_field(schema, own, lambda _: new)
     place: dict[str, str] = {}
-    if first or after is not None:
-        schema, place["position"] = _moved(schema, own, None if first else after)
-    changed = replace(txn.metadata, schema_string=schema.to_json())
+    if change.first or change.after is not None:
+        schema, place["position"] = _moved(schema, own, None if change.first else change.after)
     # As the user asked for it: with the earlier type changes, but not yet this one.
     before = {k: v for k, v in field.metadata.items() if k == TYPE_CHANGES}
     asked = {k: v for k, v in new.metadata.items() if k != TYPE_CHANGES} | before
-    column_json = json_text(column_parameter(own[:-1], replace(new, metadata=asked))["column"])
-    return _commit(txn, changed, Operation("CHANGE COLUMN", {"column": column_json} | place))
+    parameter: dict[str, Any] = column_parameter(own[:-1], replace(new, metadata=asked))["column"]
+    return schema, parameter, place
 
 
 def _with_metadata(field: StructField, key: str, value: str) -> StructField:

@@ -10,8 +10,10 @@ import pytest
 
 from lakelog.core import DeltaLog, Operation, create_table, write_arrow
 from lakelog.core.commands.alter_columns import (
+    ColumnChange,
     add_columns,
     change_column,
+    change_columns,
     drop_columns,
     rename_column,
 )
@@ -458,3 +460,20 @@ def test_a_default_is_for_rows_to_come(uri):
             change_column(uri, "p", default=default)
     with pytest.raises(DeltaAnalysisError, match="top-level column"):
         change_column(uri, "s.x", default="1")
+
+
+def test_several_columns_change_in_one_commit(uri):
+    write_arrow(uri, ROWS, mode="append")
+    changes = [ColumnChange("id", comment="a key"), ColumnChange("p", first=True)]
+    assert change_columns(uri, changes) == 1
+    name, parameters = last(uri)
+    assert name == "CHANGE COLUMNS"
+    assert json.loads(parameters["columns"]) == [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {"comment": "a key"}},
+        {"name": "p", "type": "integer", "nullable": True, "metadata": {}, "position": "FIRST"},
+    ]
+    assert snapshot(uri).schema.names == ["p", "id", "s", "l"]
+    for wrong in ("ID", "nothing"):
+        with pytest.raises(DeltaAnalysisError, match=r"changed twice|NOT_FOUND"):
+            change_columns(uri, [ColumnChange("id", comment="x"), ColumnChange(wrong, first=True)])
+    assert snapshot(uri).version == 1

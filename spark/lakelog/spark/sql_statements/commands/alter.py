@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.commands.alter_columns import ColumnChange, change_column, change_columns
 from lakelog.spark.names.moves import rename_table, set_location
 from lakelog.spark.sql_statements.commands.columns import (
     column_definition,
@@ -200,19 +201,23 @@ def _changed(s: Statement, *, hive: bool) -> Change:
         if not hive:
             raise c.unexpected("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER", "SYNC IDENTITY")
         return _hive_change(s, at, path)
-    if c.word == ",":
-        raise c.error(
-            "[DELTA_OPERATION_NOT_ALLOWED] Each of these columns would be a commit of its own: use "
-            "one ALTER TABLE for each"
-        )
-    return lambda table: table.alterColumn(path, **given)
+    changes = [ColumnChange(path, **given)]
+    while c.took(","):
+        other = list(c.name().parts)
+        more = _one_change(s)
+        if more is None:
+            raise c.unexpected("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")
+        changes.append(ColumnChange(other, **more))
+    if len(changes) == 1:
+        return lambda table: change_column(table.log, path, **given)
+    return lambda table: change_columns(table.log, changes)
 
 
 def _one_change(s: Statement) -> dict[str, Any] | None:
-    """What becomes of a column, for `DeltaTable.alterColumn`; `None` if nothing of this is here."""
+    """What becomes of a column, for `change_column`; `None` if nothing of this is here."""
     c = s.cursor
     if c.took("TYPE"):
-        return {"dataType": data_type(c)}
+        return {"data_type": data_type(c)}
     if c.took("COMMENT"):
         return {"comment": text(s, "the comment")}
     if c.took("SET", "NOT", "NULL"):
@@ -220,7 +225,7 @@ def _one_change(s: Statement) -> dict[str, Any] | None:
     if c.took("DROP", "NOT", "NULL"):
         return {"nullable": True}
     if c.took("SET", "DEFAULT"):
-        return {"default": c.expression(what="the default")}
+        return {"default": c.expression(",", what="the default")}
     if c.took("DROP", "DEFAULT"):
         return {"default": ""}
     return _placed(position(c))
