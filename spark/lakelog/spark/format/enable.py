@@ -35,6 +35,7 @@ from lakelog.spark.format.requests import (
     note_partition_by,
     noting,
     request_of,
+    session_of_reader,
 )
 from lakelog.spark.names.lookup import unwatch, watch
 from lakelog.spark.names.plain import ORIGINAL
@@ -141,8 +142,7 @@ def _load(original: Any) -> Any:
         **options: Any,
     ) -> Any:
         request = request_of(self)
-        # A Connect reader calls its session `_client`; a classic one has no such attribute.
-        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        spark = session_of_reader(self)
         if not is_ours(spark, format or request.format):
             return original(self, path, format, schema, **options)
         reader = DeltaReader(spark).options(**request.options)

@@ -18,6 +18,7 @@ from lakelog.spark.format.requests import (
     note_partition_by,
     noting,
     request_of,
+    session_of_reader,
 )
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
@@ -85,8 +86,7 @@ def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], A
 
     def replaced(original: Any) -> Any:
         def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-            # A Connect reader calls its session `_client`.
-            spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+            spark = session_of_reader(self)
             if not is_our_name(spark, tableName):
                 return original(self, tableName)
             return reader(spark).options(**request_of(self).options).table(tableName)
@@ -266,7 +266,7 @@ def refuse_changes(original: Any) -> Any:
     """Refuse `changes(name)` of a reader, for tables of ours."""
 
     def changes(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        spark = session_of_reader(self)
         if not is_our_name(spark, tableName):
             return original(self, tableName)
         raise DeltaAnalysisError(

@@ -19,6 +19,7 @@ from lakelog.spark.format.requests import (
     note_partition_by,
     noting,
     request_of,
+    session_of_reader,
 )
 from lakelog.spark.format.stream_reader import DeltaStreamReader, is_plain
 from lakelog.spark.names.lookup import forget
@@ -87,8 +88,7 @@ def _load(original: Any) -> Any:
         **options: Any,
     ) -> Any:
         request = request_of(self)
-        # A Connect reader calls its session `_client`.
-        spark = self.__dict__.get("_client") or self.__dict__["_spark"]
+        spark = session_of_reader(self)
         if is_plain(self) or not is_ours(spark, format or request.format):
             return original(self, path, format, schema, **options)
         reader = DeltaStreamReader(spark).options(**request.options)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
 __all__ = [
     "Note",
     "Request",
@@ -18,6 +20,7 @@ __all__ = [
     "note_partition_by",
     "noting",
     "request_of",
+    "session_of_reader",
 ]
 
 Note: TypeAlias = "Callable[..., None]"
@@ -50,6 +53,13 @@ def request_of(of: Any) -> Request:
     found = of.__dict__.get("_lakelog_request")
     if not isinstance(found, Request):
         found = of.__dict__["_lakelog_request"] = Request()
+    return found
+
+
+def session_of_reader(reader: Any) -> SparkSession:
+    """The session of a reader of PySpark's."""
+    # A Connect reader calls its session `_client`; a classic one has no such attribute.
+    found: SparkSession = reader.__dict__.get("_client") or reader.__dict__["_spark"]
     return found
 
 
