@@ -58,7 +58,9 @@ def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructTy
     if given is None:
         return StructType()
     if isinstance(given, StructType):
-        return given
+        if all(isinstance(each.data_type, _OURS) for each in given):
+            return given
+        return StructType(tuple(_field(each, what) for each in given))
     if isinstance(given, pa.Schema):
         return from_arrow_schema(given)
     if isinstance(given, str):

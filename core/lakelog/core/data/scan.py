@@ -76,8 +76,14 @@ class Scan:
         self._expression: Expression | None = None
         needed: set[str] = set()
         if where is not None:
+            from lakelog.core.filters.arrow_conditions import is_arrow_expression
             from lakelog.core.filters.filter import normalize_filter
 
+            if is_arrow_expression(where):
+                from lakelog.core.filters.arrow_text import plain_condition
+
+                # As one of ours it leaves out files and row groups.
+                where = plain_condition(where, self._schema) or where
             self._expression = normalize_filter(
                 where,
                 self._schema,

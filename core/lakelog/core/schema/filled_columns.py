@@ -14,7 +14,7 @@ Columns", "Default Columns"); the builders here write that metadata, the readers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lakelog.core.arguments import check_text, check_whole
 from lakelog.core.deprecation import warn_renamed
@@ -22,6 +22,8 @@ from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
 from lakelog.core.schema.types import PrimitiveType, StructField
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lakelog.core.schema.types import DataType
 
 __all__ = [
@@ -70,7 +72,7 @@ class Identity(NamedTuple):
 
 def generated_column(
     name: str,
-    data_type: DataType,
+    data_type: DataType | pa.DataType | str,
     expression: str,
     *,
     nullable: bool = True,
@@ -80,14 +82,15 @@ def generated_column(
 
     Args:
         name: the column's.
-        data_type: what the expression gives.
+        data_type: of what the expression gives: a type of lakelog or Arrow, or its SQL name.
         expression: Spark SQL over other columns of the table; deterministic.
         nullable: whether it may be null.
         comment: for readers of the schema.
     """
     check_text(name, "name", needed=True)
     check_text(expression, "expression", needed=True)
-    return StructField(name, data_type, nullable, {GENERATION: expression, **_comment(comment)})
+    kind = cast("DataType", data_type)  # others are converted where the schema is used
+    return StructField(name, kind, nullable, {GENERATION: expression, **_comment(comment)})
 
 
 def identity_column(
@@ -130,7 +133,7 @@ def identity_column(
 
 def column_with_default(
     name: str,
-    data_type: DataType,
+    data_type: DataType | pa.DataType | str,
     default: str,
     *,
     nullable: bool = True,
@@ -142,14 +145,15 @@ def column_with_default(
 
     Args:
         name: the column's.
-        data_type: the column's.
+        data_type: the column's: a type of lakelog or Arrow, or its SQL name.
         default: Spark SQL without columns: `0`, `'unknown'`, `current_date()`.
         nullable: whether it may be null.
         comment: for readers of the schema.
     """
     check_text(name, "name", needed=True)
     check_text(default, "default", needed=True)
-    return StructField(name, data_type, nullable, {DEFAULT: default, **_comment(comment)})
+    kind = cast("DataType", data_type)
+    return StructField(name, kind, nullable, {DEFAULT: default, **_comment(comment)})
 
 
 def generation_of(field: StructField) -> str | None:

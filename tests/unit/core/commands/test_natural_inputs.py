@@ -22,9 +22,12 @@ from lakelog.core import (
     StructType,
     add_columns,
     change_column,
+    column_with_default,
     convert_to_delta,
     create_table,
     delete_rows,
+    generated_column,
+    read_arrow,
     set_properties,
     update_rows,
     write_arrow,
@@ -57,6 +60,24 @@ def table(tmp_path: Path) -> str:
     path = str(tmp_path / "t")
     write_arrow(path, pa.table({"id": [1, 2], "s": ["x", "y"]}), mode="append")
     return path
+
+
+@pytest.mark.parametrize("kind", ["bigint", pa.int64(), LONG], ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+def test_columns_that_fill_themselves_take_any_form_of_type(
+    kind: Any, whole: bool, tmp_path: Path
+) -> None:
+    fields = (
+        StructField("id", LONG),
+        generated_column("g", kind, "id * 2"),
+        column_with_default("d", kind, "7"),
+    )
+    properties = {"delta.feature.allowColumnDefaults": "supported"}
+    uri = str(tmp_path / "t")
+    create_table(uri, StructType(fields) if whole else fields, properties=properties)
+    write_arrow(uri, {"id": [1]}, mode="append")
+    assert read_arrow(uri).to_pylist() == [{"id": 1, "g": 2, "d": 7}]
+    assert {each.data_type for each in DeltaLog.for_table(uri).snapshot.schema} == {LONG}
 
 
 @pytest.mark.parametrize("given", SAME.values(), ids=SAME)
