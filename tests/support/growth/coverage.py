@@ -70,7 +70,7 @@ _REASONS = {
         DeltaConf.from_mapping DeltaConf.of DeltaConf.derived DeltaConf.read
         DeltaConf.session_tz
         IsolationLevel.parse
-        Scan.schema Scan.limit
+        Scan.schema Scan.limit Snapshot.print_schema HistoryEntry.time
         FileSizes.as_delta OptimizeMetrics.as_delta OptimizeMetrics.num_files_added
         OptimizeMetrics.num_files_removed Optimized.version
     """,

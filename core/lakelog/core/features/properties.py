@@ -65,6 +65,15 @@ class TableProperties:
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self._configuration = configuration
 
+    def __repr__(self) -> str:
+        """`TableProperties({'delta.appendOnly': 'true'})`: those that the table sets."""
+        return f"TableProperties({dict(self._configuration)!r})"
+
+    def _repr_html_(self) -> str:
+        from lakelog.core.notebook import html_table
+
+        return html_table("Properties", ("name", "value"), sorted(self._configuration.items()))
+
     def get(self, name: str) -> Any:
         """The value of any property in `KNOWN`, parsed; its default where it is not set.
 

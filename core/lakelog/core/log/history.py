@@ -8,6 +8,7 @@ time leads to the same version in both). Tables with in-commit timestamps carry 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import CommitInfo
@@ -25,6 +26,7 @@ __all__ = ["HistoryEntry", "commit_times", "read_history"]
 
 
 _THREADS = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,37 @@ class HistoryEntry:
     commit_info: Mapping[str, Any] = field(default_factory=dict)
     """All of it, as in the log."""
 
+    @property
+    def time(self) -> datetime:
+        """`timestamp` as a time in UTC."""
+        return _EPOCH + timedelta(milliseconds=self.timestamp)
+
+
+class History(list[HistoryEntry]):
+    """The versions of a table; in a notebook they are a table."""
+
+    def _repr_html_(self) -> str:
+        from lakelog.core.notebook import html_table
+
+        names = ("version", "time", "operation", "parameters", "metrics", "note", "engine")
+        rows = (
+            (
+                each.version,
+                each.time.isoformat(" ", "milliseconds"),
+                each.operation,
+                _listed(each.parameters),
+                _listed(each.metrics),
+                each.user_metadata,
+                each.engine_info,
+            )
+            for each in self
+        )
+        return html_table(f"{len(self)} versions", names, rows)
+
+
+def _listed(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in given.items())
+
 
 def read_history(
     store: LogStore,
@@ -53,7 +86,7 @@ def read_history(
     limit: int | None = None,
     *,
     times_since: int | None = None,
-) -> list[HistoryEntry]:
+) -> History:
     """The versions up to one, newest first; see `DeltaLog.history`.
 
     Only what is returned is listed and read, and one commit before it, from which the times
@@ -83,7 +116,7 @@ def read_history(
             times[version] = carried
         elif times_since is not None and version >= times_since:
             times[version] = required_time(info, table, path, version)
-    return [_entry(v, times[v], info) for v, info in zip(versions, infos, strict=True)]
+    return History(_entry(v, times[v], info) for v, info in zip(versions, infos, strict=True))
 
 
 def commit_times(listing: Listing) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -391,6 +392,31 @@ class Snapshot:
             UnsupportedFeatureError: the table has what such a dataset can't do; `scan` reads it.
         """
         return self.scan().to_pyarrow_dataset()
+
+    def print_schema(self) -> None:
+        """Print the columns as a tree, as Spark's `printSchema` does."""
+        from lakelog.core.schema.tree_text import schema_tree
+
+        sys.stdout.write(f"{schema_tree(self.schema)}\n")
+
+    def _repr_html_(self) -> str:
+        """What is known without reading anything: columns, partitioning, properties."""
+        from lakelog.core.notebook import html_table
+
+        numbers = {name: f"{i}." for i, name in enumerate(self.partition_columns, 1)}
+        rows = [
+            (
+                each.name,
+                each.data_type,
+                "" if each.nullable else "NOT NULL",
+                numbers.get(each.name),
+                each.metadata.get("comment"),
+            )
+            for each in self.schema
+        ]
+        names = ("column", "type", "null", "partition", "comment")
+        found = html_table(repr(self), names, rows)
+        return f"{found}{self.properties._repr_html_()}" if self.metadata.configuration else found
 
     def __repr__(self) -> str:
         """`Snapshot(/lake/flights, version 7)`."""

@@ -62,7 +62,7 @@ def table(tmp_path: Path) -> str:
     return path
 
 
-@pytest.mark.parametrize("kind", ["bigint", pa.int64(), LONG], ids=str)
+@pytest.mark.parametrize("kind", ["bigint", pa.int64(), LONG], ids=["SQL", "Arrow", "ours"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_columns_that_fill_themselves_take_any_form_of_type(
     kind: Any, whole: bool, tmp_path: Path

@@ -1,0 +1,82 @@
+"""How tables look to people: trees of columns, and tables in notebooks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from lakelog.core import DeltaLog, create_table, write_arrow
+from lakelog.core.notebook import html_table
+from lakelog.core.schema.tree_text import schema_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> DeltaLog:
+    uri = str(tmp_path / "t")
+    create_table(
+        uri,
+        "id bigint NOT NULL COMMENT 'the <key>', tags map<string, array<int>>, s struct<a: date>",
+        partition_by="id",
+        properties={"delta.appendOnly": True},
+    )
+    return DeltaLog.for_table(uri)
+
+
+def cells(html: str) -> list[list[str]]:
+    return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(html).iter("tr")]
+
+
+def test_a_schema_is_printed_as_spark_prints_it(
+    log: DeltaLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.snapshot.print_schema()
+    assert capsys.readouterr().out == (
+        "root\n"
+        " |-- id: bigint (nullable = false)\n"
+        " |-- tags: map (nullable = true)\n"
+        " |    |-- key: string\n"
+        " |    |-- value: array (valueContainsNull = true)\n"
+        " |    |    |-- element: int (containsNull = true)\n"
+        " |-- s: struct (nullable = true)\n"
+        " |    |-- a: date (nullable = true)\n"
+    )
+    assert schema_tree(log.snapshot.schema).startswith("root\n")
+
+
+def test_a_snapshot_is_shown_without_reading_its_files(log: DeltaLog) -> None:
+    snapshot = log.snapshot
+    html = snapshot._repr_html_()
+    assert html.count("<table>") == 2
+    found = cells(f"<div>{html}</div>")
+    assert found[:2] == [
+        ["column", "type", "null", "partition", "comment"],
+        ["id", "bigint", "NOT NULL", "1.", "the <key>"],
+    ]
+    assert found[-1] == ["delta.appendOnly", "true"]
+    assert repr(snapshot.properties) == "TableProperties({'delta.appendOnly': 'true'})"
+    assert snapshot._file_table is None
+
+
+def test_a_history_is_a_list_and_a_table(log: DeltaLog) -> None:
+    write_arrow(log, {"id": [1]}, mode="append", user_metadata="<b>nightly</b>")
+    history = log.history()
+    assert isinstance(history, list)
+    assert history == list(history)
+    found = cells(history._repr_html_())  # type: ignore[attr-defined]
+    assert [row[0] for row in found] == ["version", "1", "0"]
+    assert found[1][2] == "WRITE"
+    assert found[1][5] == "<b>nightly</b>"
+    assert found[1][1] == history[0].time.isoformat(" ", "milliseconds")
+    first = history[0]
+    assert first.time == dt.datetime.fromtimestamp(first.timestamp / 1000, dt.UTC)
+
+
+def test_long_values_are_cut_and_none_is_empty() -> None:
+    found = cells(html_table("t", ["a", "b"], [["x" * 1000, None]]))
+    assert found[1] == ["x" * 300 + "…", ""]
