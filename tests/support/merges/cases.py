@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CASES", "Clause", "Draw", "MergeCase"]
 
-EACH: Final = 14
+EACH: Final = 34
 """Cases of each kind of table."""
 _FORMAT: Final = 1
 """Changes when the cases are drawn in another way."""

@@ -26,7 +26,30 @@ DIFFERENCES: Final = {
         "delta-spark rewrites files in which rows match and no clause applies to any; lakelog "
         "leaves them as they are, so that fewer rows are copied and fewer files removed."
     ),
+    "nothing to commit": (
+        "No row changes, and delta-spark commits all the same where it rewrote files whose rows "
+        "match, or keeps count of an identity column, or refuses that where the table is "
+        "append-only; lakelog commits only what changes something."
+    ),
+    "the default of a column": (
+        "delta-spark's methods end in an internal error at the word DEFAULT, which its SQL knows; "
+        "here both know it."
+    ),
+    "a condition without a type": (
+        "delta-spark takes the bare word null for a condition that is never true; lakelog refuses "
+        "it as in DELETE and UPDATE, and takes CAST(NULL AS BOOLEAN)."
+    ),
+    "a value that no row needs": (
+        "Spark computes constants when it plans, so that delta-spark refuses a number that is too "
+        "large for its column, or a struct without a field, even where no row gets it; lakelog "
+        "does where one does, if no Spark job runs."
+    ),
+    "a clause that is never due": (
+        "delta-spark does not look at what a clause does whose condition is the word false; "
+        "lakelog refuses what is wrong in it."
+    ),
 }
+_BY_THE_PLAN: Final = ("CAST_OVERFLOW", "UPDATE_SCHEMA_MISMATCH_EXPRESSION")
 _FEWER: Final = (
     "numTargetRowsCopied",
     "numOutputRows",
@@ -43,6 +66,20 @@ def difference(case: MergeCase, ours: Outcome, theirs: Outcome) -> str | None:
         return "another reason first"
     if theirs.error and _fills_itself(case):
         return "columns that fill themselves"
+    if ours.error and any((each.condition or "").lower() == "false" for each in case.clauses):
+        return "a clause that is never due"
+    if theirs.error == "INTERNAL_ERROR" and _says_default(case):
+        return "the default of a column"
+    untyped = any((each.condition or "").lower() == "null" for each in case.clauses)
+    if untyped and "DATATYPE_MISMATCH" in (ours.error or ""):
+        return "a condition without a type"
+    if not (ours.committed or ours.error):
+        if theirs.error and any(each in theirs.error for each in _BY_THE_PLAN):
+            return "a value that no row needs"
+        if theirs.error == "DELTA_CANNOT_MODIFY_APPEND_ONLY" or (
+            not theirs.error and not any(theirs.returned.values())
+        ):
+            return "nothing to commit"
     if _rewrites_less(ours, theirs):
         return "files that keep their rows"
     return None
@@ -53,8 +90,20 @@ def compared(ours: Outcome, theirs: Outcome, found: str | None) -> tuple[Outcome
     match found:
         case "another reason first":
             return replace(ours, error=""), replace(theirs, error="")
-        case "columns that fill themselves":
+        case (
+            "columns that fill themselves"
+            | "a clause that is never due"
+            | "a condition without a type"
+            | "the default of a column"
+        ):
             return theirs, theirs
+        case "nothing to commit":
+            # What the table holds is the same.
+            return ours, replace(
+                ours, error=None, schema=theirs.schema, rows=theirs.rows, changes=None
+            )
+        case "a value that no row needs":
+            return ours, replace(ours, schema=theirs.schema, rows=theirs.rows)
         case "files that keep their rows":
             return replace(ours, metrics=theirs.metrics), theirs
     return ours, theirs
@@ -65,6 +114,10 @@ def _fills_itself(case: MergeCase) -> bool:
     own = {f.name for f in KINDS[case.kind].extra} & {"g", "no"}
     lacks = own - {name.lower() for name in case.source_schema().names}
     return bool(lacks) and any(each.action.endswith("_all") for each in case.clauses)
+
+
+def _says_default(case: MergeCase) -> bool:
+    return any(value.upper() == "DEFAULT" for c in case.clauses for value in c.values.values())
 
 
 def _rewrites_less(ours: Outcome, theirs: Outcome) -> bool:
