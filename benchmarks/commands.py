@@ -46,7 +46,7 @@ def _rows_of(where: str, rows: int) -> dict[str, Any]:
     return {"where": condition, "keys": keys}
 
 
-def _jobs(rows: int) -> dict[str, tuple[str, dict[str, Any], float, float]]:
+def _jobs(rows: int, small: int, old: int) -> dict[str, tuple[str, dict[str, Any], float, float]]:
     """Work -> the table it begins with, the job, and its targets as delta comes and tuned."""
     jobs: dict[str, tuple[str, dict[str, Any], float, float]] = {}
     for vectors, where, op in itertools.product(
@@ -58,8 +58,8 @@ def _jobs(rows: int) -> dict[str, tuple[str, dict[str, Any], float, float]]:
         name = f"{op.upper()} of {rows // 100:,} of {rows:,} rows, {where}{also}"
         start = "vectors" if vectors else "plain"
         jobs[name] = (start, {"op": op, **_rows_of(where, rows)}, *targets)
-    jobs[f"OPTIMIZE of {SMALL_FILES:,} small files"] = ("small", {"op": "optimize"}, 0.6, 0.6)
-    jobs[f"VACUUM of {OLD_FILES:,} files"] = ("old", {"op": "vacuum"}, 0.5, 0.5)
+    jobs[f"OPTIMIZE of {small:,} small files"] = ("small", {"op": "optimize"}, 0.6, 0.6)
+    jobs[f"VACUUM of {old:,} files"] = ("old", {"op": "vacuum"}, 0.5, 0.5)
     return jobs
 
 
@@ -147,7 +147,7 @@ def measure(
     engines: dict[str, Engine] = {}
     wall: dict[tuple[str, str], list[float]] = defaultdict(list)
     cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
-    jobs = _jobs(rows)
+    jobs = _jobs(rows, small, old)
     try:
         engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
