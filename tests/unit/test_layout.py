@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 import zipfile
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,27 @@ def test_every_tool_knows_every_root() -> None:
     assert TOOL["pyright"]["extraPaths"][: len(ROOTS)] == list(ROOTS)
     assert set(TOOL["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]) >= set(ROOTS)
     assert TOOL["importlinter"]["root_packages"] == [f"lakelog.{r}" for r in ROOTS]
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_no_module_needs_itself_by_way_of_others(root: str) -> None:
+    """Imports for types and those within functions count, as a reader has to follow them, too."""
+    folder = REPOSITORY / root
+    modules = {
+        ".".join(path.relative_to(folder).with_suffix("").parts): path
+        for path in folder.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    needs: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        tree = ast.walk(ast.parse(path.read_text()))
+        nodes = [node for node in tree if isinstance(node, ast.ImportFrom) and node.module]
+        named = {f"{node.module}.{each.name}" for node in nodes for each in node.names}
+        needs[name] = ({str(node.module) for node in nodes} | named) & modules.keys()
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 def test_the_wheel_ships_every_module(tmp_path: Path) -> None:

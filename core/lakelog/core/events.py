@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitOutcome", "CommitStats", "Writer", "emit", "write_events_to"]
 
-EVENTS_PATH_KEY = store_keys.EVENTS_PATH.name
-"""A local file that gets one line of JSON per attempt."""
-EVENTS_JOB_KEY = store_keys.EVENTS_JOB.name
-"""The job's name in the records; `spark.app.name` where it is not set."""
 
 logger = logging.getLogger("lakelog.commit")
 

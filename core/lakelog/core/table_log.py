@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableLog"]
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("lakelog")
 
 # After this many new commits found one by one, a listing is cheaper than further probes.
 _PROBES = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from lakelog.core.change_feed.files import (
 from lakelog.core.change_feed.versions import ChangeBounds, change_versions, commit_files
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.properties import TableProperties
@@ -123,8 +122,7 @@ class ChangeFeed:
         return pa.RecordBatchReader.from_batches(schema, self._batches(self.files()))
 
     def _batches(self, files: list[ChangedFile]) -> Iterator[pa.RecordBatch]:
-        workers = min(2 * (os.cpu_count() or 1), 32)
-        for table in in_order(partial(_rows, self), files, workers):
+        for table in in_order(partial(_rows, self), files, reading_workers()):
             yield from table.to_batches()
 
 

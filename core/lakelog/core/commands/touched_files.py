@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.empty import empty_table
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
@@ -86,7 +85,7 @@ def touched_files(
     finder = _Finder(snapshot, condition)
     finder.check()
     places = finder.files.find(files)
-    found = in_order(finder.masks, places, _workers())
+    found = in_order(finder.masks, places, reading_workers())
     for add, place, (gone, hit) in zip(to_add_files(files), places, found, strict=True):
         if hit.true_count:
             yield TouchedFile(add, place, gone, hit)
@@ -160,7 +159,7 @@ def _touched(
         return gone, hit_of(number, gone)
 
     adds = list(to_add_files(files))
-    found = in_order(masks, range(len(adds)), _workers())
+    found = in_order(masks, range(len(adds)), reading_workers())
     return [
         TouchedFile(add, place, gone, hit)
         for add, place, (gone, hit) in zip(adds, places, found, strict=True)
@@ -176,10 +175,6 @@ def _mask(pieces: Mapping[int, bytes], count: int) -> pa.BooleanArray:
             raise ValueError(f"row {start + 8 * len(used) - 1} of a file of {count} rows is hit")
         bits[at : at + len(used)] = used
     return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bytes(bits))])
-
-
-def _workers() -> int:
-    return min(2 * (os.cpu_count() or 1), 32)
 
 
 class _Finder:

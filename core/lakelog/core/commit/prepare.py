@@ -134,9 +134,10 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     _check_domains(others, terms, request.table)
     # As in Delta, the level comes from the metadata that the commit leaves behind, and a new
     # metadata or protocol rules out the downgrade to snapshot isolation.
+    actions = (*_metadata_and_protocol(request), *others)
     level = resolve_isolation(
         terms.isolation_level,
-        [*_metadata_and_protocol(request), *others],
+        actions,
         operation_changes_data=request.operation.changes_data,
     )
     # A predicate that matched no file is a read all the same: a concurrent append could match it.
@@ -153,7 +154,7 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
             isolation=level,
             is_blind_append=blind,
         ),
-        actions=(*_metadata_and_protocol(request), *others),
+        actions=actions,
         terms=terms,
         isolation=level,
         is_blind_append=blind,

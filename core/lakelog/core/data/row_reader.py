@@ -7,6 +7,7 @@ and knows no store, so that an engine can send it to wherever the files are read
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema.column_mapping import Match
 
-__all__ = ["BATCH_ROWS", "Piece", "RowReader", "in_order", "without_columns"]
+__all__ = ["BATCH_ROWS", "Piece", "RowReader", "in_order", "reading_workers", "without_columns"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -332,6 +333,11 @@ def _positions(metadata: Any, groups: Sequence[int]) -> pa.Array:
 def without_columns(rows: int) -> pa.Table:
     """A table of `count` rows without columns, which joining or building tables would lose."""
     return pa.table({"_": pa.nulls(rows)}).select([])
+
+
+def reading_workers() -> int:
+    """How many threads read data files: those of pyarrow decode, and these mostly wait."""
+    return min(2 * (os.cpu_count() or 1), 32)
 
 
 def in_order(function: Callable[[_T], _R], items: Sequence[_T], workers: int) -> Iterator[_R]:

@@ -18,7 +18,7 @@ from lakelog.core.arguments import check_whole, refusal
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import BATCH_ROWS, in_order, without_columns
+from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns
 from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.tree import columns as columns_of
@@ -41,7 +41,7 @@ _MOST_REMOTE = 8
 
 
 class Scan:
-    """Rows of one version of a table, not read yet; each method that gives rows reads them anew.
+    """Rows of one version of a table, not read yet; each method that gives rows reads them again.
 
         scan = snapshot.scan(["day", "delay"], "month = 1")
         scan.count()
@@ -344,7 +344,7 @@ class Scan:
         """A table a file, in the order of the log."""
         self._check_filter()
         files = self._files.find(self._snapshot.file_table_for(self._expression))
-        yield from in_order(self._table, files, min(2 * (os.cpu_count() or 1), 32))
+        yield from in_order(self._table, files, reading_workers())
 
     def _check_filter(self) -> None:
         """Refuse what can't be evaluated, before any file is opened; also where none would be."""

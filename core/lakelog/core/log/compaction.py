@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["covering", "read_compacted"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 
 def covering(files: Iterable[CompactedFile], first: int, last: int) -> list[CompactedFile]:

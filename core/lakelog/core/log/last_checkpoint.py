@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LastCheckpoint", "hint_checksum", "read_last_checkpoint", "write_last_checkpoint"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

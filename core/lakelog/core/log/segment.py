@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 # A stray commit of the far future makes a gap of billions.
 _SHOWN_MISSING = 10_000

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clean_log"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 _DAY_MS = 86_400_000
 _LONG_HISTORY = 1000

@@ -34,7 +34,7 @@ __all__ = [
     "read_checksum",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 # Delta leaves longer lists out, so that the file stays small.
 _MOST_TRANSACTIONS = 100

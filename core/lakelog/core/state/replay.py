@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["State", "advance", "load_state", "read_commits"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 # Commits are small, and reading one from an object store is waiting.
 _THREADS = 16

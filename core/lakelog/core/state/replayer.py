@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "ReplayJob", "Replayer", "deferred_files"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 Kind: TypeAlias = Literal["add", "remove"]
 

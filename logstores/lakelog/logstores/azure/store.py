@@ -25,8 +25,6 @@ __all__ = ["AzureConditionalLogStore", "AzureLeaseLogStore"]
 
 LEASE_KEY = keys.AZURE_LEASE_DURATION.name
 """Seconds of a lease, 15 to 60."""
-WAIT_KEY = keys.AZURE_LEASE_WAIT.name
-"""Seconds to wait for another writer's turn to end."""
 
 
 class AzureConditionalLogStore(ObjectLogStore):

@@ -56,8 +56,6 @@ __all__ = [
 
 BUDGET_KEY: Final = keys.RETRY_BUDGET.name
 """Seconds that one operation may go on repeating requests."""
-REACH_KEY: Final = keys.REACH_BUDGET.name
-"""The same where no service is there: a name that does not resolve, a refused port."""
 TIMEOUT_KEY: Final = keys.REQUEST_TIMEOUT.name
 """Seconds that one request may take to connect, and again between two bytes of its reply."""
 

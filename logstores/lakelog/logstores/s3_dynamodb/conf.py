@@ -38,7 +38,6 @@ PROVIDER: Final = f"spark.{_BARE}credentials.provider"
 CREATE_KEY: Final = _OURS + "createTable"
 ENDPOINT_KEY: Final = _OURS + "endpoint"
 ACCESS_KEY: Final = _OURS + "access.key"
-_TIMEOUT_KEY: Final = keys.REQUEST_TIMEOUT.name
 _NAMES: Final = (
     "ddb.tableName",
     "ddb.region",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TTL_ATTRIBUTE", "describe", "ensure_table", "time_to_live"]
 
 TTL_ATTRIBUTE: Final = "expireTime"
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 _KEYS: Final = (("tablePath", "HASH"), ("fileName", "RANGE"))
 _LONGEST_CREATION: Final = 60.0
 """Seconds; Delta waits for 20 and then goes on."""

@@ -37,7 +37,7 @@ GUARD_KEY: Final = keys.DYNAMODB_GUARD.name
 SCHEME_KEY: Final = keys.DYNAMODB_KEY_SCHEME.name
 SCHEMES: Final = ("s3a", "s3", "s3n")
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 _T = TypeVar("_T")
 
 

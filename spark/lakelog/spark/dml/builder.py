@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.sql import Column
 
 from lakelog.core.commands.merge.clauses import MergeClause
-from lakelog.spark.dml.merge import Merge, run_merge
+from lakelog.spark.dml.merge import run_merge
+from lakelog.spark.dml.merge_request import Merge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.rewrite import RowsChanged
     from lakelog.core.schema import StructType
-    from lakelog.spark.dml.merge import Merge
+    from lakelog.spark.dml.merge_request import Merge
 
 __all__ = [
     "HERE_BYTES",

@@ -56,30 +56,16 @@ from lakelog.spark.writing.constraints import table_rules
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from lakelog.core.actions import Action
     from lakelog.core.commands.merge.analysis import MergePlan
-    from lakelog.core.commands.merge.clauses import MergeClause
-    from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.dml.merge_request import Merge
 
-__all__ = ["Merge", "run_merge"]
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """What the caller asked for."""
-
-    spark: SparkSession
-    log: DeltaLog
-    alias: str | None
-    source: DataFrame
-    condition: str | Column
-    clauses: tuple[MergeClause, ...] = ()
-    evolves: bool = False
+__all__ = ["run_merge"]
 
 
 def run_merge(merge: Merge) -> DataFrame:
@@ -114,7 +100,9 @@ class _Run:
     def reads(self) -> MergeReads:
         merge = self.merge
         source = to_delta_schema(merge.source.schema)
-        return MergeReads.of(merge.condition, self.snapshot.read_schema, source, merge.alias)
+        return MergeReads.from_condition(
+            merge.condition, self.snapshot.read_schema, source, merge.alias
+        )
 
     def run(self) -> dict[str, int]:
         snapshot, log, clock = self.snapshot, self.merge.log, self.merge.log.clock

@@ -46,7 +46,7 @@ class MergeReads:
     """A column of the table, and the source's of the same type, that must be equal to match."""
 
     @classmethod
-    def of(
+    def from_condition(
         cls, condition: Any, target: StructType, source: StructType, alias: str | None
     ) -> MergeReads:
         """Take a condition apart, as far as it is text that we understand.

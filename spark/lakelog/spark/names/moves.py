@@ -94,7 +94,7 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
             "[DELTA_SET_LOCATION_SCHEMA_MISMATCH] The schema of the new Delta location is "
             f"different than the current table schema.\n  original: {present.snapshot.schema}\n"
             f"  destination: {wanted.snapshot.schema}\nChange the columns of one of them first, or "
-            "drop the name and make it anew with CREATE TABLE … USING delta LOCATION",
+            "drop the name and create it again with CREATE TABLE … USING delta LOCATION",
             table=entry.text,
         )
     text = f"ALTER TABLE {quoted_name(entry.parts)} SET LOCATION {literal(hadoop_path(location))}"
@@ -110,6 +110,6 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
     if now is None or DeltaLog.for_table(now.location or "", conf).table != wanted.table:
         raise DeltaAnalysisError(
             f"the catalog took the location of {entry.text}, and still shows another: drop the "
-            "name, and make it anew with CREATE TABLE … USING delta LOCATION",
+            "name, and create it again with CREATE TABLE … USING delta LOCATION",
             table=entry.text,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import LongType, StructType
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from lakelog.spark.table.delta_table import DeltaTable
 
 __all__ = ["OlderVersions", "metrics_row"]
 
@@ -84,7 +82,7 @@ class OlderVersions:
         isShallow: bool = True,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
+    ) -> Self:
         """Make a table with the schema, the properties and the rows of this one.
 
         Args:
@@ -108,7 +106,7 @@ class OlderVersions:
         isShallow: bool = True,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
+    ) -> Self:
         """`clone` of an older version.
 
         Raises:
@@ -124,7 +122,7 @@ class OlderVersions:
         isShallow: bool = True,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
+    ) -> Self:
         """`clone` of the version at a time, which is text in the session's zone.
 
         Raises:
@@ -142,7 +140,7 @@ class OlderVersions:
         replace: bool,
         properties: Mapping[str, str] | None,
         **which: int,
-    ) -> DeltaTable:
+    ) -> Self:
         log = DeltaLog.for_table(target, self._log.conf)
         clone(
             self._log,
@@ -154,7 +152,7 @@ class OlderVersions:
             properties=properties,
         )
         made: Any = type(self)
-        opened: DeltaTable = made(self._spark, log)
+        opened: Self = made(self._spark, log)
         return opened
 
 

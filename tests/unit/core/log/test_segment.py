@@ -227,7 +227,7 @@ def watched():
             if "20 digits" in record.getMessage():
                 told.append(record.getMessage().partition(" is not a log file")[0])
 
-    handler, logger = Handler(), logging.getLogger("lakelog.core.log.segment")
+    handler, logger = Handler(), logging.getLogger("lakelog")
     logger.addHandler(handler)
     try:
         yield told

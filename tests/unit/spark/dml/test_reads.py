@@ -18,7 +18,7 @@ SOURCE = schema_from("id INT, `a.b` STRING, key INT, x DOUBLE, big BIGINT, q STR
 
 
 def reads(condition: Any, alias: str | None = "t") -> MergeReads:
-    return MergeReads.of(condition, TARGET, SOURCE, alias)
+    return MergeReads.from_condition(condition, TARGET, SOURCE, alias)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ file are two bits a row, and three numbers for each row that a clause applies to
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from lakelog.core.commands.merge.source_index import SourceIndex, comparable
 from lakelog.core.commands.touched_files import TouchedFile, empty_mask
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.schema import StructType
@@ -164,9 +163,8 @@ class Matcher:
             DataFileMissingError: the log lists a file that the storage does not have.
         """
         places = self._files.find(files)
-        workers = min(2 * (os.cpu_count() or 1), 32)
         adds = to_add_files(files)
-        found = in_order(self._of_file, list(zip(adds, places, strict=True)), workers)
+        found = in_order(self._of_file, list(zip(adds, places, strict=True)), reading_workers())
         for hits, sources in found:
             if len(sources):
                 self._found.append(sources)

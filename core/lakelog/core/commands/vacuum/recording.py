@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "keep_watermark", "read_watermark"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 # Those of which Delta's VACUUM writes to the history by itself.
 _RECORDED: Final = frozenset(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Retention", "cutoff_of", "retention_of"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("lakelog")
 
 _HOUR_MS: Final = 3_600_000
 _MARGIN_MS: Final = 2_000

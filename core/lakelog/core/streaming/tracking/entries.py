@@ -47,7 +47,7 @@ class TrackedMetadata:
     delta-spark says it where an entry takes several changes in one."""
 
     @classmethod
-    def of(
+    def from_version(
         cls,
         version: int,
         metadata: Metadata,

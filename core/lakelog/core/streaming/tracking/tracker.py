@@ -119,7 +119,7 @@ class Tracker:
 
     def _write(self, version: int, metadata: Metadata, protocol: Protocol) -> None:
         path = self._source_path() if self._current is None else self._current.source_path
-        entry = TrackedMetadata.of(version, metadata, protocol, path)
+        entry = TrackedMetadata.from_version(version, metadata, protocol, path)
         self._tracking.append(self._number + 1, entry)
         self._number, self._current = self._number + 1, entry
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.spark.sql_statements.commands.base import Statement
-    from lakelog.spark.sql_statements.commands.create import NewTable
+    from lakelog.spark.sql_statements.commands.new_table import NewTable
     from lakelog.spark.sql_statements.places import Place
 
 __all__ = ["clone_into"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lakelog.spark.session.given_options import FORMATS
+from lakelog.spark.sql_statements.commands.cloning import clone_into
 from lakelog.spark.sql_statements.commands.columns import (
     column_definition,
     constraint_error,
@@ -14,37 +14,15 @@ from lakelog.spark.sql_statements.commands.columns import (
 )
 from lakelog.spark.sql_statements.commands.creation import create_as, create_empty, create_like
 from lakelog.spark.sql_statements.commands.history import as_of
+from lakelog.spark.sql_statements.commands.new_table import NewTable
 from lakelog.spark.sql_statements.keywords import QUERY
 from lakelog.spark.sql_statements.places import path_in
 
 if TYPE_CHECKING:
     from lakelog.core.commands.create import CreateMode
     from lakelog.spark.sql_statements.commands.base import Command, Statement
-    from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
-    from lakelog.spark.sql_statements.cursor import Name
 
-__all__ = ["NewTable", "create"]
-
-
-@dataclass(slots=True)
-class NewTable:
-    """What a CREATE TABLE says."""
-
-    name: Name
-    mode: CreateMode
-    columns: list[ColumnDefinition] = field(default_factory=list)
-    provider: str | None = None
-    partition_by: list[str] = field(default_factory=list)
-    cluster_by: list[str] = field(default_factory=list)
-    location: str | None = None
-    comment: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    query: str | None = None
-
-    @property
-    def path(self) -> str | None:
-        """The folder, if the statement has it."""
-        return path_in(self.name.parts) or self.location
+__all__ = ["create"]
 
 
 def create(s: Statement) -> Command | None:
@@ -206,8 +184,6 @@ def _like(s: Statement, wanted: NewTable) -> Command | None:
 
 def _clone(s: Statement, wanted: NewTable) -> Command | None:
     """`CREATE TABLE t SHALLOW CLONE source [VERSION AS OF …] [TBLPROPERTIES …] [LOCATION …]`."""
-    from lakelog.spark.sql_statements.commands.cloning import clone_into
-
     c = s.cursor
     shallow = c.need_any("SHALLOW", "DEEP") == "SHALLOW"
     c.need("CLONE")

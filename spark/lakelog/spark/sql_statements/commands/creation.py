@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.base import Statement
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
-    from lakelog.spark.sql_statements.commands.create import NewTable
+    from lakelog.spark.sql_statements.commands.new_table import NewTable
     from lakelog.spark.sql_statements.places import Place
 
 __all__ = ["create_as", "create_empty", "create_like", "place_for_statement"]
