@@ -101,7 +101,7 @@ def _document(
         **file_list.sums(files),
     }
     if not summary:
-        return {**found, "list": file_list.file_rows(snapshot, files, wanted, limit)}
+        return {**found, "list": file_list.shown_rows(snapshot, files, wanted, limit)}
     found["sizes"] = file_list.size_classes(files)
     if snapshot.partition_columns:
         partitions = file_list.sums_by_partition(snapshot, files)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["SMALL", "file_rows", "size_classes", "stats_column", "sums_by_partition"]
+__all__ = ["SMALL", "shown_rows", "size_classes", "stats_column", "sums_by_partition"]
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _MIB: Final = 1 << 20
@@ -81,7 +81,7 @@ def is_mapped(snapshot: Snapshot) -> bool:
     return snapshot.properties.column_mapping_mode != "none"
 
 
-def file_rows(
+def shown_rows(
     snapshot: Snapshot, files: pa.Table, columns: Sequence[StatsColumn], limit: int | None
 ) -> list[dict[str, Any]]:
     """The first files by path, as JSON values.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Commit", "file_rows", "parse_commit", "read_commit", "skim_commit"]
+__all__ = ["Commit", "action_rows", "parse_commit", "read_commit", "skim_commit"]
 
 
 Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
@@ -67,16 +67,16 @@ class Commit:
 
     def added(self) -> pa.Table:
         """The added files, as rows of `FILE_SCHEMA`; converted once."""
-        self.adds = file_rows("add", self.adds, self.path, self.version)
+        self.adds = action_rows("add", self.adds, self.path, self.version)
         return self.adds
 
     def removed(self) -> pa.Table:
         """The removed files, as rows of `TOMBSTONE_SCHEMA`; converted once."""
-        self.removes = file_rows("remove", self.removes, self.path, self.version)
+        self.removes = action_rows("remove", self.removes, self.path, self.version)
         return self.removes
 
 
-def file_rows(kind: str, rows: Rows, path: str, version: int) -> pa.Table:
+def action_rows(kind: str, rows: Rows, path: str, version: int) -> pa.Table:
     """The rows of file actions.
 
     Args:

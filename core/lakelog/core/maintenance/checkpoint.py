@@ -42,8 +42,8 @@ from lakelog.core.maintenance.checkpoint_files import (
 )
 from lakelog.core.maintenance.checkpoint_rows import (
     Layout,
+    add_rows,
     as_row,
-    file_rows,
     layout_of,
     tombstone_rows,
 )
@@ -275,6 +275,6 @@ def _with_first(first: pa.RecordBatch, rest: Iterable[Any]) -> Iterator[pa.Recor
 
 def _batches(live: pa.Table, dead: pa.Table, layout: Layout) -> Iterator[pa.RecordBatch]:
     for batch in live.to_batches(max_chunksize=ROWS):
-        yield file_rows(batch, layout)
+        yield add_rows(batch, layout)
     for batch in dead.to_batches(max_chunksize=ROWS):
         yield tombstone_rows(batch, layout)

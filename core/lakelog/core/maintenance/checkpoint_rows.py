@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKPOINT_SCHEMA",
     "Layout",
+    "add_rows",
     "as_row",
-    "file_rows",
     "layout_of",
     "tombstone_rows",
 ]
@@ -204,7 +204,7 @@ def _entries(value: Any, of: pa.DataType) -> Any:
     return value
 
 
-def file_rows(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+def add_rows(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     """Rows of `FILE_SCHEMA` as rows of a checkpoint."""
     return _rows("add", batch, layout)
 

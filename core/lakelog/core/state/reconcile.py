@@ -16,7 +16,7 @@ from lakelog.core.actions.file_keys import file_keys
 from lakelog.core.actions.file_table import NO_FILES, NO_TOMBSTONES
 from lakelog.core.compute import pc
 from lakelog.core.errors import CorruptCommitError
-from lakelog.core.log.commit_file import file_rows
+from lakelog.core.log.commit_file import action_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +86,7 @@ def _rows(commits: Sequence[Commit], kind: Literal["add", "remove"]) -> pa.Table
         (first, _), (last, _) = found[0], found[-1]
         try:
             every = [row for _, rows in found for row in rows]
-            tables.append(file_rows(kind, every, first.path, last.version))
+            tables.append(action_rows(kind, every, first.path, last.version))
         except CorruptCommitError:
             # One of them is malformed, and has to be named.
             tables += _apart(found, kind)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lakelog.cli.files.file_list import file_rows, stats_column
+from lakelog.cli.files.file_list import shown_rows, stats_column
 from lakelog.cli.tables import bytes_text
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -190,7 +190,7 @@ def test_deleted_rows_are_told_and_do_not_count(tmp_path: Path) -> None:
     snapshot = Snapshot(
         log.table, opened.store, opened.conf, opened.clock, load_state(opened.store, log.table)
     )
-    [row] = file_rows(snapshot, snapshot.file_table, [], None)
+    [row] = shown_rows(snapshot, snapshot.file_table, [], None)
     assert (row["rows"], row["deleted_rows"]) == (7, 3)
     assert "Deleted" not in lakelog("files", RawLog(tmp_path / "u").create(add("a")).table).out
 

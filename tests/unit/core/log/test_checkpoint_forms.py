@@ -14,7 +14,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import CorruptCheckpointError, DeltaAnalysisError
 from lakelog.core.log.last_checkpoint import hint_checksum
 from lakelog.core.maintenance import checkpoint as checkpoints
-from lakelog.core.maintenance.checkpoint_rows import file_rows
+from lakelog.core.maintenance.checkpoint_rows import add_rows
 from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock
@@ -196,9 +196,9 @@ def test_a_crash_between_parts_changes_nothing(v2, monkeypatch, attempt):
 
 
 def test_a_sidecar_that_lacks_files_stops_the_checkpoint(v2, monkeypatch):
-    whole = file_rows
+    whole = add_rows
     monkeypatch.setattr(
-        checkpoints, "file_rows", lambda batch, layout: whole(batch.slice(1), layout)
+        checkpoints, "add_rows", lambda batch, layout: whole(batch.slice(1), layout)
     )
     with pytest.raises(CorruptCheckpointError, match="files instead of"):
         opened(v2).checkpoint()

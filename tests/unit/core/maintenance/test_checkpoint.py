@@ -21,7 +21,7 @@ from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.names import checkpoint_name
 from lakelog.core.maintenance import checkpoint as checkpoints
 from lakelog.core.maintenance import checkpoint_files
-from lakelog.core.maintenance.checkpoint_rows import CHECKPOINT_SCHEMA, file_rows
+from lakelog.core.maintenance.checkpoint_rows import CHECKPOINT_SCHEMA, add_rows
 from lakelog.logstores import LocalLogStore
 from support.examples import examples
 from support.manual_clock import ManualClock
@@ -195,7 +195,7 @@ def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
     before = listing(log)
     monkeypatch.setattr(checkpoints, "ROWS", 10)
     monkeypatch.setattr(checkpoint_files, "ROWS", 10)
-    whole = file_rows
+    whole = add_rows
     calls = []
 
     def failing(batch, layout):
@@ -204,7 +204,7 @@ def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
             raise OSError("gone")
         return whole(batch, layout)
 
-    monkeypatch.setattr(checkpoints, "file_rows", failing)
+    monkeypatch.setattr(checkpoints, "add_rows", failing)
     with pytest.raises(OSError, match="gone"):
         opened(log).checkpoint()
     assert listing(log) == before
@@ -213,9 +213,9 @@ def test_a_read_error_half_way_publishes_nothing(log, monkeypatch):
 def test_a_checkpoint_that_lacks_files_is_not_published(log, monkeypatch):
     log.commit(*(add(f"f{i}") for i in range(30)))
     before = listing(log)
-    whole = file_rows
+    whole = add_rows
     monkeypatch.setattr(
-        checkpoints, "file_rows", lambda batch, layout: whole(batch.slice(1), layout)
+        checkpoints, "add_rows", lambda batch, layout: whole(batch.slice(1), layout)
     )
     with pytest.raises(CorruptCheckpointError, match="files instead of 31"):
         opened(log).checkpoint()
