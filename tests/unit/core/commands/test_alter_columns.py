@@ -416,7 +416,9 @@ def test_a_column_moves_among_its_siblings(uri):
 
     found = snapshot(uri)
     assert found.schema.names == ["p", "s", "l", "id"]
-    assert found.schema.fields[1].data_type.names == ["y", "x"]
+    struct = found.schema.fields[1].data_type
+    assert isinstance(struct, StructType)
+    assert struct.names == ["y", "x"]
     assert found.schema.fields[3].metadata == {"comment": "a key"}
     assert rows(uri) == [
         {"p": 7, "s": {"y": "a", "x": 1}, "l": [{"e": 1}], "id": 1},
