@@ -42,7 +42,7 @@ class DeltaStreamReader:
         Raises:
             DeltaAnalysisError: another one.
         """
-        check_format(source, "this reader reads", "spark.readStream")
+        check_format(source, "this reader reads", "spark.readStream.format")
         return self
 
     def schema(self, schema: Any) -> Self:

@@ -84,7 +84,7 @@ class DeltaReader:
         Raises:
             DeltaAnalysisError: another format.
         """
-        check_format(source, "this reader reads", "spark.read")
+        check_format(source, "this reader reads", "spark.read.format")
         return self
 
     def schema(self, schema: StructType | str) -> Self:

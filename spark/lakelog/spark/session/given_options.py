@@ -21,7 +21,7 @@ def check_format(source: str, what: str, other: str) -> None:
     Args:
         source: as given; case does not count.
         what: for the message, what is asked: `this writer writes`.
-        other: what takes other formats: `df.write`.
+        other: what takes other formats, by their name: `df.write.format`.
 
     Raises:
         DeltaAnalysisError: it is another one.
@@ -29,7 +29,7 @@ def check_format(source: str, what: str, other: str) -> None:
     if source.strip().lower() not in FORMATS:
         raise DeltaAnalysisError(
             f"{what} Delta tables: the format must be one of {', '.join(FORMATS)}, not "
-            f"{source!r}. Use {other} for other formats.",
+            f"{source!r}. Use {other}({source!r}) for that one.",
             format=source,
         )
 

@@ -57,7 +57,7 @@ class DeltaStreamWriter:
         Raises:
             DeltaAnalysisError: another one.
         """
-        check_format(source, "this writer writes", "df.writeStream")
+        check_format(source, "this writer writes", "df.writeStream.format")
         return self
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803  # PySpark's names

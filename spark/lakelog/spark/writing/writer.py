@@ -39,7 +39,7 @@ class DeltaWriter:
         Raises:
             DeltaAnalysisError: another one.
         """
-        check_format(source, "this writer writes", "df.write")
+        check_format(source, "this writer writes", "df.write.format")
         return self
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name

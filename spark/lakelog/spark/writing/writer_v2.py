@@ -65,7 +65,7 @@ class DeltaWriterV2:
         Raises:
             DeltaAnalysisError: another format.
         """
-        check_format(provider, "this writer writes", "df.writeTo")
+        check_format(provider, "this writer writes", "df.writeTo(…).using")
         return self
 
     def option(self, key: str, value: bool | float | int | str | None) -> Self:
