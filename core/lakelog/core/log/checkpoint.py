@@ -5,8 +5,8 @@ is Parquet or JSON and may have a classic name, and it may keep its file actions
 Parquet files that the top level names (PROTOCOL.md, "V2 Spec"). They are always read from
 `_delta_log/_sidecars`, whatever folder the name gives: nothing else is a sidecar.
 
-Over a network a small file is fetched as a whole, in one round trip. Range by range it takes five
-to seven, one after the other: the length, the footer, and each column of each kind of action.
+On an object store a small file is fetched as a whole, in one round trip. Range by range it takes
+five to seven, one after the other: the length, the footer, and each column of each kind of action.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.checkpoint_parts import Part, PartReader, corrupt_checkpoint, plain
 from lakelog.core.log.commit_file import Commit, parse_commit
-from lakelog.core.log.far import is_far
+from lakelog.core.log.far import fetches_whole
 from lakelog.core.log.names import sidecar_path
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class CheckpointReader:
         return [replace(self._part(each), data=fetched[each]) for each in paths]
 
     def _is_fetched(self, size: int) -> bool:
-        return size <= _WHOLE and is_far(self._store)
+        return size <= _WHOLE and fetches_whole(self._store)
 
     def _fetch_all(self, paths: list[str]) -> list[bytes]:
         if len(paths) < 2:

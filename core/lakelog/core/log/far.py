@@ -9,7 +9,7 @@ from lakelog.logstores.contract import Scope
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["is_far"]
+__all__ = ["fetches_whole", "is_far"]
 
 
 def is_far(store: LogStore) -> bool:
@@ -18,3 +18,15 @@ def is_far(store: LogStore) -> bool:
     A store that excludes the writers of one host, and no others, is such a disk.
     """
     return store.capabilities.exclusive_create != Scope.HOST
+
+
+def fetches_whole(store: LogStore) -> bool:
+    """Whether `read_bytes` gets a file of any kind by one request.
+
+    An object store does. The contract promises it of text alone, so that a store may read lines.
+    """
+    if not is_far(store):
+        return False
+    from lakelog.logstores.object_store import ObjectLogStore
+
+    return isinstance(store, ObjectLogStore)

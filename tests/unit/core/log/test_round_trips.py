@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
@@ -14,12 +16,10 @@ from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log import checkpoint as checkpoints
 from lakelog.logstores import LocalLogStore, Scope
 from support.manual_clock import ManualClock
+from support.memory_client import MemoryClient, MemoryClientStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from lakelog.logstores import Capabilities, FileStatus
+    from lakelog.logstores import Capabilities
 
 PATIENCE = 30
 PARTS = "spark.databricks.delta.checkpoint.partSize"
@@ -37,54 +37,56 @@ FORMS = {
 }
 
 
-class FarLogStore(LocalLogStore):
-    """A disk that passes for a service, and keeps what it is asked."""
+class Waiting(MemoryClient):
+    """Keeps what it is asked, and may answer only when enough is asked at once."""
 
-    def __init__(self, conf: dict[str, str] | None = None) -> None:
-        super().__init__(conf)
-        self.asked: list[str] = []
+    def __init__(self) -> None:
+        super().__init__(known=True)
         self.together = 0
-        """How many reads of files of versions must have begun before the first one ends."""
+        """How many reads must have begun before the first one ends."""
         self._begun = threading.Condition()
         self._waiting = 0
+
+    @property
+    def asked(self) -> list[str]:
+        """Names of files, and `list`."""
+        found = (key.rpartition("/")[2] or request for request, key in self.requests)
+        return ["list" if each == "page" else each for each in found]
+
+    def get(self, key: str) -> bytes:
+        data = super().get(key)
+        if self.together and not key.endswith("_last_checkpoint"):
+            with self._begun:
+                self._waiting += 1
+                self._begun.notify_all()
+                assert self._begun.wait_for(lambda: self._waiting >= self.together, PATIENCE)
+        return data
+
+
+class WatchedStore(MemoryClientStore):
+    """An object store whose file system says what is opened by ranges."""
+
+    client: Waiting
+
+    @property
+    def filesystem(self) -> Any:
+        return self
+
+    def open_input_file(self, path: str) -> Any:
+        name = path.rpartition("/")[2]
+        self.client.requests.append(("ranges", f"ranges of {name}"))
+        return pa.BufferReader(self.client.objects[path.removeprefix("bucket/")][0])
+
+
+class LinesOnly(LocalLogStore):
+    """A service whose `read_bytes` is the contract's own, by `read`: text, and nothing else."""
 
     @property
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, exclusive_create=Scope.CLUSTER)
 
-    def list_from(self, path: str) -> Iterator[FileStatus]:
-        self.asked.append("list")
-        return super().list_from(path)
-
-    def read(self, path: str) -> Iterator[str]:
-        self.asked.append(path.rpartition("/")[2])
-        return super().read(path)
-
     def read_bytes(self, path: str) -> bytes:
-        name = path.rpartition("/")[2]
-        self.asked.append(name)
-        if self.together:
-            with self._begun:
-                self._waiting += 1
-                self._begun.notify_all()
-                assert self._begun.wait_for(lambda: self._waiting >= self.together, PATIENCE)
-        return super().read_bytes(path)
-
-    @property
-    def filesystem(self) -> Any:
-        return Watched(super().filesystem, self.asked)
-
-
-class Watched:
-    """A file system that says what is opened by ranges."""
-
-    def __init__(self, inner: Any, asked: list[str]) -> None:
-        self.inner = inner
-        self.asked = asked
-
-    def open_input_file(self, path: str) -> Any:
-        self.asked.append(f"ranges of {path.rpartition('/')[2]}")
-        return self.inner.open_input_file(path)
+        return "".join(f"{line}\n" for line in self.read(path)).encode()
 
 
 def table_of(tmp_path: Path, form: str) -> str:
@@ -101,9 +103,14 @@ def table_of(tmp_path: Path, form: str) -> str:
     return table
 
 
-def far_log(table: str) -> tuple[DeltaLog, FarLogStore]:
-    store = FarLogStore()
-    return DeltaLog(table, store, DeltaConf.from_mapping(None), ManualClock()), store
+def far_log(table: str) -> tuple[DeltaLog, Waiting]:
+    """The log of a copy of a local table on an object store."""
+    client = Waiting()
+    for path in Path(table, "_delta_log").rglob("*"):
+        if path.is_file():
+            client.objects[f"t/{path.relative_to(table).as_posix()}"] = path.read_bytes(), None
+    store = WatchedStore(client)
+    return DeltaLog("mem://bucket/t", store, DeltaConf.from_mapping(None), ManualClock()), client
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -126,9 +133,6 @@ def test_the_checkpoint_and_the_commits_are_waited_for_at_once(tmp_path: Path) -
 @pytest.mark.parametrize("form", ["parts", "v2 below json", "v2 below parquet"])
 def test_all_parts_are_waited_for_at_once(tmp_path: Path, form: str) -> None:
     log, store = far_log(table_of(tmp_path, form))
-    known = log.snapshot
-    assert known.state.segment.checkpoint is not None
-    log, store = far_log(log.table)
     first = log.snapshot if form.startswith("v2") else None
     before = len(store.asked)
     store.together = 6
@@ -137,15 +141,15 @@ def test_all_parts_are_waited_for_at_once(tmp_path: Path, form: str) -> None:
 
 
 def test_what_was_fetched_is_not_kept_beside_the_rows_made_of_it(tmp_path: Path) -> None:
-    log, _ = far_log(table_of(tmp_path, "one file"))
-    segment = log.snapshot.state.segment
-    store = FarLogStore()
-    reader = checkpoints.CheckpointReader(store, segment)
+    log, client = far_log(table_of(tmp_path, "one file"))
+    reader = checkpoints.CheckpointReader(log.store, log.snapshot.state.segment)
+    before = len(client.asked)
     reader.small_actions()
     assert reader.files().num_rows == 11
-    assert reader.tombstones().num_rows == 0
     assert reader._fetched == {}
-    assert len(store.asked) == 2, "the tombstones, which few ask for, are another request"
+    assert len(client.asked) == before + 1
+    assert reader.tombstones().num_rows == 0
+    assert len(client.asked) == before + 2, "few ask for the tombstones: it is another request"
 
 
 def test_a_large_checkpoint_is_read_by_ranges(
@@ -159,8 +163,8 @@ def test_a_large_checkpoint_is_read_by_ranges(
 
 
 def test_parts_that_travel_have_no_bytes_with_them(tmp_path: Path) -> None:
-    log, store = far_log(table_of(tmp_path, "parts"))
-    reader = checkpoints.CheckpointReader(store, log.snapshot.state.segment)
+    log, _ = far_log(table_of(tmp_path, "parts"))
+    reader = checkpoints.CheckpointReader(log.store, log.snapshot.state.segment)
     reader.small_actions()
     assert [each.data for each in reader.parts()] == [None] * 6
 
@@ -177,11 +181,19 @@ def test_a_damaged_checkpoint_that_was_fetched_is_replaced_by_the_commits(
 
 
 def test_a_checkpoint_that_vanishes_is_an_error_about_it(tmp_path: Path) -> None:
-    table = table_of(tmp_path, "one file")
-    log, store = far_log(table)
-    segment = log.snapshot.state.segment
-    reader = checkpoints.CheckpointReader(store, segment)
-    (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
-    path.unlink()
+    log, client = far_log(table_of(tmp_path, "one file"))
+    reader = checkpoints.CheckpointReader(log.store, log.snapshot.state.segment)
+    (key,) = (each for each in client.objects if each.endswith(".checkpoint.parquet"))
+    del client.objects[key]
     with pytest.raises(CorruptCheckpointError, match=r"reading .*checkpoint.parquet failed"):
         reader.small_actions()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_service_that_only_promises_lines_is_not_asked_for_bytes(
+    tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = table_of(tmp_path, form)
+    log = DeltaLog(table, LinesOnly({}), DeltaConf.from_mapping(None), ManualClock())
+    assert log.snapshot.num_files == 13
+    assert not [each for each in caplog.records if each.levelname == "WARNING"]
