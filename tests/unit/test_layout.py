@@ -41,9 +41,12 @@ def test_every_tool_knows_every_root() -> None:
     assert TOOL["importlinter"]["root_packages"] == [f"lakelog.{r}" for r in ROOTS]
 
 
-@pytest.mark.parametrize("root", ROOTS)
-def test_no_module_needs_itself_by_way_of_others(root: str) -> None:
-    """Imports for types and those within functions count, as a reader has to follow them, too."""
+MOST_FLOORS = 15
+"""What a reader of the core has to go down at the most, package by package."""
+
+
+def _imports(root: str) -> dict[str, set[str]]:
+    """Module -> modules of its root; those for types and those within functions count."""
     folder = REPOSITORY / root
     modules = {
         ".".join(path.relative_to(folder).with_suffix("").parts): path
@@ -56,10 +59,26 @@ def test_no_module_needs_itself_by_way_of_others(root: str) -> None:
         nodes = [node for node in tree if isinstance(node, ast.ImportFrom) and node.module]
         named = {f"{node.module}.{each.name}" for node in nodes for each in node.names}
         needs[name] = ({str(node.module) for node in nodes} | named) & modules.keys()
+    return needs
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_no_module_needs_itself_by_way_of_others(root: str) -> None:
     try:
-        TopologicalSorter(needs).prepare()
+        TopologicalSorter(_imports(root)).prepare()
     except CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_the_core_has_few_floors() -> None:
+    packages: dict[str, set[str]] = {}
+    for module, needed in _imports("core").items():
+        own = module.split(".")[2]
+        packages.setdefault(own, set()).update({n.split(".")[2] for n in needed} - {own})
+    floor: dict[str, int] = {}
+    for package in TopologicalSorter(packages).static_order():
+        floor[package] = 1 + max((floor[each] for each in packages[package]), default=0)
+    assert max(floor.values()) <= MOST_FLOORS, sorted(floor.items(), key=lambda each: each[1])
 
 
 def test_the_wheel_ships_every_module(tmp_path: Path) -> None:

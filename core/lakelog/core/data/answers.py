@@ -23,10 +23,10 @@ from lakelog.core.expressions.tree import (
     StartsWith,
     columns,
 )
+from lakelog.core.filters.pruning import keep_files
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_mapping import physical_name
 from lakelog.core.stats.bounds import read_stats
-from lakelog.core.stats.pruning import keep_files
 
 if TYPE_CHECKING:
     from lakelog.core.data.table_version import TableVersion

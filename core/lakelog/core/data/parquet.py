@@ -88,7 +88,7 @@ def matching_row_groups(
         match: which of the file's columns are which of the table's.
         session_tz: the zone of partition values that name none.
     """
-    from lakelog.core.stats.pruning import keep_files
+    from lakelog.core.filters.pruning import keep_files
 
     arrow = metadata.schema.to_arrow_schema()
     names = dict(zip(arrow.names, match(arrow, schema), strict=True))

@@ -16,7 +16,7 @@ from lakelog.core.actions.file_table import JSON_NAMES
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget
 from lakelog.core.log.checkpoint_batches import rows_at_once
-from lakelog.core.stats.structs import stats_from_struct
+from lakelog.core.log.parsed_stats import stats_from_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,6 @@ of its column's type becomes null, which means unknown.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from datetime import UTC, date, datetime
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.properties import TableProperties
     from lakelog.core.schema import DataType, StructField
 
-__all__ = ["parse_stats", "stats_from_struct", "stats_type", "stored_name", "with_wide_bounds"]
+__all__ = ["parse_stats", "stats_type", "stored_name", "with_wide_bounds"]
 
 
 # The default of 28 would refuse the longer decimals.
@@ -176,40 +175,6 @@ def _timestamp(value: Any, target: Any) -> datetime:
             raise ValueError("a timestamp without a zone has one")
         return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def stats_from_struct(stats: pa.StructArray) -> pa.Array:
-    """One JSON text a row; null where the struct is null."""
-    texts = [
-        None if value is None else orjson.dumps(_json(value)).decode()
-        for value in stats.to_pylist()
-    ]
-    return pa.array(texts, pa.string())
-
-
-def _json(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _json(item) for key, item in value.items() if item is not None}
-        case list():
-            return [_json(item) for item in value]
-        case Decimal():
-            # A float would change the bound.
-            return orjson.Fragment(format(value, "f"))
-        case datetime():
-            return _timestamp_text(value)
-        case date():
-            return value.isoformat()
-        case bytes():
-            return base64.b64encode(value).decode()
-    return value
-
-
-def _timestamp_text(value: datetime) -> str:
-    zone = "" if value.tzinfo is None else "Z"
-    if value.tzinfo is not None:
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    return value.isoformat(timespec="milliseconds") + zone
 
 
 def with_wide_bounds(stats: str | None, rows: int) -> str:

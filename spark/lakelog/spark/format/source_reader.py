@@ -19,7 +19,7 @@ from lakelog.core.expressions.tree import (
     join_and,
 )
 from lakelog.core.filters.filter import normalize_filter
-from lakelog.core.stats.pruning import keep_files
+from lakelog.core.filters.pruning import keep_files
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.workers.marked_errors import marked
 

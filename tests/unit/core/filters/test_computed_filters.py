@@ -13,9 +13,9 @@ from lakelog.core.actions.file_table import files_from_json
 from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import And, Or
 from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.filters.pruning import keep_files
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import StructType
-from lakelog.core.stats.pruning import keep_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -181,8 +181,8 @@ def test_a_folder_of_a_time_is_converted_in_the_zone_of_the_session(tmp_path: Pa
 def test_bounds_without_a_zone_bound_nothing(suffix: str) -> None:
     from lakelog.core.actions.file_table import files_from_json
     from lakelog.core.filters.filter import normalize_filter
+    from lakelog.core.filters.pruning import keep_files
     from lakelog.core.schema import StructType
-    from lakelog.core.stats.pruning import keep_files
 
     schema = StructType.from_json(b'{"type":"struct","fields":[{"name":"t","type":"timestamp"}]}')
     bound = f'{{"t":"2024-03-10 12:00:00{suffix}"}}'

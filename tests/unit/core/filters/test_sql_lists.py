@@ -14,9 +14,9 @@ from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import In, is_opaque, to_sql
 from lakelog.core.filters import sql_lists
 from lakelog.core.filters.filter import Filter, normalize_filter
+from lakelog.core.filters.pruning import keep_files
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import StructType
-from lakelog.core.stats.pruning import keep_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

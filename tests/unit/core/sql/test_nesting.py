@@ -10,12 +10,12 @@ from lakelog.core.actions.file_table import files_from_json
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import And, Column, Comparison, Literal, Not, Or, to_sql
 from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.filters.pruning import keep_files
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.schema import PrimitiveType, StructType
 from lakelog.core.sql.evaluator import evaluate_value, value_type
 from lakelog.core.sql.nesting import MAX_LEVELS
-from lakelog.core.stats.pruning import keep_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

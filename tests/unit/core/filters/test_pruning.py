@@ -31,11 +31,11 @@ from lakelog.core.expressions.tree import (
     StartsWith,
 )
 from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.filters.pruning import keep_files, matches_partitions
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import StructType
 from lakelog.core.stats import bounds as stat_bounds
 from lakelog.core.stats.collect import StatsConfig, stats_from_footer
-from lakelog.core.stats.pruning import keep_files, matches_partitions
 from support.examples import examples
 
 pq: Any = pyarrow.parquet
