@@ -14,11 +14,13 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restar
 MINUTES ?= 30
 SEED ?=
 SOAK_ARGS ?=
+# Where `make coverage` leaves what each process reached.
+COVERAGE ?= .coverage
 
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit soak check lint types imports docs check-matrix bench clean java
+.PHONY: help demo test unit soak coverage check lint types imports docs check-matrix bench clean java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +39,10 @@ unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM
 
 soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a failure tells its seed and story
 	$(BIN)/python tests/support/soak.py --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) -- $(SOAK_ARGS)
+
+coverage: java $(VENV)/.test ## Run every test, and tell what lines and branches of ours they reach
+	PYTHONPATH="$(CURDIR)/tests" LAKELOG_COVERAGE="$(COVERAGE)" $(PYTEST) -p support.covered $(PYTEST_ARGS) || true
+	$(BIN)/python tests/support/coverage_report.py "$(COVERAGE)"
 
 check: lint types imports docs ## Lint, types, import contracts, and the docs' build
 

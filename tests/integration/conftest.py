@@ -2,10 +2,10 @@
 
 A process has either classic sessions or Spark Connect ones: PySpark decides by an environment
 variable what `pyspark.sql.functions` makes. So the tests run in a classic session, and
-`test_connect_suite.py` runs those that are marked `connect` again in processes of its own, with
-`LAKELOG_TEST_CONNECT=1`: what lakelog does in another way over Connect, and what of Spark behaves
-in another way there (how rows come and go, errors, data sources, plans). A test that needs a
-classic session asks for `classic_spark`.
+`test_connect_suite.py` runs those that are marked `connect` again in processes of its own, clients
+of one server, whose URL is in `LAKELOG_TEST_CONNECT`: what lakelog does in another way over
+Connect, and what of Spark behaves in another way there (how rows come and go, errors, data sources,
+plans). A test that needs a classic session asks for `classic_spark`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.spark_confs import CONF
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-CONNECT = os.environ.get("LAKELOG_TEST_CONNECT") == "1"
+# The URL of a Spark Connect server, in a process that runs its tests there.
+CONNECT = os.environ.get("LAKELOG_TEST_CONNECT")
 
 # The workers' Python is this one, whatever `python3` is on the path.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
-CONF = {
-    "spark.driver.memory": "1500m",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.warehouse.dir": "/nonexistent/lakelog-warehouse",
-}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -66,12 +61,10 @@ def _classic() -> SparkSession:
     return builder.getOrCreate()
 
 
-def _connect() -> SparkSession:
+def _connect(url: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    confs = " ".join(f"--conf {k}={v}" for k, v in CONF.items())
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{confs} pyspark-shell"
-    return SparkSession.builder.remote("local[2]").getOrCreate()
+    return SparkSession.builder.remote(url).getOrCreate()
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +72,7 @@ def _session() -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         # PySpark's own: sockets and log streams that it leaves to the garbage collector.
         warnings.simplefilter("ignore")
-        session = _connect() if CONNECT else _classic()
+        session = _connect(CONNECT) if CONNECT else _classic()
     yield session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

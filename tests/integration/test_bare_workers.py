@@ -99,7 +99,7 @@ def bare_python(tmp_path: Path) -> str:
     return str(wrapper)
 
 
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, kind: str) -> None:
     script = tmp_path / "job.py"
@@ -114,7 +114,7 @@ def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, ki
             env=env,
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=260,
             check=False,
         )
     assert done.returncode == 0, done.stdout + done.stderr

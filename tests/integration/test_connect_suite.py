@@ -4,35 +4,48 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.connect_port import connect_port
+from support.connect_server import run_connect_server
+from support.spark_confs import CONF
 
-# Each part is a process with a server of its own, and ends within the time of one test.
-PARTS = 6
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+MARKED = [
+    each.name
+    for each in sorted(HERE.glob("test_*.py"))
+    if each != Path(__file__) and "pytest.mark.connect" in each.read_text(encoding="utf-8")
+]
+# A process of its own imports PySpark for a second or two, so small files share one.
+AT_ONCE = 2
 
 
-def _files(part: int) -> list[str]:
-    files = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__)})
-    marked = [each for each in files if "pytest.mark.connect" in each.read_text(encoding="utf-8")]
-    return [str(each) for each in marked[part::PARTS]]
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with run_connect_server(CONF) as url:
+        yield url
 
 
-@pytest.mark.timeout(800)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_what_differs_over_connect_holds_there(part: int) -> None:
+# One process keeps the server for all of them.
+@pytest.mark.xdist_group("connect")
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("first", range(0, len(MARKED), AT_ONCE))
+def test_what_differs_over_connect_holds_there(server: str, first: int) -> None:
+    files = [str(HERE / name) for name in MARKED[first : first + AT_ONCE]]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "SPARK_"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *_files(part)]
-    with connect_port():
-        done = subprocess.run(
-            command,
-            env=env | {"LAKELOG_TEST_CONNECT": "1"},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            timeout=740,
-            check=False,
-        )
+    covered = ["-p", "support.covered"] if "LAKELOG_COVERAGE" in env else []
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *covered, *files],
+        env=env | {"LAKELOG_TEST_CONNECT": server},
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=270,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
     assert " passed" in done.stdout

@@ -28,14 +28,14 @@ def _paste_twice(page: str, folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=260,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 
 
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_code_of_the_page_runs_as_pasted_and_once_more(page: str, tmp_path: Path) -> None:
     shown = _paste_twice(page, tmp_path)

@@ -106,7 +106,7 @@ def rows(table: Any) -> list[Any]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(commits, st.sampled_from(FORMS), st.none() | st.integers(1, 3), st.data())
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_any_history_gives_the_files_that_the_core_gives(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,

@@ -97,7 +97,7 @@ def tables() -> list[tuple[DrawnTable, str]]:
     return [(table, next(kinds)) for table in drawn(examples(TABLES), 20240229 + SEED)]
 
 
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_delta_spark_reads_what_we_write(
     delta_spark: DeltaSparkPeer, tmp_path: Path, tables: list[tuple[DrawnTable, str]]
 ) -> None:
@@ -113,7 +113,7 @@ def test_delta_spark_reads_what_we_write(
         shutil.rmtree(path)
 
 
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_we_read_what_delta_spark_writes(
     delta_spark: DeltaSparkPeer, tmp_path: Path, tables: list[tuple[DrawnTable, str]]
 ) -> None:
@@ -154,7 +154,7 @@ any_table = settings(
 
 @any_table
 @given(drawn_tables(), st.sampled_from(sorted(CHECKPOINTS)))
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_deltalake_reads_what_we_write(
     tmp_path_factory: pytest.TempPathFactory, table: DrawnTable, checkpoint: str
 ) -> None:
@@ -167,7 +167,7 @@ def test_deltalake_reads_what_we_write(
 
 @any_table
 @given(drawn_tables(), st.booleans())
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_we_read_what_deltalake_writes(
     tmp_path_factory: pytest.TempPathFactory,
     deltalake_writer: DeltalakeWriter,

@@ -62,7 +62,7 @@ def jvm(minio, dynamodb, lock_table, stop, record_testsuite_property):
         "spark.hadoop.lakelog.tests.secret.key": dynamodb.secret_key,
         "spark.hadoop.lakelog.tests.stop": str(stop),
     }
-    with DeltaSparkPeer(installed.peer, confs, timeout=500) as peer:
+    with DeltaSparkPeer(installed.peer, confs, timeout=260) as peer:
         yield peer
 
 
@@ -109,7 +109,7 @@ def versions(log):
 
 
 # A commit of delta-spark's takes four seconds there, and much longer on a busy machine.
-@pytest.mark.timeout(560)
+@pytest.mark.timeout(280)
 def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_table):
     table = backend.uri("at-once")
     log = DeltaLog.for_table(table, backend.conf)
@@ -137,8 +137,8 @@ def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_ta
     with ThreadPoolExecutor(2) as pool:
         told = pool.submit(theirs)
         acknowledged = pool.submit(ours, told)
-        told.result(timeout=500)
-        mine = acknowledged.result(timeout=500)
+        told.result(timeout=260)
+        mine = acknowledged.result(timeout=260)
 
     expected = [0, 1, *range(1000, 1000 + COMMITS), *range(2000, 2000 + COMMITS)]
     assert len(set(mine)) == COMMITS, "each commit got a version of its own"

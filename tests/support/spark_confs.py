@@ -1,0 +1,13 @@
+"""The confs of the Spark that most tests share, classic and over Connect."""
+
+from __future__ import annotations
+
+__all__ = ["CONF"]
+
+CONF = {
+    "spark.driver.memory": "1500m",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.warehouse.dir": "/nonexistent/lakelog-warehouse",
+}
