@@ -20,7 +20,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit soak coverage check lint types imports docs check-matrix bench clean java
+.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench clean java
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM
 
 soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a failure tells its seed and story
 	$(BIN)/python tests/support/soak.py --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) -- $(SOAK_ARGS)
+
+programs: java $(VENV)/.test ## Build the servers and peers of the tests, once; `make test` builds those that it needs
+	cd tests && ../$(BIN)/python -m support.servers
 
 coverage: java $(VENV)/.test ## Run every test, and tell what lines and branches of ours they reach
 	PYTHONPATH="$(CURDIR)/tests" LAKELOG_COVERAGE="$(COVERAGE)" $(PYTEST) -p support.covered $(PYTEST_ARGS) || true

@@ -73,7 +73,19 @@ def test_ci_tells_how_long_each_stage_took(tmp_path: Path) -> None:
     done = _ci_run(tmp_path, 'echo "make $*"', 3600)
     assert done.returncode == 0, done.stderr
     stages = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("==")]
-    assert stages == ["== checks", "== environment", "== tests", "== all"]
+    assert stages == [
+        "== checks",
+        "== environment",
+        "== programs",
+        "== tests",
+        "== all but programs",
+    ]
+
+
+def test_ci_does_not_count_what_is_built_once(tmp_path: Path) -> None:
+    done = _ci_run(tmp_path, '[ "$1" != programs ] || sleep 2.0625', 1)
+    # A stage has what is left of the limit, and building has a limit of its own.
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_ci_ends_with_the_first_stage_that_fails(tmp_path: Path) -> None:

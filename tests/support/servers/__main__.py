@@ -1,4 +1,4 @@
-"""Install every server that the tests need, and say how long each took."""
+"""Install every program that the tests need, and say how long each took."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import importlib
 import sys
 import time
 
-from support.servers._service import ServerUnavailableError
+from support.tools import TOOLS
 
-SERVERS = ("minio", "fake_gcs", "azurite", "dynamodb", "hdfs", "bad_s3", "redis_server")
+_MODULES = (
+    "servers.minio",
+    "servers.fake_gcs",
+    "servers.azurite",
+    "servers.dynamodb",
+    "servers.hdfs",
+    "servers.bad_s3",
+    "servers.redis_server",
+    "delta_spark",
+    "delta_spark_s3",
+)
 
 
 def main() -> int:
     """Install all; go on after a failure, so that one run tells of each."""
+    for name in _MODULES:
+        importlib.import_module(f"support.{name}")
     missing = 0
-    for name in SERVERS:
-        install = getattr(importlib.import_module(f"support.servers.{name}"), "install", None)
-        if install is None:
-            continue
+    for name, install in TOOLS.items():
         print(f"{name}: ", end="", flush=True)
         started = time.monotonic()
         try:
             install()
-        except ServerUnavailableError as error:
+        except RuntimeError as error:
             missing += 1
             print(f"not available: {error}")
         else:
