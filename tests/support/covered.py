@@ -16,6 +16,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from support.silent_probe import let_probes_travel
+
 __all__ = ["ROOTS"]
 
 ROOTS = ("logstores", "core", "spark", "cli", "contrib")
@@ -26,6 +28,7 @@ def _begin(folder: Path) -> None:
     import slipcover
 
     files = slipcover.FileMatcher([str(_HOME / root) for root in ROOTS])
+    let_probes_travel()
     seen: Any = slipcover.Slipcover(branch=True)
     slipcover.ImportManager(seen, files).__enter__()
     # A process that was forked from this one counts for itself.
