@@ -142,7 +142,7 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     """List the log's files of the versions `start` to `end`, both included.
 
     No commit that was acknowledged before the call is left out, however unreliable the store's
-    listings are.
+    listings are, and none that came while it ran is left out where the one after it is there.
 
     Raises:
         FileNotFoundError: there is no log.
@@ -150,6 +150,12 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     listing = Listing()
     if store.capabilities.consistent_listing:
         _list_into(listing, store, table, start, end)
+        if _has_hole(listing, start):
+            # No listing is of one moment: of two commits that came meanwhile, a folder may show the
+            # later one alone. Now that it is there, so was the earlier one before this call.
+            highest = max(listing.commits)
+            listing = Listing()
+            _list_into(listing, store, table, start, highest)
         return listing
     try:
         _list_into(listing, store, table, start, end)
@@ -160,6 +166,17 @@ def list_log(store: LogStore, table: str, start: int = 0, end: int | None = None
     else:
         _add_unlisted_commits(listing, store, table, start, end)
     return listing
+
+
+def _has_hole(listing: Listing, start: int) -> bool:
+    """Whether commits are missing: between those that are there, or between the newest checkpoint,
+    or the start, and the first of them.
+    """
+    commits = listing.commits
+    if not commits:
+        return False
+    begin = listing.checkpoints[-1].version + 1 if listing.checkpoints else start
+    return max(commits) + 1 - min(begin, min(commits)) > len(commits)
 
 
 def _list_into(listing: Listing, store: LogStore, table: str, start: int, end: int | None) -> None:

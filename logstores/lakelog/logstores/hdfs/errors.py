@@ -26,6 +26,8 @@ _FOR_NOW: Final = (
     "os error 24",
     "os error 99",
 )
+_DATANODES: Final = ("DataTransferError", "ChecksumError")
+"""Blocks that did not come or go: Hadoop's own client asks the DataNodes again, and so do we."""
 _SIGN_IN: Final = ("SASL", "GSS", "InvalidToken", "NoSASLMechanism", "Authentication")
 
 
@@ -38,7 +40,8 @@ def raise_translated(error: Exception, path: str, where: str) -> NoReturn:
         where: the NameNodes, for messages.
 
     Raises:
-        TryAgainError: the NameNode can't be reached, is a standby, or asks to come back.
+        TryAgainError: the NameNode can't be reached, is a standby, or asks to come back; or the
+            DataNodes did not give or take the data.
         OSError: its subclass that fits, for good.
         LogStoreConfError: the client can't be made of these settings.
     """
@@ -95,6 +98,9 @@ def _raise_java(
             "again when it has left safe mode (hdfs dfsadmin -safemode get)",
             path,
         ) from error
+    if kind in _DATANODES:
+        what = text.partition(": [")[0]
+        raise TryAgainError(f"DataNodes of {where}: {what}", may_have_landed=True) from error
     if java in ("StandbyException", "RetriableException", "ObserverRetryOnActiveException"):
         raise TryAgainError(f"NameNode {where}: {java}: {text}", may_have_landed=False) from error
     if java == "AccessControlException" and "Permission denied" in text:

@@ -433,3 +433,51 @@ def test_a_table_on_a_store_that_lags_is_opened_at_its_newest_version(tmp_path):
     assert newest.file_table["path"].to_pylist() == ["a", "b", "c"]
     history = DeltaLog(log.table, store, DeltaConf.from_mapping(None), ManualClock()).history()
     assert [entry.version for entry in history] == [2, 1, 0]
+
+
+class TornListing(LocalLogStore):
+    """Its first listing misses files that came while it ran."""
+
+    def __init__(self, *missed):
+        super().__init__()
+        self.missed = missed
+        self.listings = 0
+
+    def list_from(self, path):
+        self.listings += 1
+        missed = self.missed if self.listings == 1 else ()
+        return (each for each in super().list_from(path) if each.name not in missed)
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2, 4])
+@pytest.mark.parametrize("hinted", [True, False])
+def test_a_commit_that_came_while_its_folder_was_listed_is_no_gap(log, checkpoint, hinted):
+    commits(log, 7)
+    if checkpoint:
+        put(log, checkpoint_name(checkpoint))
+        if hinted:
+            hint(log, checkpoint)
+    for missed in ([0], [5], [6], [3, 6], [0, 1, 2, 3, 4, 5, 6]):
+        store = TornListing(*(f"{each:020d}.json" for each in missed))
+        segment = find_segment(store, log.table)
+        assert segment.version == 7
+        assert versions(segment) == list(range((checkpoint or -1) + 1, 8)), missed
+        assert store.listings <= 2
+
+
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_listing_without_a_hole_is_listed_once(log, start):
+    commits(log, 7)
+    put(log, checkpoint_name(2))
+    for gone in (0, 1, 2):
+        store = TornListing()
+        assert list_log(store, log.table, start).latest() == 7
+        assert store.listings == 1
+        log.path(gone).unlink()
+
+
+def test_a_newest_commit_that_came_meanwhile_is_not_waited_for(log):
+    commits(log, 7)
+    store = TornListing(f"{7:020d}.json")
+    assert find_segment(store, log.table).version == 6
+    assert store.listings == 1

@@ -63,6 +63,8 @@ def test_a_refusal_is_an_error_of_the_operating_system(
         (OSError("Connection reset by peer (os error 104)"), True),
         (rpc("org.apache.hadoop.ipc.StandbyException", "state standby"), False),
         (rpc("org.apache.hadoop.ipc.RetriableException", "later"), False),
+        (RuntimeError('DataTransferError("All DataNodes failed: [Info { id: \\"1\\" }]")'), True),
+        (RuntimeError("ChecksumError"), True),
     ],
 )
 def test_what_may_go_better_later(error: Exception, may_have_landed: bool) -> None:
@@ -75,3 +77,8 @@ def test_what_may_go_better_later(error: Exception, may_have_landed: bool) -> No
 def test_settings_without_a_namenode_are_an_error_of_the_conf() -> None:
     found = translated(RuntimeError('InvalidArgument("No NameNode hosts found")'))
     assert isinstance(found, LogStoreConfError)
+
+
+def test_datanodes_are_not_told_in_full() -> None:
+    found = translated(RuntimeError('DataTransferError("All failed: [Info { id: \\"1\\" }]")'))
+    assert str(found) == "DataNodes of nn:8020: All failed"
