@@ -1,11 +1,14 @@
 """Whether the memory of a query that runs for days grows: two streams, thousands of batches.
 
-    python benchmarks/stream_memory.py --batches 10000
+    python benchmarks/stream_memory.py --batches 10000 [--without-spark]
 
 One query writes a table, a row a batch; another reads it and writes a second one. Every twentieth
 of the way the resident memory of the driver, of Spark's Python processes and of the JVM is
-printed, and the JVM's heap after a collection. Both tables are compacted meanwhile, or their own
-state would grow.
+printed, the JVM's heap after a collection, and the driver's open files and threads. Both tables
+are compacted meanwhile, or their own state would grow.
+
+Without Spark the same is done by one process: it commits the batches, and asks the reader of a
+stream for offsets, tasks and rows, as Spark's planner and its workers do.
 """
 
 from __future__ import annotations
@@ -60,17 +63,68 @@ def _heap(spark: Any) -> int:
     return int(runtime.totalMemory() - runtime.freeMemory()) >> 20
 
 
+def _handles() -> str:
+    """Open files and threads of this process."""
+    files = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    return f"{files} open files, {sum(1 for _ in Path('/proc/self/task').iterdir())} threads"
+
+
 def main() -> None:
     """Run the queries and print what they hold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--batches", type=int, default=10_000)
-    batches = parser.parse_args().batches
+    parser.add_argument("--without-spark", action="store_true", help="in one process, of Python")
+    options = parser.parse_args()
+    root = Path(tempfile.mkdtemp(prefix="stream-memory-"))
+    try:
+        (_without_spark if options.without_spark else _with_spark)(root, options.batches)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _without_spark(root: Path, batches: int) -> None:
+    import pyarrow as pa
+
+    from lakelog.core import optimize, write_arrow
+    from lakelog.spark.format.source import LakelogSource
+
+    one, two = str(root / "one"), str(root / "two")
+
+    def write(table: str, ids: list[int], batch: int) -> None:
+        rows = pa.table({"value": pa.array(ids, pa.int64())})
+        write_arrow(table, rows, mode="append", app_id="query", app_version=batch)
+
+    write(one, [0], 0)
+    source = LakelogSource({"path": one, "startingVersion": "0"})
+    reader: Any = source.streamReader(source.schema())
+    at, read = reader.initialOffset(), 0
+    for batch in range(1, batches + 1):
+        write(one, [batch], batch)
+        end = reader.latestOffset(at, reader.getDefaultReadLimit())
+        found = [
+            row
+            for task in reader.partitions(at, end)
+            for rows in reader.read(task)
+            for row in rows["value"].to_pylist()
+        ]
+        write(two, found, batch)
+        reader.commit(end)
+        at, read = end, read + len(found)
+        if batch % _COMPACTED_EVERY == 0:
+            for table in (one, two):
+                optimize(table)
+        if batch % max(1, batches // 20) == 0:
+            print(f"batch {batch}: {_resident(os.getpid())} MB, {_handles()}", flush=True)
+    if read != batches + 1:
+        raise SystemExit(f"{read} rows were read of {batches + 1}")
+
+
+def _with_spark(root: Path, batches: int) -> None:
     from pyspark.sql import SparkSession
 
     import lakelog.spark as delta
     from lakelog.core import DeltaLog, optimize
 
-    root = Path(tempfile.mkdtemp(prefix="stream-memory-"))
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -96,12 +150,12 @@ def main() -> None:
             if done >= at + step:
                 at = done
                 held = _family()
-                print(f"batch {done}: {held} MB, heap {_heap(spark)} MB", flush=True)
+                heap = _heap(spark)
+                print(f"batch {done}: {held} MB, heap {heap} MB, {_handles()}", flush=True)
     finally:
         for each in spark.streams.active:
             each.stop()
         spark.stop()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Streams: lakelog and delta-spark, each in a warm process, in turns.
 
 What is timed is Spark's own `triggerExecution` of each batch, from the query's progress; a catch-up
-is timed as a whole. Sinks read Parquet files, one a batch; sources write to Spark's `noop`.
+is timed as a whole. Beside the wall time stands the CPU of the engine's whole tree of processes,
+JVM and workers, over the whole query. Sinks read Parquet files, one a batch; sources write to
+Spark's `noop`.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cpu_of_tree import cpu_seconds
 from measure import Measurement
 from versus_delta import Engine
 
 from lakelog.core import write_arrow
 
 SMALL, LARGE, ROWS, COMMITS = 30, 8, 100_000, 1_000
+PEERS = {"tuned": "delta-spark, snapshotPartitions=2", "delta": "delta-spark"}
 SKIPPED = 5
 """Batches at the start of a query that are not counted."""
 
@@ -32,14 +36,14 @@ def _rows(first: int, count: int) -> pa.Table:
     )
 
 
-def _make(root: Path) -> None:
-    for name, files, rows in (("small", SMALL, 1), ("large", LARGE, ROWS)):
+def _make(root: Path, small: int, large: int, commits: int) -> None:
+    for name, files, rows in (("small", small, 1), ("large", large, ROWS)):
         folder = root / name
         folder.mkdir()
         for number in range(files):
             pq.write_table(_rows(number * rows, rows), folder / f"{number:04}.parquet")
-    for name, commits in (("one_by_one", SMALL), ("thousand", COMMITS)):
-        for number in range(commits):
+    for name, count in (("one_by_one", small), ("catch_up", commits)):
+        for number in range(count):
             write_arrow(root / name, _rows(number, 1), mode="append")
 
 
@@ -49,57 +53,70 @@ def _jobs(root: Path) -> dict[str, dict[str, Any]]:
         "sink_small": {"source": str(root / "small"), "options": one, "sink": True},
         "sink_large": {"source": str(root / "large"), "options": one, "sink": True},
         "source": {"table": str(root / "one_by_one"), "options": {**one, "startingVersion": "0"}},
-        "catch_up": {"table": str(root / "thousand"), "options": {"startingVersion": "0"}},
+        "catch_up": {"table": str(root / "catch_up"), "options": {"startingVersion": "0"}},
     }
 
 
 def measure(
-    folder: Path, peer_python: str, peer_jars: str, rounds: int = 2
+    folder: Path,
+    peer_python: str,
+    peer_jars: str,
+    rounds: int = 2,
+    small: int = SMALL,
+    large: int = LARGE,
+    commits: int = COMMITS,
+    peers: tuple[str, ...] = ("tuned", "delta"),
 ) -> tuple[list[Measurement], str]:
     """Measure all; the second value names the versions."""
     targets = {
         "sink_small": ("stream into a table, one row a batch", 0.25),
         "sink_large": (f"stream into a table, {ROWS:,} rows a batch", 0.8),
         "source": ("stream out of a table, one row a batch", 0.8),
-        "catch_up": (f"stream out of a table, {COMMITS:,} commits by availableNow", 0.6),
+        "catch_up": (f"stream out of a table, {commits:,} commits by availableNow", 0.6),
     }
     root = Path(tempfile.mkdtemp(dir=folder))
     engines: dict[str, Engine] = {}
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
     try:
-        _make(root)
+        _make(root, small, large, commits)
         engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
-        engines["delta"] = Engine(peer_python, jars, root / "delta.log")
-        engines["tuned"] = Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
+        for peer in peers:
+            more = ["--tuned"] if peer == "tuned" else []
+            engines[peer] = Engine(peer_python, [*jars, *more], root / f"{peer}.log")
         # The first round warms up and is not counted.
         for number in range(rounds + 1):
             for op, job in _jobs(root).items():
                 for name, engine in engines.items():
                     place = root / f"{name}-{op}-{number}"
                     sink = str(place / "out") if job.get("sink") else None
+                    before = cpu_seconds(engine.pid)
                     took, batches = engine.run(
                         "stream", **{**job, "sink": sink}, checkpoint=str(place / "checkpoint")
                     )
+                    used = cpu_seconds(engine.pid) - before
                     shutil.rmtree(place, ignore_errors=True)
+                    told = f"{took:.2f} s, {used:.2f} s of CPU, {len(batches)} batches"
+                    print(f"  round {number}: {op}, {name}: {told}", flush=True)
+                    if number:
+                        cpu[name, op].append(used)
                     if number and op == "catch_up":
                         seconds[name, op].append(took)
                     elif number:
                         skipped = min(SKIPPED, len(batches) // 4)
                         seconds[name, op] += [each / 1000 for each in batches[skipped:]]
-            print(f"  round {number}: done", flush=True)
         measurements = [
-            Measurement(work, label, seconds["lakelog", op], seconds[peer, op], target)
-            for peer, label in (
-                ("tuned", "delta-spark, snapshotPartitions=2"),
-                ("delta", "delta-spark"),
-            )
+            Measurement(work + kind, PEERS[peer], taken["lakelog", op], taken[peer, op], target)
+            for peer in peers
             for op, (work, target) in targets.items()
+            for kind, taken in (("", seconds), (", CPU of the query", cpu))
         ]
         versions = (
             f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
-            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions. Per batch, but for "
-            "the catch-up."
+            f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions. Wall time is per "
+            f"batch, but for the catch-up; CPU is that of the whole query ({small} small batches, "
+            f"{large} large ones) in the engine's tree of processes."
         )
         return measurements, versions
     finally:

@@ -151,6 +151,18 @@ class DeltaSparkPeer:
         places = {"sink": str(sink), "checkpoint": str(checkpoint)}
         self._call("stream", str(path), **places, options=dict(options or {}))
 
+    def stream_rows(
+        self,
+        path: str | Path,
+        checkpoint: str | Path,
+        options: Mapping[str, str],
+        columns: Sequence[str],
+    ) -> list[list[Any]]:
+        """What a streaming query reads, as far as the table is now: those columns that it has."""
+        more = {"checkpoint": str(checkpoint), "columns": list(columns)}
+        found: list[list[Any]] = self._call("stream_rows", str(path), **more, options=dict(options))
+        return found
+
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""
         return int(self._call("checkpoint", str(path)))

@@ -110,6 +110,20 @@ class Server:
         writer = frame.writeStream.format("delta").trigger(availableNow=True)
         writer.option("checkpointLocation", checkpoint).start(sink).awaitTermination()
 
+    def stream_rows(
+        self, path: str, *, checkpoint: str, options: dict[str, str], columns: list[str]
+    ) -> list[list[Any]]:
+        found: list[list[Any]] = []
+
+        def take(batch: Any, _batch_id: int) -> None:
+            names = [each for each in columns if each in batch.columns]
+            found.extend(list(row) for row in batch.select(names).collect())
+
+        frame = self.spark.readStream.format("delta").options(**options).load(path)
+        writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+        writer.option("checkpointLocation", checkpoint).start().awaitTermination()
+        return found
+
     def checkpoint(self, path: str) -> int:
         version = self.version(path)
         self._log(path).checkpoint()

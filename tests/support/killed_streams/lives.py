@@ -1,10 +1,16 @@
 """Streams from a table to others, through one death after the other: nothing lost, nothing doubled.
 
-    python -m support.killed_streams.lives --kills 50 [--seed N] [--on minio|azurite]
+    python -m support.killed_streams.lives --kills 50 [--seed N] [--on minio|azurite [--faults]]
 
 Rows are appended while the queries run and while they are dead. Two deaths of three are `kill -9`
 of all their processes at once, at a moment drawn by chance; one is that of a Python worker alone.
+With `--faults` requests meet errors of the server and of the network on their way, besides.
 At the end every row must have arrived, once.
+
+Interrupted (`kill -INT`), it kills no more, and tells what became of the rows so far.
+
+A life is measured by how far its queries come, and by the CPU time that they take: on a busy
+machine all of it takes longer, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,16 +35,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core import DeltaLog, write_arrow
+from support.killed_streams.places import KINDS, Place, place
 from support.killed_streams.queries import SHAPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Report", "live_and_die"]
 
 _PROGRAM = Path(__file__).with_name("queries.py")
-_END_SECONDS = 590
-_LIFE_SECONDS = 150
+_CPU_SECONDS = 400
+"""What queries that get nowhere may use of the CPU before the test gives up."""
+_IDLE_SECONDS = 600
+"""The same, of time without a step, for queries that wait for each other."""
+_TICKS = os.sysconf("SC_CLK_TCK")
 _APPENDS = 0.3
 """How often there is something new where one looks whether the queries have come further."""
 _ROWS = 20
@@ -56,6 +67,8 @@ class Report:
     failures: int = 0
     """Queries that ended by an error: after a worker's death, or where the machine was too slow
     for a worker to begin in the ten seconds that Spark gives it."""
+    faults: int = 0
+    """Of the server and of the network."""
     rows: int = 0
     """Appended to the source, each id twice."""
     batches: dict[str, int] = field(default_factory=dict)
@@ -66,7 +79,7 @@ class Report:
     def fail(self) -> None:
         """Note the end of a life that nobody took."""
         self.failures += 1
-        if self.failures > self.kills + self.worker_kills + _MOST_FAILURES:
+        if self.failures > self.kills + self.worker_kills + self.faults + _MOST_FAILURES:
             raise AssertionError(f"the queries fail by themselves, again and again: {self}")
 
 
@@ -101,28 +114,29 @@ class _Source:
 
 
 def live_and_die(
-    folder: str,
+    where: str | Place,
     kills: int,
     seed: int,
     *,
     shapes: tuple[str, ...] = tuple(SHAPES),
-    conf: dict[str, str] | None = None,
     checkpoints: str | None = None,
     most_steps: int = 12,
+    enough: threading.Event | None = None,
 ) -> Report:
     """Let queries be killed so many times, then end, and count.
 
     Args:
-        folder: a URI for the tables.
+        where: the place of the tables, or a folder of this machine.
         kills: how many deaths.
         seed: what is drawn by.
         shapes: which queries, of `SHAPES`.
-        conf: of Spark, for the storage.
-        checkpoints: a folder of this machine; default: in `folder`, which then is one, too.
+        checkpoints: a folder of this machine; default: in that of the tables, which then is one.
         most_steps: fewer than that come about before a death: batches that were begun or ended.
+        enough: once it is set, no further life begins that is to be killed.
     """
     drawn = random.Random(seed)
-    conf = conf or {}
+    at = where if isinstance(where, Place) else Place(where)
+    folder, conf = at.folder, at.conf
     report = Report(seed)
     source = _Source(f"{folder}/source", conf, drawn)
     source.append()
@@ -138,28 +152,28 @@ def live_and_die(
         "to_end": False,
     }
     number = 0
-    while report.kills + report.worker_kills < kills:
+    while report.kills + report.worker_kills < kills and not (enough and enough.is_set()):
         for _ in range(drawn.randrange(4)):
             source.append()
         # Small batches go by way of the driver; every other life has jobs for them.
         way = {"spark.lakelog.write.path": "arrow" if number % 2 else "auto"}
         # All at once would be many processes for two cores.
         some = drawn.sample(shapes, min(len(shapes), _AT_ONCE))
-        with _life({**spec, "shapes": some, "conf": {**conf, **way}}) as process:
+        at.arm(drawn)
+        with _life({**spec, "shapes": some, "conf": {**at.life_conf, **way}}) as process:
             _ready(process)
             # How far they come is what counts, however slow the machine is; then a moment more.
             steps = _steps(checkpoints) + drawn.randrange(most_steps)
-            until = time.monotonic() + _LIFE_SECONDS
-            while (
-                process.poll() is None and _steps(checkpoints) < steps and time.monotonic() < until
-            ):
+
+            def grow() -> None:
                 if drawn.random() < _APPENDS:
                     source.append()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(drawn.uniform(0.05, 0.5))
+
+            _wait(process, checkpoints, steps, grow, lambda: drawn.uniform(0.05, 0.5))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(drawn.uniform(0, 1))
             if process.poll() is not None:
+                report.faults = at.faults()
                 report.fail()
                 continue
             workers = _workers(process.pid) if number % 3 == 2 else []
@@ -173,10 +187,13 @@ def live_and_die(
                 report.kills += 1
             _told(f"{report.kills} + {report.worker_kills} kills, {len(source.rows)} rows")
         number += 1
+    at.heal()
+    report.faults = at.faults()
     while True:
-        with _life({**spec, "conf": conf, "to_end": True}) as process:
+        with _life({**spec, "conf": at.life_conf, "to_end": True}) as process:
             _ready(process)
-            if not process.wait(_END_SECONDS):
+            _wait(process, checkpoints)
+            if not process.wait():
                 break
             report.fail()
     report.rows = len(source.rows)
@@ -188,6 +205,41 @@ def live_and_die(
 def _steps(checkpoints: str) -> int:
     """How many batches of all queries were begun, and how many were ended."""
     return sum(1 for _ in Path(checkpoints).glob("*/[oc]*s/[0-9]*"))
+
+
+def _wait(
+    process: subprocess.Popen[str],
+    checkpoints: str,
+    steps: int | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+    pause: Callable[[], float] = lambda: 0.5,
+) -> None:
+    """Wait until the queries have come so far, or until they end.
+
+    Raises:
+        AssertionError: they get nowhere.
+    """
+    before, used, since = _steps(checkpoints), 0.0, time.monotonic()
+    while process.poll() is None and (steps is None or before < steps):
+        meanwhile()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(pause())
+        now = _steps(checkpoints)
+        if now > before:
+            before, used, since = now, _cpu(process.pid), time.monotonic()
+        elif _cpu(process.pid) - used > _CPU_SECONDS or time.monotonic() - since > _IDLE_SECONDS:
+            raise AssertionError(f"the queries get no further than {now} steps")
+
+
+def _cpu(session: int) -> float:
+    """Seconds that all processes that a session leader started have used."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / _TICKS
 
 
 def _told(text: str) -> None:
@@ -294,40 +346,20 @@ def _judge(
         report.wrong.append(f"{shape}: batches {twice} were committed twice")
 
 
-@contextlib.contextmanager
-def _place(kind: str) -> Iterator[tuple[str, dict[str, str]]]:
-    if kind == "minio":
-        from support.servers.minio import run_minio
-
-        with run_minio() as endpoint:
-            client = endpoint.client()
-            client.create_bucket(Bucket="lake")
-            client.close()
-            yield "s3a://lake/streams", endpoint.conf
-    elif kind == "azurite":
-        from support.servers.azurite import run_azurite
-
-        with run_azurite() as server:
-            client = server.client()
-            client.create_container("lake")
-            client.close()
-            yield f"abfss://lake@{server.account}.dfs.core.windows.net/streams", server.conf
-    else:
-        with tempfile.TemporaryDirectory(prefix="streams-") as folder:
-            yield folder, {}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 10**6))
-    parser.add_argument("--on", choices=("local", "minio", "azurite"), default="local")
+    parser.add_argument("--on", choices=KINDS, default="local")
+    parser.add_argument("--faults", action="store_true", help="of the server and of the network")
     options = parser.parse_args()
     checkpoints = tempfile.mkdtemp(prefix="checkpoints-")
+    enough = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: enough.set())
     try:
-        with _place(options.on) as (folder, conf):
+        with place(options.on, faults=options.faults) as at:
             report = live_and_die(
-                folder, options.kills, options.seed, conf=conf, checkpoints=checkpoints
+                at, options.kills, options.seed, checkpoints=checkpoints, enough=enough
             )
     finally:
         shutil.rmtree(checkpoints, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -175,11 +176,14 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     if text is None:
         return None
     try:
-        return re.compile(text)
-    except re.error as exc:
+        with warnings.catch_warnings():
+            # Sets within sets, which Java's patterns have, would be read as something else.
+            warnings.simplefilter("error", FutureWarning)
+            return re.compile(text)
+    except (re.error, FutureWarning) as exc:
         raise DeltaAnalysisError(
             "[DELTA_REGEX_OPT_SYNTAX_ERROR] Please recheck your syntax for 'excludeRegex': "
-            f"{text!r} ({exc})",
+            f"{text!r} ({exc}). It is read as a pattern of Python's.",
             option="excludeRegex",
             value=text,
         ) from exc

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["check_same_columns"]
 
 
-def check_same_columns(stream: Metadata, then: Metadata, version: int, table: str) -> None:
+def check_same_columns(
+    stream: Metadata,
+    then: Metadata,
+    version: int,
+    table: str,
+    *,
+    past: bool = False,
+    start_is_named: bool = False,
+) -> None:
     """Refuse a version whose rows the stream's columns can't show.
 
     Args:
@@ -24,6 +32,9 @@ def check_same_columns(stream: Metadata, then: Metadata, version: int, table: st
         then: the metadata of a version that it comes to.
         version: that version.
         table: the table's URI, for errors.
+        past: whether that version is before the one that the stream took its columns from: it
+            would take the same ones again, however often it is started.
+        start_is_named: whether the options say where the stream begins.
 
     Raises:
         DeltaAnalysisError: names the columns; says whether a restart is enough.
@@ -32,7 +43,7 @@ def check_same_columns(stream: Metadata, then: Metadata, version: int, table: st
     if not found:
         return
     columns = ", ".join(found)
-    if not _blocking(then, stream):
+    if not past and not _blocking(then, stream):
         raise DeltaAnalysisError(
             f"[DELTA_SCHEMA_CHANGED_WITH_VERSION] Detected schema change in version {version} of "
             f"{table}, in {columns}: the stream has the columns that the table had when it was "
@@ -41,12 +52,24 @@ def check_same_columns(stream: Metadata, then: Metadata, version: int, table: st
             version=version,
             columns=found,
         )
+    if past and not (_is_mapped(stream) or _is_mapped(then)):
+        kind = "STARTING_OPTIONS" if start_is_named else "VERSION"
+        raise DeltaAnalysisError(
+            f"[DELTA_SCHEMA_CHANGED_WITH_{kind}] Detected schema change in version {version} of "
+            f"{table}, in {columns}: that version is older than the columns of the stream, which "
+            "can't show its rows. Start a new query, with another checkpointLocation and a "
+            "'startingVersion' or 'startingTimestamp' after the change.",
+            table=table,
+            version=version,
+            columns=found,
+        )
+    since = "a startingVersion after the change" if past else f"startingVersion={version}"
     raise DeltaAnalysisError(
         "[DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG] Streaming read is not "
         "supported on tables with read-incompatible schema changes (e.g. rename or drop or "
         f"datatype changes): version {version} of {table} differs from the stream in {columns}. "
         "Provide a 'schemaTrackingLocation' to go past them; or start a new query, with another "
-        f"checkpointLocation and, for the rows since then, startingVersion={version}.",
+        f"checkpointLocation and, for the rows since then, {since}.",
         table=table,
         version=version,
         columns=found,

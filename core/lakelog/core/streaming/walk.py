@@ -16,6 +16,7 @@ from lakelog.core.actions.file_table import FILE_SCHEMA, NO_FILES
 from lakelog.core.change_feed.versions import first_version_since
 from lakelog.core.errors import (
     DeltaAnalysisError,
+    DeltaError,
     LogGapError,
     TimestampOutOfRangeError,
     VersionNotFoundError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lakelog.core.actions import Metadata
     from lakelog.core.change_feed.commits import ChangeCommit
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
@@ -69,6 +71,7 @@ class TableStream(ABC):
         self._last: int | None = None
         self._commits: dict[int, Pending] = {}
         self._state: tuple[int, Pending] | None = None
+        self._begun = False
 
     def initial_offset(self) -> SourceOffset:
         """Where a query without a checkpoint begins.
@@ -121,6 +124,7 @@ class TableStream(ABC):
         """
         newest = self._update().version
         self._track(start, newest)
+        self._check_begin(start)
         last = newest if self._last is None else min(self._last, newest)
         room = Room(self._options, limited=limited)
         if start.is_starting:
@@ -176,6 +180,7 @@ class TableStream(ABC):
             LogGapError: a commit that the stream needs is gone.
         """
         begin = _begin(start, end)
+        self._check_begin(begin)
         if (begin.version, begin.index) > (end.version, end.index):
             raise DeltaAnalysisError(
                 f"the stream from {self._log.table} can't go back from {start} to {end}. With "
@@ -245,6 +250,75 @@ class TableStream(ABC):
             latest=latest,
         )
 
+    def _check_begin(self, start: SourceOffset) -> None:
+        """Refuse, once, to go on from a version whose columns the stream can't show.
+
+        The commits from there on say only what changes after it: rows could be read as what they
+        are not. A version that is read as a whole is checked where it is opened.
+        """
+        stream = self.snapshot
+        if not self._begun and start == SourceOffset(self._named_start, BASE_INDEX):
+            self._check_named()
+        if (
+            self._begun
+            or self._tracker is not None
+            or start.is_starting
+            or start.version >= stream.version
+        ):
+            self._begun = True
+            return
+        try:
+            there = self._log.snapshot_at(start.version)
+        except DeltaError as exc:
+            # Of a version that can't be rebuilt only names can be told, by its files.
+            if stream.properties.column_mapping_mode == "none":
+                self._begun = True
+                return
+            raise DeltaAnalysisError(
+                "[DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT] Failed to obtain Delta log "
+                f"snapshot for the start version {start.version} of the stream from "
+                f"{stream.table} when checking column mapping schema changes: {exc}. Please "
+                "choose a different start version.",
+                table=stream.table,
+                version=start.version,
+            ) from exc
+        self._compare(there.metadata, there.version)
+        self._begun = True
+
+    @property
+    def _named_start(self) -> int:
+        """The version that the options name; -1 where they name none."""
+        named = self._options.starting_version
+        return named if isinstance(named, int) else -1
+
+    def _check_named(self) -> None:
+        """Refuse to begin with a version that is gone, even where data may be lost on the way."""
+        log = self._log
+        commits = list_log(log.store, log.table, 0, log.snapshot.version).commits
+        first = min(commits, default=0)
+        if self._named_start < first:
+            raise VersionNotFoundError(
+                f"[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version "
+                f"{self._named_start}: the stream from {log.table} begins there, and the commits "
+                f"before {first} are gone. Available versions: [{first}, {log.snapshot.version}].",
+                table=log.table,
+                version=self._named_start,
+                earliest=first,
+                latest=log.snapshot.version,
+            )
+
+    def _compare(self, then: Metadata, version: int) -> None:
+        """Refuse a version whose rows the stream's columns can't show."""
+        stream, options = self.snapshot, self._options
+        check_same_columns(
+            stream.metadata,
+            then,
+            version,
+            self._log.table,
+            past=version < stream.version,
+            start_is_named=(options.starting_version, options.starting_timestamp) != (None, None),
+        )
+
     def _track(self, start: SourceOffset, newest: int) -> None:
         """Begin the stream's log of metadata, or go past the change that the offset is at."""
         if self._tracker is None:
@@ -297,9 +371,7 @@ class TableStream(ABC):
             snapshot = self.snapshot
             if snapshot.version != version:
                 snapshot = self._log.snapshot_at(version)
-                check_same_columns(
-                    self.snapshot.metadata, snapshot.metadata, version, snapshot.table
-                )
+                self._compare(snapshot.metadata, version)
             order = [("modification_time", "ascending"), ("path", "ascending")]
             files = snapshot.file_table.select(FILE_SCHEMA.names).sort_by(order)
             self._state = version, self._of_state(snapshot, files.cast(FILE_SCHEMA))
@@ -318,9 +390,7 @@ class TableStream(ABC):
             pending = self._of_commit(commit)
             return replace(pending, metadata=commit.metadata, protocol=commit.protocol)
         if commit.metadata is not None:
-            check_same_columns(
-                self.snapshot.metadata, commit.metadata, commit.version, self._log.table
-            )
+            self._compare(commit.metadata, commit.version)
         return self._of_commit(commit)
 
     def _read(self, version: int, newest: int) -> ChangeCommit | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +21,7 @@ __all__ = ["millis_in_zone", "no_timestamp", "snapshot_of"]
 
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
+_TIMESTAMP = PrimitiveType("timestamp")
 _CHANGE_FEED = ("readchangefeed", "readchangedata")
 
 State: TypeAlias = tuple[str | None, str | None]
@@ -78,7 +79,7 @@ def snapshot_of(
 
 
 def millis_in_zone(text: str, zone: str) -> int:
-    """Epoch milliseconds of an ISO 8601 text; `zone` applies where it has none of its own.
+    """Epoch milliseconds of a text that Spark casts to a timestamp; `zone` where it has none.
 
     For processes without a session.
 
@@ -86,20 +87,26 @@ def millis_in_zone(text: str, zone: str) -> int:
         DeltaAnalysisError: not such a string, or a zone that Python does not know.
     """
     try:
-        moment = datetime.fromisoformat(text.strip())
+        micros = cast_text(text.strip(), _TIMESTAMP, zone)
     except ValueError:
-        raise no_timestamp(text) from None
-    if moment.tzinfo is None:
-        try:
-            moment = moment.replace(tzinfo=ZoneInfo(zone))
-        except (ZoneInfoNotFoundError, ValueError):
-            raise DeltaAnalysisError(
-                f"timestampAsOf is {text!r}, without a zone, and Python does not know the "
-                f"session's zone {zone!r}; include the zone: 2026-01-31T12:00:00+02:00",
-                value=text,
-                zone=zone,
-            ) from None
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        if not _is_timestamp(text):
+            raise no_timestamp(text) from None
+        raise DeltaAnalysisError(
+            f"the time {text!r} has no zone, and Python does not know the session's zone "
+            f"{zone!r}; include the zone: 2026-01-31T12:00:00+02:00",
+            value=text,
+            zone=zone,
+        ) from None
+    if micros is None:
+        raise no_timestamp(text)
+    return int(micros // 1000)
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        return cast_text(text.strip(), _TIMESTAMP) is not None
+    except ValueError:
+        return False
 
 
 def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lakelog.core import set_properties
 from lakelog.core.actions import AddFile, Metadata, RemoveFile
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
@@ -234,6 +235,24 @@ def _check(stream: StructType, then: StructType) -> None:
 
     one, two = (Metadata(id="x", schema_string=each.to_json()) for each in (stream, then))
     check_same_columns(one, two, 5, "/t")
+
+
+def test_a_mapped_table_is_not_read_from_a_version_whose_columns_nobody_knows() -> None:
+    log = _table()
+    _commit(log, _add("a"))
+    properties = {"delta.columnMapping.mode": "name"}
+    set_properties(log.table, properties)
+    for name in "bc":
+        _commit(log, _add(name))
+    log.checkpoint()
+    for version in range(3):
+        path = log.store.filesystem_path(f"{log.table}/_delta_log/{version:020d}.json")
+        log.store.filesystem.delete_file(path)
+    # Version 3 can't be rebuilt: the checkpoint is that of version 4.
+    source = _source(log, starting_version=3)
+    with pytest.raises(DeltaAnalysisError, match=r"COLUMN_MAPPING_NO_SNAPSHOT.*version 3"):
+        source.latest_offset(source.initial_offset())
+    assert _all(_source(log), SourceOffset(4, -1))[0] == [["c"]]
 
 
 def test_a_table_that_is_made_again_ends_the_stream() -> None:

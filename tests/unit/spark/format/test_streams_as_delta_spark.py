@@ -26,6 +26,12 @@ OTHERWISE = {
         "Spark asks for the columns before it says that it wants a stream: the time is before the "
         "first version"
     ),
+    **{
+        key_of("partitioned", {"excludeRegex": pattern}): (
+            "a pattern of Java's that Python has no like of is refused, and never read as another"
+        )
+        for pattern in ("\\Qp=\\E", "p=[a-z&&[c]]")
+    },
 }
 """Case -> why lakelog answers in another way."""
 
