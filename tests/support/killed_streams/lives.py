@@ -113,6 +113,24 @@ class _Source:
         self.rows += new + (old or new)
 
 
+@dataclass
+class _Growth:
+    """Appends now and then, but no more than queries read that get on: else there is no end."""
+
+    source: _Source
+    drawn: random.Random
+    checkpoints: str
+    ahead: int
+    """How many commits more there may be than steps."""
+    appended: int = 0
+
+    def __call__(self) -> None:
+        room = self.appended < self.ahead + _steps(self.checkpoints)
+        if room and self.drawn.random() < _APPENDS:
+            self.source.append()
+            self.appended += 1
+
+
 def live_and_die(
     where: str | Place,
     kills: int,
@@ -163,12 +181,9 @@ def live_and_die(
         with _life({**spec, "shapes": some, "conf": {**at.life_conf, **way}}) as process:
             _ready(process)
             # How far they come is what counts, however slow the machine is; then a moment more.
-            steps = _steps(checkpoints) + drawn.randrange(most_steps)
-
-            def grow() -> None:
-                if drawn.random() < _APPENDS:
-                    source.append()
-
+            before = _steps(checkpoints)
+            steps = before + drawn.randrange(most_steps)
+            grow = _Growth(source, drawn, checkpoints, most_steps - before)
             _wait(process, checkpoints, steps, grow, lambda: drawn.uniform(0.05, 0.5))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(drawn.uniform(0, 1))
