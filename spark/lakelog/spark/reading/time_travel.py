@@ -87,7 +87,7 @@ def millis_in_zone(text: str, zone: str) -> int:
         DeltaAnalysisError: not such a string, or a zone that Python does not know.
     """
     try:
-        micros = cast_text(text.strip(), _TIMESTAMP, zone)
+        micros = cast_text(text.strip(), _TIMESTAMP, session_tz=zone)
     except ValueError:
         if not _is_timestamp(text):
             raise no_timestamp(text) from None
@@ -104,7 +104,7 @@ def millis_in_zone(text: str, zone: str) -> int:
 
 def _is_timestamp(text: str) -> bool:
     try:
-        return cast_text(text.strip(), _TIMESTAMP) is not None
+        return cast_text(text.strip(), _TIMESTAMP, session_tz="UTC") is not None
     except ValueError:
         return False
 
