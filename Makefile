@@ -20,7 +20,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench clean java
+.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ check-matrix: java ## Test the lowest and the highest PySpark that we support
 
 bench: java $(VENV)/.test ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
+
+jar: java $(VENV)/.test ## Compile the Java half of the bridge to delta-spark into the package
+	$(BIN)/python scripts/bridge_jar.py
 
 clean: ## Remove what make made, but for the downloads in .cache
 	rm -rf $(VENV) site .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -28,6 +28,7 @@ pytest_plugins = [
     "support.servers.hdfs",
     "support.servers.bad_s3",
     "support.servers.redis_server",
+    "support.servers.bridge_jvm",
 ]
 
 # Of all sessions, those of other processes too; with nothing set Spark finds its own folder.

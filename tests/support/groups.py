@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["group_of"]
 
 # Of several the first one decides; the others are started once more.
-_ORDER = ("hdfs", "azurite", "fake_gcs", "dynamodb", "minio", "bad_s3", "redis")
+_ORDER = ("hdfs", "azurite", "fake_gcs", "dynamodb", "minio", "bad_s3", "redis", "bridge_jvm")
 
 
 def group_of(item: pytest.Item) -> str | None:

@@ -26,6 +26,7 @@ MODULES = [
     "lakelog.logstores",
     "lakelog.logstores.object_store",
     "lakelog.logstores.conformance",
+    "lakelog.logstores.service",
     "lakelog.cli",
 ]
 

@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "restore": "lakelog.cli.restore",
     "sample": "lakelog.cli.sample.command",
     "schema": "lakelog.cli.schema.command",
+    "serve": "lakelog.cli.serve",
     "update": "lakelog.cli.row_changes.update",
     "vacuum": "lakelog.cli.vacuum",
 }
@@ -73,6 +74,7 @@ SECTIONS: Final = {
         "conformance": "Run the whole conformance kit on a storage.",
         "doctor": "Probe a storage and its settings; say what to fix.",
         "migrate": "Move a table's log to conditional puts, or to DynamoDB.",
+        "serve": "Let delta-spark on this host commit by lakelog's stores.",
     },
 }
 """Heading -> command -> its short help, so that `--help` imports none of them."""

@@ -265,6 +265,15 @@ IDENTITY_TASKS: Final = whole(
     "The most tasks of a write that hands out identity values.",
 )
 
+BRIDGE_STORE = Key(
+    "spark.lakelog.bridge.store",
+    "text",
+    "",
+    "The LogStore class behind `io.lakelog.BridgeLogStore`, for every scheme or, with the scheme "
+    "after a dot, for one; without it, the scheme's default.",
+    is_prefix=True,
+)
+
 LAKELOG_KEYS: Final[tuple[Key[object], ...]] = tuple(
     sorted((each for each in globals().values() if isinstance(each, Key)), key=lambda key: key.name)
 )

@@ -6,6 +6,9 @@
 3. `spark.delta.logStore.<scheme>.impl`.
 4. The default of the scheme.
 
+A key may name our Java class for delta-spark, too: then `spark.lakelog.bridge.store` says what is
+behind it, and else the scheme's default is.
+
 Each key counts with and without `spark.`. A plain path has the scheme `file`: Delta sees such a
 path only after Hadoop has put `file:` before it, so `file.impl` has to reach it here, too.
 """
@@ -20,6 +23,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from lakelog.logstores import keys as store_keys
 from lakelog.logstores.contract import LogStore
 from lakelog.logstores.errors import (
     InconsistentLogStoreConfError,
@@ -33,7 +37,15 @@ from lakelog.logstores.known_keys import refuse_misspelt_keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Resolution", "class_path_of", "log_store_for", "resolve", "scheme_of"]
+__all__ = [
+    "BRIDGE_CLASS",
+    "Resolution",
+    "checked_keys",
+    "class_path_of",
+    "log_store_for",
+    "resolve",
+    "scheme_of",
+]
 
 ENTRY_POINT_GROUP: Final = "lakelog.logstores"
 
@@ -73,6 +85,8 @@ _FAMILY: Final = re.compile(r"(?i)(spark\.)?delta\.logstores?($|\.)")
 _SCHEME_KEY: Final = re.compile(r"[a-z][a-z0-9+\-]*\.impl")
 _URI_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 
+BRIDGE_CLASS: Final = "io.lakelog.BridgeLogStore"
+"""Our own Java class, by which delta-spark asks the service for a store."""
 _JVM_PACKAGES: Final = ("io.delta.storage.", "org.apache.spark.sql.delta.storage.")
 _DELEGATING: Final = "DelegatingLogStore"
 _JVM_STORES: Final = {
@@ -140,12 +154,15 @@ def resolve(uri: str, conf: Mapping[str, str] | None = None) -> Resolution:
         LogStoreConfError: as `log_store_for`.
     """
     conf = conf or {}
-    keys = _checked_keys(conf)
+    keys = checked_keys(conf)
     scheme = scheme_of(uri)
     for bare in (_BARE + _CLASS, f"{_BARE}{scheme}{_IMPL}"):
         for key in ("spark." + bare, bare):
             if key in keys:
-                return _from_value(key, conf[key].strip(), scheme)
+                value = conf[key].strip()
+                if value == BRIDGE_CLASS:
+                    return _behind_the_bridge(conf, scheme)
+                return _from_value(key, value, scheme)
     return _default(scheme)
 
 
@@ -168,7 +185,12 @@ def scheme_of(uri: str) -> str:
     return match.group(1).lower() if match else "file"
 
 
-def _checked_keys(conf: Mapping[str, str]) -> set[str]:
+def checked_keys(conf: Mapping[str, str]) -> set[str]:
+    """The keys of a conf that choose a store, without a look at their values.
+
+    Raises:
+        LogStoreConfError: they contradict each other, or nothing reads one of them.
+    """
     keys = {key for key in conf if _FAMILY.match(key)}
     if keys:
         _refuse_class_beside_impl(keys)
@@ -235,6 +257,20 @@ def _default(scheme: str) -> Resolution:
         f"{hint} spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
         f"entry point of the group {ENTRY_POINT_GROUP!r}."
     )
+
+
+def _behind_the_bridge(conf: Mapping[str, str], scheme: str) -> Resolution:
+    """What our Java class asks for a scheme, so that every writer of a table has the same store."""
+    for key in (f"{store_keys.BRIDGE_STORE}.{scheme}", store_keys.BRIDGE_STORE.name):
+        value = conf.get(key, "").strip()
+        if value == BRIDGE_CLASS:
+            raise LogStoreClassError(
+                f"{key} = {value}: the bridge can't be behind itself. Name a Python class, or "
+                "unset it."
+            )
+        if value:
+            return _from_value(key, value, scheme)
+    return _default(scheme)
 
 
 def _from_value(key: str, value: str, scheme: str) -> Resolution:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lakelog.spark.format.register import register
     from lakelog.spark.format.stream_reader import DeltaStreamReader
     from lakelog.spark.reading.reader import DeltaReader
+    from lakelog.spark.session.bridge import bridge
     from lakelog.spark.sql_statements.front import sql
     from lakelog.spark.streaming.once import once_per_batch
     from lakelog.spark.streaming.writer import DeltaStreamWriter
@@ -45,6 +46,7 @@ _HOMES = {
     "DeltaWriter": "writing.writer",
     "DeltaWriterV2": "writing.writer_v2",
     "IdentityGenerator": "table.builder",
+    "bridge": "session.bridge",
     "disable": "format.enable",
     "enable": "format.enable",
     "once_per_batch": "streaming.once",
@@ -63,6 +65,7 @@ __all__ = [
     "DeltaWriter",
     "DeltaWriterV2",
     "IdentityGenerator",
+    "bridge",
     "disable",
     "enable",
     "once_per_batch",

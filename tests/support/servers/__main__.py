@@ -16,6 +16,7 @@ _MODULES = (
     "servers.hdfs",
     "servers.bad_s3",
     "servers.redis_server",
+    "servers.bridge_jvm",
     "delta_spark",
     "delta_spark_s3",
 )

@@ -391,3 +391,20 @@ def test_the_class_path_has_an_old_name() -> None:
     with pytest.warns(DeprecationWarning, match=told) as caught:
         assert found.cls_path == found.class_path
     assert caught[0].filename == __file__
+
+
+BRIDGE = {"spark.delta.logStore.class": "io.lakelog.BridgeLogStore"}
+
+
+def test_behind_the_bridge_is_the_default_or_what_its_keys_say() -> None:
+    own = {"spark.lakelog.bridge.store": "a.One", "spark.lakelog.bridge.store.gs": "a.Two"}
+    assert resolve("s3a://b/t", BRIDGE) == resolve("s3a://b/t")
+    assert resolve("s3a://b/t", BRIDGE | own).class_path == "a.One"
+    assert resolve("gs://b/t", BRIDGE | own).class_path == "a.Two"
+    assert resolve("s3a://b/t", own) == resolve("s3a://b/t"), "without the bridge nothing is behind"
+
+
+def test_the_bridge_is_not_behind_itself() -> None:
+    own = {"spark.lakelog.bridge.store": "io.lakelog.BridgeLogStore"}
+    with pytest.raises(LogStoreClassError, match="can't be behind itself"):
+        resolve("/t", BRIDGE | own)

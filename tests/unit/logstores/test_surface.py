@@ -36,6 +36,9 @@ SURFACE = {
         KeyTakenError NotTheServiceError ObjectClient ObjectEntry ObjectInfo ObjectLogStore Owner
         PreparedRequest RangedObjectClient RetryPolicy TOKEN_NAME TryAgainError retry_policy
     """,
+    "lakelog.logstores.service": """
+        BRIDGE_CLASS LogStoreService bridge_jar default_endpoint_file
+    """,
 }
 
 

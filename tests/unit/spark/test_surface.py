@@ -12,7 +12,7 @@ from lakelog import spark
 SURFACE = {
     "lakelog.spark": """
         DeltaMergeBuilder DeltaReader DeltaStreamReader DeltaStreamWriter DeltaTable
-        DeltaTableBuilder DeltaWriter DeltaWriterV2 IdentityGenerator disable enable
+        DeltaTableBuilder DeltaWriter DeltaWriterV2 IdentityGenerator bridge disable enable
         once_per_batch read read_stream register sql unwrap_error write write_stream write_to
     """,
 }

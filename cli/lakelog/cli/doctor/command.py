@@ -9,6 +9,7 @@ import click
 
 from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.doctor.examination import Depth, examine
+from lakelog.cli.doctor.jvm import jvm_store
 from lakelog.cli.doctor.report import Verdict
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
@@ -16,6 +17,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.logstores.doctor.finding import Status
 
 if TYPE_CHECKING:
+    from lakelog.cli.doctor.jvm import JvmStore
     from lakelog.cli.doctor.report import Report
     from lakelog.logstores.doctor.finding import Finding
 
@@ -48,6 +50,11 @@ _STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skip
     show_default=True,
     help="Start no new race after this many seconds.",
 )
+@click.option(
+    "--jvm",
+    is_flag=True,
+    help="Say what delta-spark would commit by with this conf, and whom it excludes; no probe.",
+)
 @click.option("--read-only", is_flag=True, help="Write nothing: no probe, no race.")
 @json_option
 def command(
@@ -56,6 +63,7 @@ def command(
     rounds: int,
     writers: int,
     seconds: float,
+    jvm: bool,
     read_only: bool,
     as_json: bool,
 ) -> None:
@@ -69,6 +77,9 @@ def command(
     Exits with 1 if something has to be fixed; each such finding comes with its remedy.
     """
     scrubber = Scrubber(conf)
+    if jvm:
+        _tell_jvm_store(jvm_store(uri, conf), uri, scrubber, as_json)
+        return
     with progress() as tell:
         report = examine(uri, conf, Depth(rounds, writers, read_only, seconds), tell)
     if as_json:
@@ -102,6 +113,21 @@ def _print(report: Report, scrubber: Scrubber) -> None:
     heading(_verdict(report))
     for path in report.left_behind:
         line(f"  left behind: {clean(path)}")
+
+
+def _tell_jvm_store(found: JvmStore, uri: str, scrubber: Scrubber, as_json: bool) -> None:
+    if as_json:
+        print_json(scrubber.data(found.as_json()))
+    else:
+        heading(f"delta-spark on {scrubber.text(uri)}")
+        told = [("log store", found.class_name), ("chosen by", found.chosen_by)]
+        told += [("behind the bridge", found.behind)] if found.behind else []
+        told += [("excludes", found.excludes), ("finding", found.finding.summary)]
+        facts([(name, scrubber.text(value)) for name, value in told])
+        if found.finding.remedy:
+            _print_remedies([found.finding], scrubber)
+    if found.finding.status is Status.FAILED:
+        sys.exit(EXIT_FINDING)
 
 
 def _checks(finding: Finding) -> str:

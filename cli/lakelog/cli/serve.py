@@ -1,0 +1,55 @@
+"""`lakelog serve`: the LogStore service, for delta-spark in other processes of this host."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lakelog.cli.options import conf_options
+from lakelog.cli.output import line
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["command"]
+
+
+@click.command(short_help="Let delta-spark on this host commit by lakelog's stores.")
+@conf_options
+@click.option(
+    "--endpoint",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The endpoint file; LAKELOG_BRIDGE or ~/.lakelog/bridge if not given.",
+)
+@click.option("--tcp", is_flag=True, help="Listen on 127.0.0.1, too: for a Java older than 16.")
+def command(conf: dict[str, str], endpoint: Path | None, tcp: bool) -> None:
+    """Serve lakelog's stores to delta-spark, Flink or Thrift servers of this host and user.
+
+    Runs until it is interrupted or terminated, and lets what has begun come to its end. Prints the
+    settings that a JVM needs, as lines for spark-defaults.conf. --conf says which store is behind
+    the bridge; its settings win over those that a session comes with.
+    """
+    from lakelog.logstores.resolution import resolve
+    from lakelog.logstores.service import BRIDGE_CLASS, LogStoreService, bridge_jar
+
+    resolve("file:/", conf)  # a conf that is wrong is told now, not to the first session
+    jar, ended = bridge_jar(), threading.Event()
+
+    def end(_: int, __: FrameType | None) -> None:
+        ended.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with LogStoreService(conf, endpoint_file=endpoint, tcp=tcp) as service:
+            line("# Serving. For spark-defaults.conf, beside the settings of delta-spark:")
+            line(f"spark.jars {jar}")
+            line(f"spark.delta.logStore.class {BRIDGE_CLASS}")
+            line(f"spark.hadoop.lakelog.bridge.endpoint {service.endpoint_file}")
+            ended.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

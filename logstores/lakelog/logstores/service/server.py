@@ -1,0 +1,281 @@
+"""The service itself: it listens, has a thread for each connection, and ends in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from lakelog.logstores.service.endpoint import Endpoint, default_endpoint_file
+from lakelog.logstores.service.frames import (
+    HELLO,
+    MAGIC,
+    OK,
+    PROTOCOL_VERSION,
+    ProtocolError,
+    packed,
+    read_frame,
+    write_frame,
+)
+from lakelog.logstores.service.requests import ClientGoneError, Conversation
+from lakelog.logstores.service.stores import Stores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+__all__ = ["LogStoreService"]
+
+_GREETING_SECONDS: Final = 10.0
+"""How long one who has connected may keep silent before a word."""
+_MOST_CONNECTIONS: Final = 512
+_LONGEST_SOCKET_PATH: Final = 100
+"""Bytes: Linux takes 107, macOS 103."""
+
+
+class LogStoreService:
+    """Serves lakelog's stores to the JVMs of this host and user, from the process that made it.
+
+    One service is enough for many JVMs, sessions and tables. It listens from its making on, on a
+    Unix socket, and with `tcp=True` on a port of 127.0.0.1 as well, for a Java older than 16. A
+    client proves by a token that it may read the endpoint file. Content passes through in frames
+    of a megabyte at the most; nothing is held between requests but the stores.
+
+    Which store a path gets is what `log_store_for` says, by the settings that the client's Hadoop
+    conf has and those of `conf`, which win. A store that excludes nobody is refused as lakelog's
+    own commits refuse it.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, str] | None = None,
+        *,
+        endpoint_file: str | os.PathLike[str] | None = None,
+        tcp: bool = False,
+    ) -> None:
+        """Begin to listen, and say where in the endpoint file.
+
+        Args:
+            conf: settings of stores, and which class serves which scheme, as in a Spark conf.
+            endpoint_file: where clients look; `default_endpoint_file()` if not given.
+            tcp: whether to listen on TCP, too.
+
+        Raises:
+            FileExistsError: another service that lives has the endpoint file.
+            OSError: the endpoint file can't be made, or nothing can be listened on.
+        """
+        file = default_endpoint_file() if endpoint_file is None else Path(endpoint_file)
+        self.endpoint_file = file.absolute()
+        _clear_away(self.endpoint_file)
+        self._stores = Stores(conf or {})
+        self._who = f"lakelog {_own_version()}, process {os.getpid()}"
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, bool] = {}
+        self._threads: set[threading.Thread] = set()
+        self._stopping = False
+        self._folder = tempfile.mkdtemp(prefix="lakelog-", dir=_short_folder())
+        self._listeners = [_unix_listener(str(Path(self._folder, "socket")))]
+        port = 0
+        try:
+            if tcp:
+                self._listeners.append(socket.create_server(("127.0.0.1", 0), backlog=128))
+                port = int(self._listeners[-1].getsockname()[1])
+            self._endpoint = Endpoint(
+                str(Path(self._folder, "socket")), port, secrets.token_hex(32)
+            )
+            self._endpoint.write(self.endpoint_file)
+        except BaseException:
+            self._end_listening()
+            raise
+        for each in self._listeners:
+            threading.Thread(
+                target=self._accept, args=(each,), name="lakelog-service", daemon=True
+            ).start()
+
+    def stop(self, grace: float = 10.0) -> None:
+        """Hear no new requests, let those finish that have begun, and remove the endpoint file.
+
+        Args:
+            grace: seconds that a request may still take; then its connection is cut, and its
+                client finds the outcome unknown. Safe to be called again.
+        """
+        with self._lock:
+            if self._stopping:
+                return
+            self._stopping = True
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            if Endpoint.read(self.endpoint_file) == self._endpoint:
+                self.endpoint_file.unlink()
+        self._end_listening()
+        deadline = time.monotonic() + grace
+        self._cut(idle_only=True)
+        for thread in list(self._threads):
+            thread.join(max(deadline - time.monotonic(), 0))
+        self._cut(idle_only=False)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._stores.close()
+
+    def drop_connections(self) -> None:
+        """Cut every connection, in the midst of a request or not; the service goes on.
+
+        Clients connect again by themselves: this is what they see when a network resets them.
+        """
+        self._cut(idle_only=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _end_listening(self) -> None:
+        for each in self._listeners:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+            each.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _cut(self, *, idle_only: bool) -> None:
+        with self._lock:
+            for each, busy in self._open.items():
+                if not (idle_only and busy):
+                    with contextlib.suppress(OSError):
+                        each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                if self._stopping or listener.fileno() < 0:
+                    return
+                time.sleep(0.05)  # too many open files: those who wait are served later
+                continue
+            thread = threading.Thread(
+                target=self._serve, args=(connection,), name="lakelog-client", daemon=True
+            )
+            with self._lock:
+                welcome = not self._stopping and len(self._open) < _MOST_CONNECTIONS
+                if welcome:
+                    self._open[connection] = False
+                    self._threads.add(thread)
+            if welcome:
+                thread.start()
+            else:
+                connection.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        # The client is gone, or was nobody who speaks our language: either way there is no one
+        # to tell.
+        gone = (EOFError, OSError, ProtocolError, ClientGoneError, _StoppingError)
+        try:
+            with (
+                contextlib.suppress(*gone),
+                connection,
+                connection.makefile("rb") as source,
+                connection.makefile("wb") as out,
+            ):
+                talk = Conversation(
+                    source,
+                    out,
+                    token=self._endpoint.token,
+                    who=self._who,
+                    stores=self._stores,
+                    at_work=lambda: self._at_work(connection),
+                )
+                connection.settimeout(_GREETING_SECONDS)
+                if talk.introduce():
+                    connection.settimeout(None)
+                    talk.serve()
+        finally:
+            with self._lock:
+                self._open.pop(connection, None)
+                self._threads.discard(threading.current_thread())
+
+    @contextlib.contextmanager
+    def _at_work(self, connection: socket.socket) -> Iterator[None]:
+        with self._lock:
+            if self._stopping:
+                raise _StoppingError
+            self._open[connection] = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                if connection in self._open:
+                    self._open[connection] = False
+                over = self._stopping
+        if over:
+            raise _StoppingError
+
+
+class _StoppingError(Exception):
+    """The service ends, so no further request is heard."""
+
+
+def _own_version() -> str:
+    try:
+        return version("lakelog")
+    except PackageNotFoundError:
+        return "of unknown version"
+
+
+def _short_folder() -> str | None:
+    """Where a socket's path fits into what a system takes; `None` for the usual place."""
+    usual = os.path.join(tempfile.gettempdir(), "lakelog-12345678", "socket")  # noqa: PTH118
+    return None if len(os.fsencode(usual)) <= _LONGEST_SOCKET_PATH else "/tmp"
+
+
+def _unix_listener(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(path)
+        listener.listen(128)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _clear_away(file: Path) -> None:
+    """Remove what a service left that was killed; refuse where it lives."""
+    try:
+        old = Endpoint.read(file)
+    except (FileNotFoundError, ValueError):
+        return
+    if _lives(old):
+        raise FileExistsError(
+            f"a LogStore service is running already, by {file}: use that one, or name another "
+            "endpoint file"
+        )
+    folder = Path(old.unix).parent
+    if folder.name.startswith("lakelog-"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(endpoint: Endpoint) -> bool:
+    """Whether the service that wrote the file answers; its port may be somebody else's by now."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(_GREETING_SECONDS)
+            probe.connect(endpoint.unix)
+            with probe.makefile("rb") as source, probe.makefile("wb") as out:
+                hello = packed(MAGIC, PROTOCOL_VERSION, endpoint.token, "another service", {})
+                write_frame(out, HELLO, hello)
+                out.flush()
+                return read_frame(source)[0] == OK
+    except (OSError, EOFError, ProtocolError):
+        return False
