@@ -244,8 +244,6 @@ def test_what_is_refused_leaves_the_table_alone(spark, path, way):
 
     with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
         table.delete("id IN (SELECT 1)")
-    with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
-        table.update("id = 1", {"x": "(select 1)"})
     with pytest.raises(AnalysisException, match="NON_DETERMINISTIC"):
         table.delete(sf.rand() > 0.5)
     with pytest.raises(AnalysisException, match="NON_DETERMINISTIC"):
@@ -265,10 +263,11 @@ def test_what_is_refused_leaves_the_table_alone(spark, path, way):
     with pytest.raises(ValueError, match="set"):
         table.update("id = 1")
 
+    other = DeltaTable.forPath(spark, path).toDF()
     for refused in (
-        lambda: table.delete(table.toDF()["id"] == 1),
-        lambda: table.update(table.toDF()["id"] == 1, {"x": sf.lit(1.0)}),
-        lambda: table.update("id = 1", {"x": table.toDF()["x"] + 1}),
+        lambda: table.delete(other["id"] == 1),
+        lambda: table.update(other["id"] == 1, {"x": sf.lit(1.0)}),
+        lambda: table.update("id = 1", {"x": other["x"] + 1}),
     ):
         with pytest.raises(AnalysisException) as caught:
             refused()
@@ -332,3 +331,93 @@ def test_a_file_that_vanished_is_named_by_executors_too(spark, path, monkeypatch
 
     assert set(Path(path).rglob("*.parquet")) < files
     assert log.update().version == 2
+
+
+@pytest.mark.connect(way=("few", "many"))
+def test_a_value_may_be_a_query_for_one(spark, path, way):
+    made(path, "feed")
+    before, table = rows(path), DeltaTable.forPath(spark, path)
+    spark.range(7).createOrReplaceTempView("numbers_of_a_query")
+    query = "(SELECT max(id) FROM numbers_of_a_query)"
+
+    table.update("id < 3", {"x": f"id + {query}", "s.u": query})
+    assert [(r["x"], r["s"]["u"]) for r in rows(path)[:4]] == [
+        (6.0, 6),
+        (7.0, 6),
+        (8.0, 6),
+        (before[3]["x"], 3),
+    ]
+    changed = table_changes(path, last(path).version).read_all().to_pylist()
+    assert sorted(c["x"] for c in changed if c["_change_type"] == "update_postimage") == [6, 7, 8]
+    table.update("id = 3", {"x": spark.range(9).agg(sf.max("id")).scalar() + 1})
+    assert rows(path)[3]["x"] == 9.0
+    table.update("id = 4", {"x": "(SELECT max(id) FROM numbers_of_a_query WHERE id > 50)"})
+    assert rows(path)[4]["x"] is None
+
+    version = DeltaLog.for_table(path).snapshot.version
+    for refused, match in (
+        ({"x": "(SELECT max(o.id) FROM numbers_of_a_query o WHERE o.id = s.u)"}, "CORRELATED"),
+        ({"x": "int(id IN (SELECT id FROM numbers_of_a_query))"}, "IN_EXISTS"),
+        ({"x": "int(EXISTS (SELECT id FROM numbers_of_a_query))"}, "IN_EXISTS"),
+        ({"x": sf.col("id").isin(spark.range(3)).cast("int")}, "IN_EXISTS"),
+        ({"x": f"rand() + {query}"}, "NON_DETERMINISTIC"),
+        ({"x": "(SELECT nope FROM numbers_of_a_query)"}, "UNRESOLVED_COLUMN"),
+    ):
+        with pytest.raises((AnalysisException, DeltaAnalysisError), match=match):
+            table.update("id < 3", refused)
+    with pytest.raises(Exception, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+        table.update("id < 3", {"x": "(SELECT id FROM numbers_of_a_query)"})
+    for condition in (
+        f"id = {query}",
+        sf.col("id") == spark.range(9).agg(sf.max("id")).scalar(),
+        sf.col("id").isin(spark.range(3)),
+    ):
+        with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
+            table.update(condition, {"x": "1"})
+        with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
+            table.delete(condition)
+    assert DeltaLog.for_table(path).snapshot.version == version
+    spark.catalog.dropTempView("numbers_of_a_query")
+
+
+@pytest.mark.parametrize("kind", ["plain", "all"])
+def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, way, kind):
+    made(path, kind)
+    table = DeltaTable.forPath(spark, path)
+    df = table.toDF()
+    assert table.toDF() is df
+
+    table.delete(df["id"] < 3)
+    assert [r["id"] for r in rows(path)] == list(range(3, 120))
+    # `df` is of an older version now, and its columns are the table's all the same.
+    table.update(df["id"] < 5, {"x": df["x"] + sf.col("id"), "s.v": df["s"]["v"]})
+    assert [r["x"] for r in rows(path)[:3]] == [4.5, None, 2.5]
+    named = table.alias("t")
+    named.update((named.toDF()["id"] == 5) & (sf.col("t.p").isNull()), {"x": sf.lit(-1.0)})
+    assert rows(path)[2]["x"] == -1.0
+    table.delete(table.toDF().where("id > 7")["id"] == 6)
+    assert [r["id"] for r in rows(path)[:4]] == [3, 4, 5, 7]
+
+    before = rows(path)
+    for other in (spark.range(9), DeltaTable.forPath(spark, path).toDF()):
+        with pytest.raises(AnalysisException) as caught:
+            table.delete(other["id"] == 7)
+        assert "name it, as functions.col('x')" in caught.value.__notes__[0]
+    assert rows(path) == before
+    DeltaTable.replace(spark).location(path).addColumn("id", "string").execute()
+    with pytest.raises(AnalysisException) as caught:
+        table.delete(df["id"] == "7")
+    assert "while the table has the same columns" in caught.value.__notes__[0]
+
+
+@pytest.mark.connect(way=("few",))
+def test_a_type_that_does_not_fit_is_noticed_where_no_row_needs_it(spark, path, way):
+    made(path, "plain")
+    table = DeltaTable.forPath(spark, path)
+    for values, match in (
+        ({"s": "named_struct('u', id)"}, "the value's lacks v"),
+        ({"s": "named_struct('u', id, 'v', 'x', 'w', 1)"}, "the table's lacks w"),
+        ({"x": "array(1)"}, "can't be set to a value of type array"),
+    ):
+        with pytest.raises(DeltaAnalysisError, match=match):
+            table.update("id > 1000", values)

@@ -364,6 +364,7 @@ def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
     table = DeltaTable.forPath(spark, path).alias("t")
     source = spark.sql("SELECT 1 AS id, 'x' AS name").alias("s")
     merge = table.merge(source, "t.id = s.id")
+    other = DeltaTable.forPath(spark, path).toDF()
     for build, match in (
         (lambda: merge, "MISSING_WHEN"),
         (lambda: merge.whenMatchedUpdate(set={"nmae": "1"}), "name"),
@@ -371,12 +372,88 @@ def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
         (lambda: merge.whenMatchedUpdate("rand() < 2", set={"n": "1"}), "NON_DETERMINISTIC"),
         (lambda: merge.whenMatchedDelete().whenMatchedDelete(), "OMIT_CONDITION"),
         (lambda: merge.whenMatchedDelete("t.n"), "DATATYPE_MISMATCH"),
-        (lambda: merge.whenMatchedUpdate(set={"n": "(SELECT 1)"}), "SUBQUERY"),
+        (lambda: merge.whenMatchedUpdate("t.n > (SELECT 1)", set={"n": "1"}), "SUBQUERY"),
+        (lambda: merge.whenMatchedDelete("t.n IN (SELECT 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
+        (lambda: merge.whenMatchedUpdate(set={"n": "int(t.n IN (SELECT 1))"}), "IN_EXISTS"),
+        (
+            lambda: merge.whenMatchedUpdate(set={"n": "(SELECT max(id) FROM range(9) WHERE id=n)"}),
+            "CORRELATED",
+        ),
         (lambda: merge.whenMatchedUpdate(set={"n": "sum(t.n)"}), "AGGREGATION"),
         (lambda: merge.whenMatchedUpdate(set={"n": sf.sum("t.n")}), "AGGREGATION"),
-        (lambda: merge.whenMatchedDelete(table.toDF()["n"] > 1), "UNRESOLVED.* Name the column"),
-        (lambda: merge.whenMatchedUpdate(set={"n": table.toDF()["n"]}), "UNRESOLVED.* Name the"),
+        (lambda: merge.whenMatchedDelete(other["n"] > 1), "UNRESOLVED.* Name the column"),
+        (lambda: merge.whenMatchedUpdate(set={"n": other["n"]}), "UNRESOLVED.* Name the"),
     ):
         with pytest.raises(DeltaError, match=match):
             build().execute()
+    assert files_of(path) == named(path)
+
+
+@pytest.mark.connect
+def test_a_value_of_a_clause_may_be_a_query_for_one(spark, path):
+    people(path)
+    source = spark.createDataFrame([(1,), (7,)], "id INT").alias("s")
+    query = "(SELECT max(id) FROM range(9))"
+    (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source, "t.id = s.id")
+        .whenMatchedUpdate(set={"n": f"t.n + {query}"})
+        .whenNotMatchedInsert(values={"id": "s.id", "n": query})
+        .whenNotMatchedBySourceUpdate("t.id = 2", {"n": f"{query} - t.n"})
+        .execute()
+    )
+    found = {key: row["n"] for key, row in rows(path).items()}
+    assert found == {1: 18, 2: -12, 3: 30, 4: 40, 5: 50, 6: 60, 7: 8}
+
+
+@pytest.mark.parametrize("alias", [None, "t"])
+def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, alias):
+    people(path, FEED)
+    table = DeltaTable.forPath(spark, path)
+    df = table.toDF()
+    table.update("id = 6", {"n": "n + 1"})  # `df` is older than what is merged into
+    source = spark.createDataFrame([(1, 100), (2, 200), (7, 700)], "id INT, n BIGINT")
+    named = table if alias is None else table.alias(alias)
+    (
+        named.merge(source, df["id"] == source["id"])
+        .whenMatchedUpdate(df["n"] > 10, {"n": df["n"] + source["n"]})
+        .whenMatchedDelete(df["name"] == "p1")
+        .whenNotMatchedInsert(values={"id": source["id"], "n": source["n"]})
+        .whenNotMatchedBySourceUpdate(df["id"] > 5, {"n": -df["n"], "name": df["name"]})
+        .whenNotMatchedBySourceDelete(df["n"] == 30)
+        .execute()
+    )
+    found = {key: row["n"] for key, row in rows(path).items()}
+    assert found == {2: 220, 4: 40, 5: 50, 6: -61, 7: 700}
+    assert rows(path)[6]["name"] == "p6"
+
+    before = files_of(path)
+    merge = named.merge(source, df["id"] == source["id"])
+    with pytest.raises(DeltaError, match="UNRESOLVED"):  # there is no row of the table
+        merge.whenNotMatchedInsert(values={"id": df["id"]}).execute()
+    ours = df.where("id < 3")
+    for condition in (df["id"] < ours["id"], df["id"] == ours["id"] + 0):
+        with pytest.raises(Exception, match=r"(?i)ambiguous"):
+            named.merge(ours, condition).whenMatchedDelete().execute()
+    again = named.merge(ours.alias("s"), sf.col("s.id") == df["id"])
+    with pytest.raises(Exception, match=r"(?i)ambiguous"):
+        again.whenMatchedUpdate(set={"n": ours["n"]}).execute()
+    assert files_of(path) == before
+
+
+@pytest.mark.connect
+def test_a_struct_that_lacks_a_field_is_noticed_where_no_row_needs_it(spark, path):
+    create_table(path, "id INT, st STRUCT<a: INT, b: STRING>")
+    source = spark.sql("SELECT id, named_struct('a', id) AS st FROM VALUES (1) AS v (id)")
+    for condition in ("t.id = s.id", "t.id = s.id AND s.id > 5"):
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), condition)
+        for build in (
+            lambda m: m.whenMatchedUpdate(set={"st": "s.st"}),
+            lambda m: m.whenMatchedUpdateAll(),
+            lambda m: m.whenNotMatchedInsert("s.id > 5", {"id": "s.id", "st": "s.st"}),
+            lambda m: m.whenNotMatchedBySourceUpdate(set={"st": "named_struct('a', 1)"}),
+        ):
+            with pytest.raises(DeltaError, match="the value's lacks b"):
+                build(merge).execute()
     assert files_of(path) == named(path)

@@ -143,6 +143,15 @@ def test_rows_are_deleted_updated_and_merged(table: Script) -> None:
     assert table.log("t").snapshot.schema.names == ["id", "v", "p", "extra"]
     with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
         table("DELETE FROM delta.`/T/t` WHERE id IN (SELECT 1)")
+    most = "(SELECT max(`/T/t`.id) + 1 FROM delta.`/T/t`)"
+    table(f"UPDATE delta.`/T/t` SET v = {most}, p = 7 WHERE id = 3")
+    table(
+        f"MERGE INTO delta.`/T/t` t USING (SELECT 9L AS id UNION ALL SELECT 12L) s ON t.id = s.id "
+        f"WHEN MATCHED THEN UPDATE SET v = {most} WHEN NOT MATCHED THEN INSERT (id, v) "
+        f"VALUES (s.id, {most})"
+    )
+    assert table.held("t", "id", "v")[1:] == [(3, 11), (9, 11), (10, None), (12, 11)]
+    assert not [v for v in table.spark.catalog.listTables() if v.name.startswith("lakelog_")]
     table("TRUNCATE TABLE delta.`/T/t`")
     assert table.operation("t") == "TRUNCATE"
     assert table.held("t", "id") == []

@@ -26,10 +26,6 @@ DIFFERENCES: Final = {
         "The step before wrote new rows to one file here and, by tasks, to several there: how many "
         "files, vectors and other rows the next one meets follows from that."
     ),
-    "a subquery as a value": (
-        "delta-spark runs an UPDATE to the value of a subquery; lakelog refuses queries within "
-        "expressions before it reads a row, and says to use MERGE."
-    ),
     "a constant that no row needs": (
         "Spark computes constants when it plans, so that delta-spark refuses a number that is too "
         "large for its column even where no row is to be updated; lakelog does where one is."
@@ -49,8 +45,6 @@ def difference(ours: Outcome, theirs: Outcome, *, is_first: bool) -> str | None:
     """The name of the difference between two outcomes of a step, if they may differ so."""
     if ours.error and theirs.error:
         return "another reason first"
-    if ours.error == "DELTA_UNSUPPORTED_SUBQUERY":
-        return "a subquery as a value"
     if theirs.error == "CAST_OVERFLOW" and not ours.committed:
         return "a constant that no row needs"
     if _without(ours, _FILES) == _without(theirs, _FILES):
@@ -65,8 +59,6 @@ def compared(ours: Outcome, theirs: Outcome, found: str | None) -> tuple[Outcome
     match found:
         case "another reason first":
             return replace(ours, error=""), replace(theirs, error="")
-        case "a subquery as a value":
-            return theirs, theirs
         case "a constant that no row needs":
             return replace(ours, error=theirs.error), theirs
         case "files counted where no row is":

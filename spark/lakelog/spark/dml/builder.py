@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.merge.clauses import When
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.spark.dml.frames import GivenFrames
 
 __all__ = ["DeltaMergeBuilder", "merge_builder"]
 
@@ -30,6 +31,7 @@ def merge_builder(
     alias: str | None,
     source: DataFrame,
     condition: SqlOrColumn,
+    frames: GivenFrames | None = None,
 ) -> DeltaMergeBuilder:
     """Begin a MERGE; see `DeltaTable.merge`."""
     if source is None:
@@ -39,7 +41,7 @@ def merge_builder(
     if condition is None:
         raise ValueError("'condition' in merge cannot be None")
     _check_expression(condition, "condition")
-    return DeltaMergeBuilder(Merge(spark, log, alias, source, condition))
+    return DeltaMergeBuilder(Merge(spark, log, alias, source, condition, frames=frames))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.sql.function_names import AGGREGATES
 from lakelog.spark.dml.expressions import (
     bare_text,
     check_boolean,
+    has_subquery,
     names_another_frame,
     refuse_as_join,
     refuse_subquery,
+    refuse_subquery_about_rows,
     text_of,
 )
 from lakelog.spark.dml.values import as_column
@@ -32,6 +35,7 @@ __all__ = ["Scope", "check_deterministic"]
 
 _OURS = re.compile(r",? ?`__lakelog_\w+`")
 _CALL = re.compile(r"\b(\w+)\s*\(")
+_QUERY = re.compile(r"\(\s*(?:(?:SELECT|WITH|VALUES|FROM|TABLE)\b|\[)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,12 @@ class Scope:
         """Find the types of expressions.
 
         Args:
-            given: each with the place where it stands, for messages: `UPDATE clause`.
+            given: each with the place where it stands, for messages: `UPDATE clause` for values,
+                `UPDATE condition`.
 
         Raises:
-            DeltaAnalysisError: a name that is not in scope, an aggregate or a subquery.
+            DeltaAnalysisError: a name that is not in scope, an aggregate, or a subquery other than
+                one for a single value of a clause.
             AnalysisException: another reason why Spark does not accept an expression.
         """
         for expression, what in given:
@@ -67,14 +73,31 @@ class Scope:
                 except AnalysisException as exc:
                     raise _refusal(exc, expression, what) from exc
             raise
-        for (expression, _), each in zip(given, schema, strict=True):
+        for (expression, what), each in zip(given, schema, strict=True):
             self.types[id(expression)] = each.data_type
+            if has_subquery(expression):
+                self._refuse_correlated(expression, what)
 
     def _selected(self, expressions: Sequence[Any]) -> list[Any]:
         # With a column that is grouped by nothing, an aggregate is an error.
         columns = [as_column(each).alias(f"c{i}") for i, each in enumerate(expressions)]
         frame = self.frame.select(self.anchor.alias("anchor"), *columns)
         return list(to_delta_schema(frame.schema))[1:]
+
+    def _refuse_correlated(self, expression: Any, what: str) -> None:
+        """Refuse a query that depends on the row, which Spark accepts in a projection."""
+        one = self.frame.sparkSession.range(1).select(sf.col("id").alias("__lakelog_other"))
+        try:
+            refuse_as_join(self.frame, one, as_column(expression).isNull())
+        except AnalysisException as exc:
+            if (exc.getCondition() or "").startswith("UNSUPPORTED_SUBQUERY"):
+                raise DeltaAnalysisError(
+                    "[UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY."
+                    "UNSUPPORTED_CORRELATED_SCALAR_SUBQUERY] A query in the "
+                    f"{what} of MERGE must not depend on the row: {text_of(expression)}. Join it "
+                    "into the source.",
+                    sql=text_of(expression),
+                ) from exc
 
     def check_condition(self, expression: Any, what: str) -> None:
         """Refuse an expression that was resolved and is not a condition."""
@@ -111,8 +134,11 @@ def check_deterministic(
 
 
 def _refuse_by_text(given: Any, what: str) -> None:
-    refuse_subquery(given, f"{what} of MERGE", "Join the subquery into the source.")
-    text = bare_text(given)
+    if what.endswith("clause"):
+        refuse_subquery_about_rows(given, f"{what} of MERGE")
+    else:
+        refuse_subquery(given, f"{what} of MERGE", "Join the subquery into the source.")
+    text = _without_queries(bare_text(given))
     aggregate = next((c for c in _CALL.findall(text) if c.lower() in AGGREGATES), None)
     if aggregate is not None and not re.search(r"\bOVER\b", text, re.IGNORECASE):
         raise DeltaAnalysisError(
@@ -120,6 +146,19 @@ def _refuse_by_text(given: Any, what: str) -> None:
             f"{what} of MERGE: {aggregate} in {text_of(given)}.",
             sql=text_of(given),
         )
+
+
+def _without_queries(text: str) -> str:
+    """The text of an expression without the queries in it, which have aggregates of their own."""
+    while (found := _QUERY.search(text)) is not None:
+        depth, end = 0, len(text)
+        for at in range(found.start(), len(text)):
+            depth += (text[at] == "(") - (text[at] == ")")
+            if depth == 0:
+                end = at + 1
+                break
+        text = f"{text[: found.start()]} {text[end:]}"
+    return text
 
 
 def _refusal(exc: AnalysisException, given: Any, what: str) -> Exception:
@@ -131,7 +170,8 @@ def _refusal(exc: AnalysisException, given: Any, what: str) -> Exception:
             f"{text_of(given)} in the {what}: it "
             "has a column of a DataFrame that is neither the table as MERGE reads it nor its "
             "source. Name the column by the alias, as functions.col('t.x') or in SQL, instead of "
-            "df['x'] of another DataFrame such as toDF().",
+            "df['x'] of another DataFrame. (In a classic session, toDF() of this DeltaTable may be "
+            "named so while the table has the same columns.)",
             sql=text_of(given),
         )
     if condition.startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND")):

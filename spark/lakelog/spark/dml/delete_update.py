@@ -42,10 +42,11 @@ from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import here
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.expressions import check_expressions, text_of
+from lakelog.spark.dml.expressions import check_expressions, has_subquery, text_of
+from lakelog.spark.dml.frames import under
 from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.reads import known_part, outside_of
-from lakelog.spark.dml.updated_rows import updated_rows
+from lakelog.spark.dml.updated_rows import checked_types, updated_rows
 from lakelog.spark.dml.values import as_column
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.spark.dml.frames import GivenFrames
     from lakelog.spark.reading.positions import PositionedRows
 
 __all__ = ["delete", "update"]
@@ -75,7 +77,11 @@ _FEW_BYTES = 64 << 20
 
 
 def delete(
-    spark: SparkSession, log: DeltaLog, condition: str | Column | None, alias: str | None
+    spark: SparkSession,
+    log: DeltaLog,
+    condition: str | Column | None,
+    alias: str | None,
+    frames: GivenFrames | None = None,
 ) -> int:
     """Delete the rows for which a condition is true; see `DeltaTable.delete`.
 
@@ -90,7 +96,7 @@ def delete(
             done = delete_rows(log, text, user_metadata=log.conf.read(keys.USER_METADATA))
             return 0 if done.version is None else done.metrics.get("numDeletedRows", -1)
     assert condition is not None  # all rows are deleted here
-    return _Change(spark, log, "DELETE", condition, alias).run()
+    return _Change(spark, log, "DELETE", condition, alias, frames=frames).run()
 
 
 def update(
@@ -99,6 +105,7 @@ def update(
     values: Mapping[str, str | Column],
     condition: str | Column | None,
     alias: str | None,
+    frames: GivenFrames | None = None,
 ) -> int:
     """Set columns in the rows for which a condition is true; see `DeltaTable.update`.
 
@@ -120,7 +127,7 @@ def update(
             pass  # a rule that only Spark evaluates, or something of which Spark has its own word
         else:
             return 0 if done.version is None else done.metrics.get("numUpdatedRows", -1)
-    return _Change(spark, log, "UPDATE", condition, alias, values).run()
+    return _Change(spark, log, "UPDATE", condition, alias, values, frames=frames).run()
 
 
 def _parsed(snapshot: Snapshot, condition: object) -> Expression | None:
@@ -174,6 +181,10 @@ class _Change:
     alias: str | None
     values: Mapping[str, str | Column] | None = None
     """The new values of an UPDATE."""
+    frames: GivenFrames | None = None
+    """Whose columns the expressions may name."""
+    frame: DataFrame | None = None
+    """The one of them whose columns they do name."""
 
     def run(self) -> int:
         """Change the rows, in one commit.
@@ -188,7 +199,13 @@ class _Change:
         empty = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
         columns = self._columns(snapshot, txn)
         given = [] if self.values is None else [v for v in self.values.values() if _is_sql(v)]
+        if self.frames is not None and self.frame is None:
+            frame = self.frames.known_to(empty, [self.condition, *given], self.alias)
+            if frame is not None:
+                return replace(self, frame=frame).run()
         check_expressions(empty, self.condition, given, self.name)
+        if columns:
+            checked_types(empty, columns)
         now_ms = self.log.clock.now_ms()
         with AttemptFiles(txn) as attempt:
             is_update = self.values is not None
@@ -219,7 +236,7 @@ class _Change:
     ) -> tuple[PositionedRows, DataFrame]:
         """The rows of some files, under the name that expressions use."""
         found = positioned_df(self.spark, snapshot, files, schema=schema)  # type: ignore[arg-type]
-        df = found.df
+        df = under(self.frame, found.df)
         return found, df if self.alias is None else df.alias(self.alias)
 
     def _hit(self, rows: DataFrame) -> DataFrame:
@@ -299,7 +316,11 @@ class _Change:
             return
         options = WriteOptions.from_options("append", None, {}, self.log.conf)
         plain = TableFileWriter(self.log, layout, options, attempt)
-        told = plain.write_changes(new.changes) if snapshot.properties.change_data_feed else []
+        feeds = snapshot.properties.change_data_feed
+        if feeds and any(has_subquery(each) for each in (self.values or {}).values()):
+            # Its table may change between the two writes.
+            new = replace(new, both=new.both.localCheckpoint())
+        told = plain.write_changes(new.changes) if feeds else []
         hidden = None if ids is None else ids.add_id_columns(StructType())
         changes.add_written(replace(plain, hidden=hidden).write(new.new), told)
 

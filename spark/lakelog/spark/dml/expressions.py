@@ -13,7 +13,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.values import as_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -23,14 +23,24 @@ __all__ = [
     "check_expressions",
     "checked_condition",
     "checked_values",
+    "has_subquery",
     "names_another_frame",
     "refuse_as_join",
     "refuse_subquery",
+    "refuse_subquery_about_rows",
     "text_of",
 ]
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE)
+_ABOUT_ROWS = re.compile(
+    r"\b(?:IN|EXISTS)\s*\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE
+)
+# `DataFrame.scalar()` shows its columns and types in classic sessions, a word in Connect's.
+_SUBQUERY_COLUMN = re.compile(r"\(\[[^\[\]]*: |\bSubqueryExpression\(|subquery")
+_ABOUT_ROWS_COLUMN = re.compile(
+    r"\b(?:IN|EXISTS) \(\[[^\[\]]*: |\btype=(?:exists|in)\b|\bexists\(|listquery"
+)
 
 
 def checked_condition(condition: object) -> str | Column | None:
@@ -93,12 +103,41 @@ def refuse_subquery(given: str | Column, where: str, instead: str) -> None:
     Raises:
         DeltaAnalysisError: there is one.
     """
-    text = bare_text(given)
-    # A Column is shown with the word; in SQL text it may be a name.
-    if _SUBQUERY.search(text) or (not isinstance(given, str) and "subquery" in text):
+    if has_subquery(given):
         raise DeltaAnalysisError(
             f"[DELTA_UNSUPPORTED_SUBQUERY] Subqueries are not supported in the {where} "
             f"(condition = {text_of(given)}). {instead}",
+            sql=text_of(given),
+        )
+
+
+def has_subquery(given: str | Column) -> bool:
+    """Whether there is a query within an expression."""
+    text = bare_text(given)
+    # In SQL text the words of a Column may be names.
+    return bool(
+        _SUBQUERY.search(text) or (not isinstance(given, str) and _SUBQUERY_COLUMN.search(text))
+    )
+
+
+def refuse_subquery_about_rows(given: str | Column, where: str) -> None:
+    """Refuse `IN (SELECT …)` and `EXISTS` in a new value, which may have a query for one value.
+
+    Args:
+        given: the value.
+        where: it stands, for the message.
+
+    Raises:
+        DeltaAnalysisError: there is one.
+    """
+    text = bare_text(given)
+    is_column = not isinstance(given, str)
+    if _ABOUT_ROWS.search(text) or (is_column and _ABOUT_ROWS_COLUMN.search(text)):
+        raise DeltaAnalysisError(
+            "[UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.UNSUPPORTED_IN_EXISTS_SUBQUERY] A value in "
+            f"the {where} may be a query for one value that does not depend on the row, but has "
+            f"no IN or EXISTS of a query: {text_of(given)}. Join the query into the source of a "
+            "MERGE.",
             sql=text_of(given),
         )
 
@@ -140,7 +179,7 @@ def refuse_as_join(rows: DataFrame, other: DataFrame, condition: Column) -> None
 
 
 def check_expressions(
-    rows: DataFrame, condition: str | Column | None, values: Iterable[str | Column], command: str
+    rows: DataFrame, condition: str | Column | None, values: Sequence[str | Column], command: str
 ) -> None:
     """Refuse expressions that DELETE and UPDATE can't have.
 
@@ -151,20 +190,25 @@ def check_expressions(
         command: for messages.
 
     Raises:
-        DeltaAnalysisError: a subquery, or a condition that is not boolean.
+        DeltaAnalysisError: a subquery in the condition, one about rows in a value, or a condition
+            that is not boolean.
         AnalysisException: a name that is unknown or ambiguous, a function that is not
-            deterministic, or another expression that Spark can't resolve.
+            deterministic, a subquery that depends on the row, or another expression that Spark
+            can't resolve.
     """
     given = [*([] if condition is None else [condition]), *values]
-    for each in given:
-        refuse_subquery(each, command, "Use MERGE, whose source may be any query.")
+    if condition is not None:
+        refuse_subquery(condition, command, "Use MERGE, whose source may be any query.")
+    for each in values:
+        refuse_subquery_about_rows(each, command)
     try:
         _check_by_spark(rows, condition, given, command)
     except AnalysisException as exc:
         if names_another_frame(exc):
             exc.add_note(
-                "A column of another DataFrame, df['x'], is none of the table's rows here: name "
-                "it, as functions.col('x') or in SQL."
+                "A column of another DataFrame, df['x'], is none of the table's rows here (in a "
+                "classic session, one of this DeltaTable's toDF() is, while the table has the "
+                "same columns): name it, as functions.col('x') or in SQL."
             )
         raise
 

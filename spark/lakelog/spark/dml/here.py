@@ -33,6 +33,7 @@ __all__ = [
     "alias_in_targets",
     "aliases_here",
     "evaluates_as_spark",
+    "expressions_of",
     "merged_here",
 ]
 
@@ -122,7 +123,8 @@ def merged_here(merge: Merge, rows: pa.Table, aliases: tuple[str, str]) -> RowsC
     return run_small_merge(merge.log, job)
 
 
-def _expressions(merge: Merge) -> Iterator[Any]:
+def expressions_of(merge: Merge) -> Iterator[Any]:
+    """The conditions and values of a MERGE, as they were given."""
     yield merge.condition
     for each in merge.clauses:
         if each.condition is not None:
@@ -135,7 +137,7 @@ def _qualifiers(merge: Merge) -> set[str] | None:
     from sqlglot import exp
 
     found: set[str] = set()
-    for each in _expressions(merge):
+    for each in expressions_of(merge):
         if not isinstance(each, str):
             return None
         for node in parse_sql(each).find_all(exp.Column):

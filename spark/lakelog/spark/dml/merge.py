@@ -38,6 +38,7 @@ from lakelog.spark.dml.here import (
     HERE_ROWS,
     alias_in_targets,
     aliases_here,
+    expressions_of,
     merged_here,
 )
 from lakelog.spark.dml.many_matches import refuse_many_matches
@@ -46,7 +47,7 @@ from lakelog.spark.dml.rows import CLAUSE, NO_CLAUSE, MergeRows
 from lakelog.spark.dml.source import NUMBER, MergeSource
 from lakelog.spark.dml.target import MergeTarget
 from lakelog.spark.dml.touched import touched_by_places
-from lakelog.spark.dml.values import as_column, given_in
+from lakelog.spark.dml.values import as_column, check_given, given_in
 from lakelog.spark.dml.writes import Changed, Inserted, MergeWrites, Written
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.session.job_errors import job_errors
@@ -87,6 +88,8 @@ class _Run:
     txn: OptimisticTransaction
     metrics: MergeMetrics = field(default_factory=MergeMetrics)
     _keeps_row_ids: bool = True
+    _frame: DataFrame | None = None
+    """Of `toDF`, whose columns the expressions name."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -158,7 +161,7 @@ class _Run:
 
     def _resolved(self, plan: MergePlan, source: MergeSource) -> dict[int, Any]:
         """The types of all expressions; every name is known and every condition is one then."""
-        target = self._target(NO_FILES)
+        target = self._known(source)
         condition, what = self.merge.condition, "search condition"
         conditions = [(condition, what)]
         seen: dict[str, list[tuple[Any, str]]] = {
@@ -184,6 +187,9 @@ class _Run:
         scopes["not matched"].resolve(seen["not matched"])
         scopes["not matched by source"].resolve(seen["not matched by source"])
         types = {k: v for scope in scopes.values() for k, v in scope.types.items()}
+        for row in plan.rows:
+            for column in row.columns:
+                check_given(column.value, types, column.field.data_type, (column.field.name,))
         for expression, where in conditions:
             Scope(both, sf.col(NUMBER), types).check_condition(expression, where)
         check_deterministic(
@@ -195,9 +201,19 @@ class _Run:
         check_deterministic(target.alone(target.df), one, alone)
         return types
 
+    def _known(self, source: MergeSource) -> MergeTarget:
+        """The table without rows; from here on under the columns that the expressions name."""
+        target = self._target(NO_FILES)
+        if self.merge.frames is not None:
+            given = expressions_of(self.merge)
+            self._frame = self.merge.frames.known_to(target.df, given, self.merge.alias, source.df)
+        return target if self._frame is None else self._target(NO_FILES)
+
     def _target(self, files: pa.Table) -> MergeTarget:
         merge = self.merge
-        return MergeTarget.over(merge.spark, self.snapshot, files, merge.alias, self.ids)
+        return MergeTarget.over(
+            merge.spark, self.snapshot, files, merge.alias, self.ids, self._frame
+        )
 
     def _files(self, plan: MergePlan, source: MergeSource) -> pa.Table:
         if plan.of("not matched by source"):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.merge.clauses import MergeClause
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.spark.dml.frames import GivenFrames
 
 __all__ = ["Merge"]
 
@@ -25,3 +26,5 @@ class Merge:
     condition: str | Column
     clauses: tuple[MergeClause, ...] = ()
     evolves: bool = False
+    frames: GivenFrames | None = None
+    """Whose columns the expressions may name."""

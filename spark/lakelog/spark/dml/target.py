@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from lakelog.spark.dml.frames import under
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
@@ -40,6 +41,8 @@ class MergeTarget:
     numbers: Mapping[str, int]
     """Of the files, by the values of `FILE`."""
     tracked: bool
+    frame: DataFrame | None = None
+    """Under whose columns the table's are known, too."""
 
     @classmethod
     def over(
@@ -49,6 +52,7 @@ class MergeTarget:
         files: pa.Table,
         alias: str | None,
         ids: MovedRowIds | None,
+        frame: DataFrame | None = None,
     ) -> MergeTarget:
         """The rows of files.
 
@@ -58,6 +62,7 @@ class MergeTarget:
             files: rows of its `file_table`.
             alias: what the MERGE calls the table.
             ids: of a table that tracks rows.
+            frame: see the field.
         """
         schema = snapshot.read_schema
         wanted = schema if ids is None else ids.add_id_columns(schema)
@@ -71,10 +76,9 @@ class MergeTarget:
         if ids is not None:
             hidden = [f.name for f in wanted][len(schema.fields) :]
             columns += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
-        df = found.df.select(*columns)
-        return cls(
-            df if alias is None else df.alias(alias), schema, alias, found.numbers, ids is not None
-        )
+        df = under(frame, found.df.select(*columns))
+        named = df if alias is None else df.alias(alias)
+        return cls(named, schema, alias, found.numbers, ids is not None, frame)
 
     def column(self, name: str) -> Column:
         """A column by a name that nothing else in a join has."""
@@ -97,7 +101,7 @@ class MergeTarget:
             more: other columns to keep.
         """
         own = [sf.col(_copy(i)).alias(f.name) for i, f in enumerate(self.schema)]
-        df = frame.select(*own, *self.hidden, *more)
+        df = under(self.frame, frame.select(*own, *self.hidden, *more))
         return df if self.alias is None else df.alias(self.alias)
 
 

@@ -11,7 +11,7 @@ from lakelog.core.commands.merge.new_rows import Generated
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.schema import StructType
 from lakelog.core.schema.filled_columns import generation_of
-from lakelog.spark.dml.values import RowValues, given_in
+from lakelog.spark.dml.values import RowValues, check_given, given_in
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.commands.merge.new_rows import NewColumn
     from lakelog.core.commands.moved_row_ids import MovedRowIds
+    from lakelog.core.schema import DataType
 
-__all__ = ["updated_rows"]
+__all__ = ["checked_types", "updated_rows"]
 
 _OLD = "__lakelog_old"
 _FIRST_FILE, _FIRST = "__lakelog_first_file", "__lakelog_first"
@@ -95,13 +96,11 @@ def updated_rows(
         firsts: value of `FILE` -> the id of the file's first row.
     """
     schema = StructType(tuple(each.field for each in columns))
-    given = [each for column in columns for each in given_in(column.value)]
-    types = to_delta_schema(hit.select(*(_typed(each, i) for i, each in enumerate(given))).schema)
     values = RowValues(
         lambda name: sf.col(quoted(name)),
         lambda name: sf.col(quoted(name)),
         (schema, StructType()),
-        {id(each): field.data_type for each, field in zip(given, types, strict=True)},
+        checked_types(hit, columns),
     )
     names = tuple(schema.names)
     late = {c.field.name: c.value.sql for c in columns if isinstance(c.value, Generated)}
@@ -133,6 +132,25 @@ def updated_rows(
             same = f"{quoted(name)} <=> CAST(({sql}\n) AS {type_sql(each.field.data_type)})"
             rules.append(check_rule(message, same, names))
     return UpdatedRows(enforced(both, rules), names, tuple(carried))
+
+
+def checked_types(rows: DataFrame, columns: Sequence[NewColumn]) -> dict[int, DataType]:
+    """The types of the user's expressions: `id` of each -> its type.
+
+    Args:
+        rows: what the expressions see.
+        columns: what each column gets.
+
+    Raises:
+        DeltaAnalysisError: a column can't hold values of the type that it is given.
+    """
+    given = [each for column in columns for each in given_in(column.value)]
+    schema = rows.select(*(_typed(each, i) for i, each in enumerate(given))).schema
+    found = to_delta_schema(schema)
+    types = {id(each): field.data_type for each, field in zip(given, found, strict=True)}
+    for column in columns:
+        check_given(column.value, types, column.field.data_type, (column.field.name,))
+    return types
 
 
 def _typed(given: str | Column, number: int) -> Column:

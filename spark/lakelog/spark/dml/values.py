@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.merge.new_rows import NewColumn, Value
 
-__all__ = ["RowValues", "as_column", "given_in", "spark_type", "stored"]
+__all__ = ["RowValues", "as_column", "check_given", "given_in", "spark_type", "stored"]
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 
@@ -41,6 +41,27 @@ def given_in(value: Value) -> list[Any]:
             parts = [each for _, inner in fields for each in given_in(inner)]
             return [*parts, *(each for inner in null_where for each in given_in(inner))]
     return []
+
+
+def check_given(
+    value: Value, types: Mapping[int, DataType], target: DataType, path: Sequence[str]
+) -> None:
+    """Refuse user's expressions whose types their columns can't hold, though no row gets them.
+
+    Args:
+        value: of a column or field.
+        types: `id` of an expression -> its type.
+        target: the type of the column or field.
+        path: of that, for messages.
+
+    Raises:
+        DeltaAnalysisError: there is no such cast, or the fields of structs differ.
+    """
+    if isinstance(value, Given) and not value.path:
+        aligned(value, types[id(value.expression)], target, path)
+    elif isinstance(value, Built):
+        for field, inner in value.fields:
+            check_given(inner, types, field.data_type, (*path, field.name))
 
 
 class RowValues:

@@ -88,5 +88,6 @@ def run(
             return command()
         return runner.run(text, tokens, Parameters(spark, text, tokens, args), kwargs)
     finally:
+        runner.close()
         if changes_names:
             forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyspark.errors import ParseException
 
@@ -44,6 +45,7 @@ class QueryRunner:
         self._spark = spark
         self._plain = plain
         self._frames: dict[Any, DataFrame] = {}
+        self._views: list[str] = []
 
     def run(
         self,
@@ -69,7 +71,8 @@ class QueryRunner:
             return self._plain(sql, parameters.args, **kwargs)
         refuse_lasting(sql, tokens, found[0][0])
         frames = {f"lakelog_{number}": frame for number, (_, frame) in enumerate(found)}
-        text = _rewritten(sql, tokens, [each for each, _ in found], escape=not kwargs)
+        names = [f"{{{name}}}" for name in frames]
+        text = _rewritten(sql, tokens, [each for each, _ in found], names, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
             return self._plain(text, args, **kwargs, **frames)
@@ -85,6 +88,33 @@ class QueryRunner:
 
         tokens = tokenize(text)
         return self.run(text, tokens, Parameters(self._spark, text, tokens), {})
+
+    def expression(self, text: str) -> str:
+        """An expression whose queries read temporary views of our tables, until `close`.
+
+        Args:
+            text: the expression, without parameters.
+        """
+        from lakelog.spark.sql_statements.parameters import Parameters
+
+        tokens = tokenize(text)
+        parameters = Parameters(self._spark, text, tokens)
+        found: list[Reference] = []
+        names: list[str] = []
+        for each in references(tokens):
+            frame = self._frame(each, parameters)
+            if frame is not None:
+                name = f"lakelog_{uuid4().hex}"
+                frame.createTempView(name)
+                self._views.append(name)
+                found.append(each)
+                names.append(name)
+        return _rewritten(text, tokens, found, names, escape=False) if found else text
+
+    def close(self) -> None:
+        """Drop the views that `expression` made."""
+        while self._views:
+            self._spark.catalog.dropTempView(self._views.pop())
 
     def has_read(self, path: str) -> bool:
         """Whether a query read the newest version of a table, by its path as names give it."""
@@ -203,20 +233,26 @@ def _unqualified(condition: str, alias: str | None) -> str:
 
 
 def _rewritten(
-    sql: str, tokens: Sequence[Token], found: Sequence[Reference], *, escape: bool
+    sql: str,
+    tokens: Sequence[Token],
+    found: Sequence[Reference],
+    names: Sequence[str],
+    *,
+    escape: bool,
 ) -> str:
-    """The text with a placeholder for each table; one without an alias keeps its name.
+    """The text with another name for each table; one without an alias keeps its own as that.
 
     Args:
         sql: the text.
         tokens: its tokens.
         found: the tables.
+        names: to be written for them.
         escape: whether braces of the text mean themselves.
     """
     edits: list[tuple[int, int, str]] = []
-    for number, each in enumerate(found):
+    for name, each in zip(names, found, strict=True):
         start, end = tokens[each.first].start, tokens[each.end - 1].end
-        edits.append((start, end, f"{{lakelog_{number}}}"))
+        edits.append((start, end, name))
         if each.alias_at is not None:
             at = tokens[each.alias_at - 1].end
             alias = each.parts[0] if each.is_call else each.parts[-1]

@@ -26,6 +26,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
 from lakelog.spark.dml.expressions import checked_condition, checked_values
+from lakelog.spark.dml.frames import GivenFrames
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.names.resolve import with_location
@@ -108,12 +109,19 @@ _DETAIL = _struct(
 class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
     """A table, by its path or its name. Every call sees the newest version."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLog, alias: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: DeltaLog,
+        alias: str | None = None,
+        frames: GivenFrames | None = None,
+    ) -> None:
         """Build it from its parts; use `forPath` to get one."""
         self._spark = spark
         self._log = log
         self._alias = alias
         self._name: str | None = None
+        self._frames = GivenFrames() if frames is None else frames
 
     @classmethod
     def forPath(  # noqa: N802  # delta-spark's name
@@ -241,12 +249,16 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         return self._log
 
     def toDF(self) -> DataFrame:  # noqa: N802  # delta-spark's name
-        """The rows of the newest version.
+        """The rows of the newest version; the same DataFrame until there is a newer one.
+
+        In a classic session, conditions and values of this table's `delete`, `update` and `merge`
+        may name its columns, `df["id"] < 7`, while the table has the same columns.
 
         Raises:
             DataFileMissingError: the log names a file that the storage does not have.
         """
-        df = snapshot_df(self._spark, self._log.update())
+        snapshot = self._log.update()
+        df = self._frames.of(snapshot, lambda: snapshot_df(self._spark, snapshot))
         return df if self._alias is None else df.alias(self._alias)
 
     def delete(self, condition: str | Column | None = None) -> None:
@@ -270,7 +282,8 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             CommitOutcomeUnknownError: the storage never confirmed the commit; the files are kept.
             UnsupportedFeatureError: the table has a feature that this version can't write.
         """
-        delete(self._spark, self._log, checked_condition(condition), self._alias)
+        checked = checked_condition(condition)
+        delete(self._spark, self._log, checked, self._alias, self._frames)
 
     def update(
         self,
@@ -298,7 +311,8 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             DeltaError: the others of `delete`.
         """
         checked = checked_condition(condition)
-        update(self._spark, self._log, checked_values(set), checked, self._alias)
+        values = checked_values(set)
+        update(self._spark, self._log, values, checked, self._alias, self._frames)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803  # delta-spark's name
         """The same table under a name, for conditions and values that name its columns.
@@ -306,7 +320,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         Args:
             aliasName: the name; `t` makes a column known as `t.id`, too.
         """
-        return DeltaTable(self._spark, self._log, aliasName)
+        return DeltaTable(self._spark, self._log, aliasName, self._frames)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Begin a MERGE of a source's rows into the table; clauses and `execute` follow.
@@ -324,7 +338,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             source: the rows, which are evaluated once.
             condition: when a row of the table and one of the source match.
         """
-        return merge_builder(self._spark, self._log, self._alias, source, condition)
+        return merge_builder(self._spark, self._log, self._alias, source, condition, self._frames)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The operations on the table, newest first, in the columns of `DESCRIBE HISTORY`.

@@ -48,8 +48,10 @@ def merge(s: Statement) -> Command | None:
         builder = table.merge(frame, condition)
         if evolves:
             builder = builder.withSchemaEvolution()
-        for each in clauses:
-            builder = _with(builder, each)
+        for when, what, test, values in clauses:
+            if isinstance(values, dict):
+                values = {name: s.runner.expression(value) for name, value in values.items()}
+            builder = _with(builder, (when, what, test, values))
         return builder.execute()
 
     return run

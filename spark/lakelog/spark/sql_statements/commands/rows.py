@@ -53,7 +53,8 @@ def update(s: Statement) -> Command | None:
 
     def run() -> DataFrame:
         table = s.table(place)
-        done = update_rows(s.spark, table.log, values, condition, alias)
+        given = {name: s.runner.expression(value) for name, value in values.items()}
+        done = update_rows(s.spark, table.log, given, condition, alias)
         return s.answer(_AFFECTED, (done,))
 
     return run
