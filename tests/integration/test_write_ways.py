@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from deltalake import DeltaTable
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import write
+from lakelog.spark.session.temporary_confs import temporary_confs
+from lakelog.spark.writing.by_arrow import batch_confs
 from lakelog.spark.writing.by_driver import fetched_if_small
+
+BYTES_OBEYED = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 
 
 @pytest.fixture
@@ -28,6 +33,20 @@ def path(tmp_path):
 def way(spark):
     yield lambda name: spark.conf.set("spark.lakelog.write.path", name)
     spark.conf.unset("spark.lakelog.write.path")
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The paths that this process flushes to the disk, in order."""
+    found = []
+    fsync = os.fsync
+
+    def recorded(handle):
+        found.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    return found
 
 
 def names(path):
@@ -73,6 +92,21 @@ def test_a_list_of_rows_is_fetched(classic_spark):
 
     assert fetched is not None
     assert sorted(fetched["id"].to_pylist()) == [1, 2]
+
+
+def test_a_list_of_rows_is_fetched_by_one_task(classic_spark):
+    frame = classic_spark.createDataFrame([(i, "a") for i in range(9)], "id long, s string")
+    context = classic_spark.sparkContext
+    context.setJobGroup("fetched", "rows of a list")
+
+    fetched = fetched_if_small(frame.selectExpr("id + 1 AS id", "s"), frame)
+
+    tracker = context.statusTracker()
+    (job,) = map(tracker.getJobInfo, tracker.getJobIdsForGroup("fetched"))
+    (stage,) = map(tracker.getStageInfo, job.stageIds)
+    assert stage.numTasks == 1
+    assert fetched is not None
+    assert sorted(fetched["id"].to_pylist()) == list(range(1, 10))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +176,33 @@ def test_a_table_in_memory_is_written_by_the_driver(spark):
     assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 20_005
 
 
+def test_batches_for_the_workers_have_many_rows_or_few_wide_ones(spark):
+    if not BYTES_OBEYED:  # this Spark bounds batches by their rows alone
+        assert batch_confs(spark) == {}
+        return
+
+    def sizes(batches):
+        for each in batches:
+            yield pa.RecordBatch.from_pydict({"n": [each.num_rows], "b": [each.nbytes]})
+
+    with temporary_confs(spark, batch_confs(spark)):
+        narrow = spark.range(70_000).coalesce(1).mapInArrow(sizes, "n long, b long").collect()
+        wide = spark.range(6_000).selectExpr("id", "repeat('x', 20000) AS s").coalesce(1)
+        bounded = wide.mapInArrow(sizes, "n long, b long").collect()
+
+    assert max(each.n for each in narrow) > 60_000
+    assert sum(each.n for each in bounded) == 6_000
+    assert max(each.b for each in bounded) < 80 << 20
+
+
+def test_the_users_own_size_of_batches_is_kept(spark):
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+    try:
+        assert batch_confs(spark) == {}
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
 @pytest.mark.connect
 def test_the_sessions_confs_are_as_before_after_a_write(spark, path, way):
     before = {k: v for k, v in _confs(spark).items() if "lakelog" not in k}
@@ -150,6 +211,16 @@ def test_the_sessions_confs_are_as_before_after_a_write(spark, path, way):
         write(spark.sql("SELECT 1L AS id, now() AS t")).mode("append").save(path)
 
     assert {k: v for k, v in _confs(spark).items() if "lakelog" not in k} == before
+
+
+@pytest.mark.parametrize("name", ["native", "driver"])
+def test_files_and_folders_are_on_the_disk_before_the_commit(spark, path, way, name, synced):
+    way(name)
+    write(spark.range(6).selectExpr("id", "id % 2 AS p")).partitionBy("p").save(path)
+
+    flushed = set(synced[: synced.index(f"{path}/_delta_log")])
+    assert flushed >= {f"{path}/{each}" for each in data_names(path)}
+    assert flushed >= {f"{path}/p=0", f"{path}/p=1", path}
 
 
 def _confs(spark):

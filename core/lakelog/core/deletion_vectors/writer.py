@@ -21,7 +21,7 @@ from lakelog.core.actions.z85 import z85_encoded
 from lakelog.core.deletion_vectors.reader import FILE_VERSION
 from lakelog.core.deletion_vectors.roaring import bitmap_of
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.portable.writer import fsync_file
+from lakelog.core.portable.syncing import sync_files
 from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
@@ -132,6 +132,6 @@ class VectorWriter:
         with self._filesystem.open_output_stream(f"{self._root}/{path}") as sink:
             sink.write(bytes(self._content))
         if local:
-            fsync_file(self._root, path)
+            sync_files(self._root, [path])
         self._content = bytearray()
         self._start()

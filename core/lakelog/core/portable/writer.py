@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from lakelog.core.portable.leaves import (
     renamed,
 )
 from lakelog.core.portable.partition_text import partition_folder, partition_texts, random_folder
+from lakelog.core.portable.syncing import sync_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,6 @@ __all__ = [
     "RESULT_SCHEMA",
     "PartitionedWriter",
     "WritePlan",
-    "fsync_file",
     "results_batch",
     "write_batches",
     "write_in_arrow",
@@ -57,6 +56,7 @@ __all__ = [
 
 PICKLED_BY_VALUE = (
     "lakelog.core.portable.leaves",
+    "lakelog.core.portable.syncing",
     "lakelog.core.portable.writer",
     "lakelog.core.portable.partition_text",
     "lakelog.core.portable.shown_values",
@@ -208,6 +208,9 @@ class PartitionedWriter:
         self._split_staged()
         while self._files:
             self._finish(next(iter(self._files)))
+        if self._plan.fsync and self._filesystem.type_name == "local":
+            # All at once: one after the other, the disk would be waited for once a file.
+            sync_files(self._plan.root, [each[0] for each in self._results])
         return self._results
 
     def abort(self) -> None:
@@ -380,8 +383,6 @@ class PartitionedWriter:
         each.writer.close()
         size = each.sink.tell()
         each.sink.close()
-        if self._plan.fsync and self._filesystem.type_name == "local":
-            fsync_file(self._plan.root, each.path)
         footer = pa.BufferOutputStream()
         each.collected[0].write_metadata_file(footer)
         values = dict(zip(self._partitions, each.values, strict=True))
@@ -419,17 +420,6 @@ def _relaxed(stored: pa.Schema | None, fields: Sequence[pa.Field]) -> pa.Schema:
     if stored is None:
         return pa.schema(fields)
     return pa.schema([pa.field(f.name, relaxed(f.type), f.nullable, f.metadata) for f in stored])
-
-
-def fsync_file(root: str, path: str) -> None:
-    """Flush a file of the local disk, and the entries of it and of its folders."""
-    parts = path.split("/")
-    for count in range(len(parts), -1, -1):
-        handle = os.open("/".join([root, *parts[:count]]), os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_batches(

@@ -12,15 +12,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.portable.writer import PICKLED_BY_VALUE, RESULT_DDL, WritePlan, write_in_arrow
+from lakelog.spark.session.session import spark_version
+from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.workers.filesystems import for_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["write_on_executors"]
+__all__ = ["batch_confs", "write_on_executors"]
+
+_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BYTES_OBEYED_SINCE = (4, 3)
 
 
 def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...]]:
@@ -54,8 +60,21 @@ def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...
 
     # PySpark's `mapInArrow` takes a dot in a column's name for a step into a struct.
     plain = frame.toDF(*(f"c{at}" for at in range(len(names))))
-    results = plain.mapInArrow(write_task, RESULT_DDL).toArrow()
+    with temporary_confs(frame.sparkSession, batch_confs(frame.sparkSession)):
+        results = plain.mapInArrow(write_task, RESULT_DDL).toArrow()
     return list(zip(*(column.to_pylist() for column in results.columns), strict=True))
+
+
+def batch_confs(spark: SparkSession) -> dict[str, str]:
+    """Confs for larger batches on the way to Python than Spark's own, unless the user chose.
+
+    Each batch is a hand-over between two processes, and a file takes many. What bounds wide rows
+    is the limit of bytes, so a Spark that does not keep to one has its own number of rows.
+    """
+    if spark_version(spark) < _BYTES_OBEYED_SINCE or spark.conf.get(_ROWS, None) is not None:
+        return {}
+    confs = {_ROWS: "65536"}
+    return confs if spark.conf.get(_BYTES, None) is not None else {**confs, _BYTES: "64m"}
 
 
 def _travel_by_value() -> None:

@@ -76,7 +76,11 @@ def fetched_if_small(
     nodes = _cheap_nodes(frame if few is None else source)
     if not nodes:
         return None
-    return _fetched(wanted, _MOST_RDD_ROWS if "LogicalRDD" in nodes else _MOST_COMPUTED_ROWS)
+    if "LogicalRDD" not in nodes:
+        return _fetched(wanted, _MOST_COMPUTED_ROWS)
+    # A limit over several partitions is a shuffle, over one it is none; and of rows that the
+    # driver itself sent one task's share is little, however many there are.
+    return _fetched(wanted if few is not None else wanted.coalesce(1), _MOST_RDD_ROWS)
 
 
 def fetched_if_held(frame: DataFrame) -> pa.Table | None:

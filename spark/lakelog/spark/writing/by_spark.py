@@ -23,6 +23,7 @@ from lakelog.core.portable.partition_text import (
     partition_texts,
     random_folder,
 )
+from lakelog.core.portable.syncing import sync_files
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import hadoop_path, quoted, scheme_of
@@ -91,7 +92,12 @@ def write_natively(
         values = [_partition_values(plan, path.removeprefix(folder)) for path in paths]
         adds = actions_of(list(zip(paths, values, strict=True)))
         if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
-            return [_moved(filesystem, plan, each) for each in adds]
+            moved = [_moved(filesystem, plan, each) for each in adds]
+            if plan.fsync and filesystem.type_name == "local":
+                # Hadoop's local file system closes files and flushes none of them.
+                full = (data_path(plan.root, each.path) for each in moved)
+                sync_files(plan.root, [each.removeprefix(f"{plan.root}/") for each in full])
+            return moved
         _drop_unnamed(filesystem, plan.root, paths, adds)
         stays = bool(adds)
         return adds
