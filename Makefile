@@ -66,7 +66,7 @@ docs: $(VENV)/.docs ## Build the documentation into site/
 check-matrix: java ## Test the lowest and the highest PySpark that we support
 	sh scripts/check_matrix.sh
 
-bench: java $(VENV)/.test ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
+bench: java $(VENV)/.test $(VENV)/.bench ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
 
 jar: java $(VENV)/.test ## Compile the Java half of the bridge to delta-spark into the package
@@ -82,7 +82,7 @@ $(VENV)/.base:
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.docs $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench $(VENV)/.docs $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
 	@echo "installing lakelog and the packages of its group '$*' into $(VENV)"
 	$(BIN)/python -m pip install --quiet --editable . --group $*
 	@touch $@

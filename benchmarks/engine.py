@@ -91,6 +91,12 @@ class _Engine:
         row = self._load(job["table"]).agg(F.sum("l2"), F.sum("d1")).first()
         return [row[0], round(row[1], 3)]
 
+    def query(self, job: dict[str, Any]) -> list[list[str]]:
+        """Load the tables that a query names, and run it."""
+        for name, table in job["tables"].items():
+            self._load(table).createOrReplaceTempView(name)
+        return [[str(each) for each in row] for row in self.spark.sql(job["sql"]).collect()]
+
     def plan(self, job: dict[str, Any]) -> int:
         """Open the table anew, and choose files by a filter; how many are left."""
         if self.delta:
@@ -184,6 +190,10 @@ class _Engine:
         row = self._load(job["table"]).selectExpr("count(1)", "sum(l1)", "sum(l2)", "sum(d1)")
         count, first, second, third = row.first()
         return [count, first, second, round(third, 2)]
+
+    def open(self, job: dict[str, Any]) -> None:
+        """Load the table's snapshot, and let delta-spark keep it."""
+        self._load(job["table"]).where("false").collect()
 
     def count(self, job: dict[str, Any]) -> int:
         return int(self._load(job["table"]).count())

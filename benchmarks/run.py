@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, opening, scale, many, planning, growth, spark, commands and streams. Each
-replaces its own section of the file and leaves the others as they were.
+The parts are core, s3, opening, scale, many, planning, growth, spark, commands, alone, tpch and
+streams. Each replaces its own section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def _publish(name: str, section: str) -> None:
             "growth": "## Growth",
             "spark": "## Spark",
             "commands": "## Commands against delta-spark",
+            "alone": "## Commands without Spark",
+            "tpch": "## TPC-H",
             "streams": "## Streams",
         }
         text += f"\n{titles[name]}\n\n{section}"
@@ -100,6 +102,8 @@ def main() -> int:
             "growth",
             "spark",
             "commands",
+            "alone",
+            "tpch",
             "streams",
         ],
     )
@@ -188,6 +192,24 @@ def main() -> int:
         found, versions = commands.measure(args.folder, str(peer.python), jars, args.rows)
         command = "python benchmarks/run.py commands"
         _publish("commands", _section("commands", command, found, [versions]))
+        missed += sum(not m.reached for m in found)
+    if "alone" in args.parts:
+        import alone
+
+        print("alone: MERGE and OPTIMIZE without Spark, against deltalake", flush=True)
+        found = alone.measure(args.folder, args.rows)
+        _publish("alone", _section("alone", "python benchmarks/run.py alone", found, []))
+        missed += sum(not m.reached for m in found)
+    if "tpch" in args.parts:
+        import tpch
+
+        from support import delta_spark
+
+        print("tpch: twenty-two queries against delta-spark", flush=True)
+        peer = delta_spark.installed()
+        jars = ",".join(map(str, peer.jars))
+        found, versions = tpch.measure(args.folder, str(peer.python), jars)
+        _publish("tpch", _section("tpch", "python benchmarks/run.py tpch", found, [versions]))
         missed += sum(not m.reached for m in found)
     if "streams" in args.parts:
         import streams

@@ -1,4 +1,7 @@
-"""Spark writes and scans: lakelog and delta-spark, each in a warm process, in turns."""
+"""Spark writes and scans: lakelog and delta-spark, each in a warm process, in turns.
+
+Beside the wall time stands the CPU of the engine's whole tree of processes, JVM and workers.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cpu_of_tree import cpu_seconds
 from measure import Measurement
 
 HERE = Path(__file__).parent
@@ -104,14 +108,20 @@ def _job_table(root: Path, engine: str, op: str, stand: dict[str, str]) -> str:
 
 
 def measure(
-    folder: Path, peer_python: str, peer_jars: str, rows: int = 5_000_000, rounds: int = 4
+    folder: Path,
+    peer_python: str,
+    peer_jars: str,
+    rows: int = 5_000_000,
+    rounds: int = 4,
+    peers: tuple[str, ...] = ("delta", "tuned"),
+    warm_ups: int = WARM_UPS,
 ) -> tuple[list[Measurement], str]:
     """Measure all Spark work; the second value names the versions."""
     targets = [
         ("write", f"Spark write, {rows:,} rows x 8 columns", 0.6, rounds),
         ("write_partitioned", "the same, partitioned by 20 values", 0.6, rounds),
-        ("scan_two", "scan of two columns", 0.25, rounds + 1),
-        ("one_row", "one-row Spark write", 0.4, 9),
+        ("scan_two", "scan of two columns", 0.27, rounds + 1),
+        ("one_row", "one-row Spark write", 0.45, 9),
     ]
     root = Path(tempfile.mkdtemp(dir=folder))
     engines: dict[str, Engine] = {}
@@ -120,19 +130,24 @@ def measure(
         make_source(source, rows)
         engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
-        engines["delta"] = Engine(peer_python, jars, root / "delta.log")
-        engines["tuned"] = Engine(peer_python, [*jars, "--tuned"], root / "tuned.log")
+        for peer in peers:
+            also = ["--tuned"] if peer == "tuned" else []
+            engines[peer] = Engine(peer_python, [*jars, *also], root / f"{peer}.log")
         stand: dict[str, str] = {}
-        seconds: dict[tuple[str, str], list[float]] = {}
+        wall: dict[tuple[str, str], list[float]] = {}
+        cpu: dict[tuple[str, str], list[float]] = {}
         for op, _, _, repeats in targets:
-            for i in range(repeats + WARM_UPS):
+            for i in range(repeats + warm_ups):
                 results = set()
                 for name, engine in engines.items():
                     table = _job_table(root, name, op, stand)
+                    before = cpu_seconds(engine.pid)
                     took, result = engine.run(op, table=table, source=str(source))
+                    used = cpu_seconds(engine.pid) - before
                     results.add(json.dumps(result))
-                    if i >= WARM_UPS:
-                        seconds.setdefault((name, op), []).append(took)
+                    if i >= warm_ups:
+                        wall.setdefault((name, op), []).append(took)
+                        cpu.setdefault((name, op), []).append(used)
                     if op.startswith("write"):
                         old = stand.get(f"{name}/{op}")
                         stand[f"{name}/{op}"] = table
@@ -142,16 +157,16 @@ def measure(
                     raise RuntimeError(f"{op}: the engines disagree: {results}")
             print(f"  {op}: done", flush=True)
         measurements = []
-        for peer in ("delta", "tuned"):
+        for peer in peers:
             label = "delta-spark" if peer == "delta" else "delta-spark, snapshotPartitions=2"
             for op, work, target, _ in targets:
-                measurements.append(
-                    Measurement(work, label, seconds["lakelog", op], seconds[peer, op], target)
-                )
+                for kind, seconds in (("", wall), (", CPU", cpu)):
+                    ours, theirs = seconds["lakelog", op], seconds[peer, op]
+                    measurements.append(Measurement(work + kind, label, ours, theirs, target))
         versions = (
             f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
-            f"{engines['delta'].version}; local[2], 5 GB heap, warm sessions, "
-            f"{WARM_UPS} warm-ups each."
+            f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, "
+            f"{warm_ups} warm-ups each."
         )
         return measurements, versions
     finally:
