@@ -266,7 +266,7 @@ conf, log = json.loads(sys.argv[1]), sys.argv[2]
 store = S3ConditionalLogStore(conf)
 store.write(f"{log}/0.json", ["parent"])
 if (child := os.fork()) == 0:
-    assert not sdk._shelf.clients, "the parent's connections"
+    assert not sdk._shelf.wires, "the parent's connections"
     store.write(f"{log}/1.json", list(store.read(f"{log}/0.json")) + ["child"])
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0

@@ -10,7 +10,7 @@ from lakelog.logstores.limits import check_declared_length
 from lakelog.logstores.object_store.store import TOKEN_NAME, ObjectClient, ObjectEntry, Owner
 from lakelog.logstores.s3.conf import S3Settings, is_aws
 from lakelog.logstores.s3.errors import Place, check_reply, speaking_s3
-from lakelog.logstores.s3.sdk import sdk_client
+from lakelog.logstores.s3.sdk import sdk_client, wire_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +69,11 @@ class S3Client(ObjectClient):
         """Whether the host is AWS's: conditional writes are documented there."""
         return is_aws(urlsplit(self.sdk.meta.endpoint_url).hostname or "")
 
+    @property
+    def lists_in_order(self) -> bool:
+        """Whether it is no directory bucket: those list in no order."""
+        return not self.bucket.endswith(_DIRECTORY_BUCKET)
+
     def create(self, key: str, body: bytes, token: str) -> None:
         """One PUT with `If-None-Match: *`, of 5 GB at most."""
         place = self._place(key)
@@ -89,12 +94,19 @@ class S3Client(ObjectClient):
     def get(self, key: str) -> bytes:
         place = self._place(key)
         with speaking_s3("read", place):
-            reply = self.sdk.get_object(Key=key, **self._opening)
+            reply = self._opened(key)
             with contextlib.closing(reply["Body"]) as body:
                 check_reply(reply, "ETag", place)
                 check_declared_length(reply.get("ContentLength"))
                 data: bytes = body.read()
         return data
+
+    def _opened(self, key: str) -> dict[str, Any]:
+        quick = wire_of(self.settings).get(key, self._opening)
+        if quick is not None:
+            return quick
+        reply: dict[str, Any] = self.sdk.get_object(Key=key, **self._opening)
+        return reply
 
     def owner(self, key: str) -> Owner | None:
         place = self._place(key)

@@ -16,8 +16,9 @@ from lakelog.logstores.s3.errors import Place, speaking_s3
 
 if TYPE_CHECKING:
     from lakelog.logstores.s3.conf import S3Settings
+    from lakelog.logstores.s3.wire import Wire
 
-__all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client"]
+__all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client", "wire_of"]
 
 _DEFAULT_REGION: Final = "us-east-1"
 _SOURCES: Final = {
@@ -33,7 +34,7 @@ _MOST: Final = 64
 class _Shelf:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.clients: dict[S3Settings, Any] = {}
+        self.wires: dict[S3Settings, Wire] = {}
 
 
 _shelf = _Shelf()
@@ -56,17 +57,36 @@ def sdk_client(settings: S3Settings) -> Any:
         PermissionError: the profile that holds the credentials does not exist.
         LogStoreConfError: the endpoint is not a URL.
     """
+    return wire_of(settings).client
+
+
+def wire_of(settings: S3Settings) -> Wire:
+    """The same client with its connections.
+
+    Raises:
+        MissingExtraError: boto3 is not installed.
+        PermissionError: the profile that holds the credentials does not exist.
+        LogStoreConfError: the endpoint is not a URL.
+    """
     shelf = _shelf
-    found = shelf.clients.get(settings)
+    found = shelf.wires.get(settings)
     if found is not None:
         return found
     with shelf.lock:
-        if settings not in shelf.clients:
-            while len(shelf.clients) >= _MOST:
-                del shelf.clients[next(iter(shelf.clients))]
+        if settings not in shelf.wires:
+            while len(shelf.wires) >= _MOST:
+                del shelf.wires[next(iter(shelf.wires))]
             with speaking_s3("connect", Place(settings.endpoint or "AWS", settings.region or "")):
-                shelf.clients[settings] = new_sdk_client(settings)
-        return shelf.clients[settings]
+                shelf.wires[settings] = _new_wire(settings)
+        return shelf.wires[settings]
+
+
+def _new_wire(settings: S3Settings) -> Wire:
+    from lakelog.logstores.s3.wire import Wire
+
+    core, signed = _core_session(settings)
+    client = _client_of(core, settings, signed=signed, signs_body=None)
+    return Wire(client, core.get_config_variable("ca_bundle"))
 
 
 def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> Any:
@@ -76,9 +96,13 @@ def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> A
         settings: where, and as whom.
         signs_body: whether the signature covers what is sent; None leaves it to the SDK.
     """
-    session, signed = boto_session(settings)
+    core, signed = _core_session(settings)
+    return _client_of(core, settings, signed=signed, signs_body=signs_body)
+
+
+def _client_of(core: Any, settings: S3Settings, *, signed: bool, signs_body: bool | None) -> Any:
     try:
-        client = session.client(
+        client = _session_of(core, settings).client(
             "s3",
             endpoint_url=settings.endpoint,
             use_ssl=settings.tls,
@@ -96,15 +120,27 @@ def boto_session(settings: S3Settings) -> tuple[Any, bool]:
     Raises:
         MissingExtraError: boto3 is not installed.
     """
+    core, signed = _core_session(settings)
+    return _session_of(core, settings), signed
+
+
+def _core_session(settings: S3Settings) -> tuple[Any, bool]:
+    """A botocore session with the settings' credentials, and whether it signs."""
     try:
         import botocore.session
-        from boto3.session import Session
     except ModuleNotFoundError as error:
         raise MissingExtraError("s3", "S3") from error
     core = botocore.session.get_session()
-    signed = use_sources(core, settings)
+    return core, use_sources(core, settings)
+
+
+def _session_of(core: Any, settings: S3Settings) -> Any:
+    try:
+        from boto3.session import Session
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("s3", "S3") from error
     region = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
-    return Session(botocore_session=core, region_name=region), signed
+    return Session(botocore_session=core, region_name=region)
 
 
 def in_force(settings: S3Settings) -> dict[str, str]:

@@ -20,6 +20,7 @@ from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.conf import S3Encryption, S3Settings
 from lakelog.logstores.s3.sdk import client_config, new_sdk_client, sdk_client
 from lakelog.logstores.s3.uri import bucket_and_key
+from lakelog.logstores.s3.wire import Wire
 from support.s3_settings import FS, KEYS, SECRET, parsed, settings
 
 # Keys
@@ -253,6 +254,7 @@ def headers_of(found: S3Settings, call: str, **arguments: Any) -> dict[str, str]
     client.meta.events.register("before-send.s3", keep)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_s3_client, "sdk_client", lambda _: client)
+        patch.setattr(_s3_client, "wire_of", lambda _: Wire(client, None))
         request = getattr(S3Client(found, "lake"), call)
         with pytest.raises(Unsent) as caught:
             request(**arguments)
