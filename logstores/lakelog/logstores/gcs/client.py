@@ -81,6 +81,11 @@ class GCSClient(RangedObjectClient):
         host = urlsplit(self._settings.root_url).hostname or ""
         return self._settings.root_url == GOOGLE or host.endswith(".googleapis.com")
 
+    @property
+    def lists_in_order(self) -> bool:
+        """Google documents that it lists in lexicographic order."""
+        return True
+
     def prepared_create(
         self,
         key: str,

@@ -139,6 +139,14 @@ class ObjectClient(ABC):
         """Whether the service documents that `create` has one winner (AWS, Google, Azure)."""
         return False
 
+    @property
+    def lists_in_order(self) -> bool:
+        """Whether the pages of a listing ascend by key, a folder's key being its name and a slash.
+
+        Its entries are then given as the pages come; else all pages are fetched and sorted.
+        """
+        return False
+
     def prepared_create(  # noqa: PLR6301, RUF100
         self,
         key: str,  # noqa: ARG002

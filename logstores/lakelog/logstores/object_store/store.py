@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import tempfile
 from abc import abstractmethod
 from functools import partial
@@ -30,6 +31,7 @@ from lakelog.logstores.object_store.client import (
 )
 from lakelog.logstores.object_store.create_once import RetryPolicy, create_once, repeat
 from lakelog.logstores.object_store.deletion import delete_objects
+from lakelog.logstores.object_store.listing import in_name_order
 from lakelog.logstores.object_store.trust import ensure_trusted
 from lakelog.logstores.settings import seconds_setting
 
@@ -134,15 +136,15 @@ class ObjectLogStore(LogStore):
         client, prefix = self._locate(folder + slash)
         # A server that orders by UTF-16, not by code point, may leave out too much.
         asked = start if start.isascii() else ""
-        found = list(self._pages(path, client, prefix, asked, None))
-        if not found and not (asked and any(self._pages(path, client, prefix, "", 1))):
+        pages = self._pages(path, client, prefix, asked, None)
+        # The first page is asked for by this call, and says whether there is a folder.
+        first = next((page for page in pages if page), [])
+        if not first and not (asked and any(self._pages(path, client, prefix, "", 1))):
             raise FileNotFoundError(f"{folder} does not exist: no object is below it")
-        kept: dict[str, ObjectEntry] = {}
-        for entry in found:
-            # An object and a folder may share a name; the object is what can be read.
-            if entry.name >= start and entry.name and not (entry.is_prefix and entry.name in kept):
-                kept[entry.name] = entry
-        return (_status(folder + slash, kept[name]) for name in sorted(kept))
+        entries = in_name_order(
+            itertools.chain([first], pages), start, lists_in_order=client.lists_in_order
+        )
+        return (_status(folder + slash, entry) for entry in entries)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -174,13 +176,13 @@ class ObjectLogStore(LogStore):
 
     def _pages(
         self, path: str, client: ObjectClient, prefix: str, start: str, limit: int | None
-    ) -> Iterator[ObjectEntry]:
-        """The entries of all pages, or, with a limit, of the first one that has any."""
+    ) -> Iterator[list[ObjectEntry]]:
+        """All pages, each when it is asked for, or, with a limit, up to the first with entries."""
         continuation: str | None = None
         while True:
             request = partial(client.page, prefix, start, continuation, limit)
             entries, continuation = self._again(path, request)
-            yield from entries
+            yield entries
             if continuation is None or (limit is not None and entries):
                 return
 

@@ -59,6 +59,8 @@ def _made(settings: S3Settings, bundle: str | None, pid: int) -> pyarrow.fs.S3Fi
     if settings.proxy:
         options["proxy_options"] = settings.proxy
     options |= _credentials(settings)
+    # A small file is one PUT, and not a multipart upload of three requests.
+    options["allow_delayed_open"] = True
     if bundle:
         # Arrow learnt this after the oldest version of our range, which reads SSL_CERT_FILE only.
         with contextlib.suppress(TypeError):
