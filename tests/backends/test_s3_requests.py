@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelog.core import write_arrow
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
 from lakelog.logstores import S3ConditionalLogStore
@@ -80,6 +81,19 @@ def test_a_commit_is_one_put_and_one_probe_for_a_newer_version(
     assert [method for method, _ in made] == ["GET", "PUT"]
     assert all(target.endswith(name) for _, target in made)
     assert DeltaLog.for_table(table, conf).update().version == 2
+
+
+def test_an_append_of_one_file_is_a_probe_and_two_puts(
+    proxy: FaultProxy, conf: dict[str, str], table: str
+) -> None:
+    log = DeltaLog.for_table(table, conf)
+    write_arrow(log, {"a": [1, 2]})
+    before = len(proxy.requests)
+    write_arrow(log, {"a": [3]}, mode="append")
+    made = [line.split(" ")[:2] for line in proxy.requests[before:]]
+    assert [method for method, _ in made] == ["GET", "PUT", "PUT"]
+    assert [target.rpartition(".")[2] for _, target in made] == ["json", "parquet", "json"]
+    assert log.update().num_files == 2
 
 
 def test_a_listing_of_many_is_one_request_for_each_page_and_starts_late(

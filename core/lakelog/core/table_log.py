@@ -12,8 +12,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.log.budget import LogBudget
-from lakelog.core.log.commit_file import read_commit
-from lakelog.core.log.identity import still_there
+from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
 from lakelog.core.state.replay import State, advance, load_state, read_commits
@@ -159,9 +158,8 @@ class TableLog:
             known = self._snapshot
             if known is None:
                 return self.snapshot
-            commits = self._probe(known.version + 1)
-            # Looked at after the probe: what was read before belongs to the same log.
-            if not self._is_current(known, has_news=bool(commits)):
+            commits, is_current = self._news(known)
+            if not is_current:
                 self._snapshot = None
                 return self.snapshot
             if not commits:
@@ -178,24 +176,23 @@ class TableLog:
             self._store, self._table, version, use_compacted=use, replayer=self._replayer
         )
 
-    def _is_current(self, known: Snapshot, *, has_news: bool) -> bool:
-        """Whether the known version is still in the log, so that what follows it is ours."""
+    def _news(self, known: Snapshot) -> tuple[list[Commit], bool]:
+        """The commits since, and whether the known version is still in the log."""
         now = self._clock.monotonic()
         far = self._store.capabilities.exclusive_create == Scope.CLUSTER
-        if far and not has_news and now - self._seen_at < _TRUSTED_SECONDS:
-            return True
+        commits, seen = read_news(
+            self._store,
+            self._table,
+            known.version,
+            known.commit_info,
+            most=_PROBES,
+            trusted=far and now - self._seen_at < _TRUSTED_SECONDS,
+            at_once=far,
+        )
+        if seen is None:
+            return commits, True
         self._seen_at = now
-        return still_there(self._store, self._table, known.version, known.commit_info)
-
-    def _probe(self, version: int) -> list[Commit]:
-        """Read commits from `version` on until one is missing, or until listing is cheaper."""
-        commits: list[Commit] = []
-        while len(commits) < _PROBES:
-            try:
-                commits.append(read_commit(self._store, self._table, version + len(commits)))
-            except FileNotFoundError:
-                break
-        return commits
+        return commits, seen
 
     def _catch_up(self, state: State) -> State:
         listing = list_log(self._store, self._table, state.version + 1)

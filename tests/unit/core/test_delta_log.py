@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,9 @@ from lakelog.core.log.names import checkpoint_name
 from lakelog.logstores import LocalLogStore, MemoryLogStore, Scope
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, SCHEMA, RawLog, add, metadata, remove
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -151,7 +155,37 @@ def test_update_on_far_storage_trusts_for_a_second_what_it_saw(log):
     assert store.reads == [f"{1:020d}.json"]
     clock.advance(2)
     assert delta_log.update() is first
-    assert store.reads == [f"{v:020d}.json" for v in (1, 1, 0)]
+    assert sorted(store.reads) == [f"{v:020d}.json" for v in (0, 1, 1)]
+
+
+class Meeting(Far):
+    """Storage that answers two requests at a time, and no single one."""
+
+    meet: threading.Barrier | None = None
+
+    def read(self, path):
+        if self.meet is not None:
+            self.meet.wait(30)
+        return super().read(path)
+
+    def read_bytes(self, path):
+        if self.meet is not None:
+            self.meet.wait(30)
+        return super().read_bytes(path)
+
+
+def test_update_on_far_storage_looks_at_the_known_version_while_it_probes(log):
+    store, clock = Meeting(), ManualClock()
+    delta_log = DeltaLog(log.table, store, DeltaConf.from_mapping(None), clock)
+    first = delta_log.snapshot
+    clock.advance(2)
+    store.meet = threading.Barrier(2)
+    assert delta_log.update() is first
+    log.commit(add("b"))
+    clock.advance(2)
+    store.reads.clear()
+    assert paths(delta_log.update()) == ["a", "b"]
+    assert sorted(store.reads) == [f"{v:020d}.json" for v in (0, 0, 1, 2)]
 
 
 def remade(log, *files):
@@ -175,6 +209,41 @@ def test_update_notices_that_the_table_was_dropped_and_made_again(log, files):
     snapshot = delta_log.update()
     assert (snapshot.version, paths(snapshot)) == (len(files) - 1, list(files))
     assert snapshot.metadata.id == "table-2"
+
+
+class ReplacedInBetween(Far):
+    """The table is replaced after a look at its version 1, before its version 2 is read."""
+
+    replace_table: Callable[[], object] | None = None
+
+    def __init__(self):
+        super().__init__()
+        self.looked = threading.Event()
+
+    def read_bytes(self, path):
+        replace_table = self.replace_table
+        if replace_table is not None and path.endswith("2.json"):
+            assert self.looked.wait(30)
+            self.replace_table = None
+            replace_table()
+        return super().read_bytes(path)
+
+    def read(self, path):
+        lines = list(super().read(path))
+        self.looked.set()
+        return iter(lines)
+
+
+def test_update_looks_again_where_it_looked_before_it_read(log):
+    log.commit({"commitInfo": {"timestamp": 5, "txnId": "old-1"}}, add("b"))
+    store, clock = ReplacedInBetween(), ManualClock()
+    delta_log = DeltaLog(log.table, store, DeltaConf.from_mapping(None), clock)
+    assert paths(delta_log.snapshot) == ["a", "b"]
+    store.looked.clear()
+    store.replace_table = lambda: remade(log, *"xyz")
+    clock.advance(2)
+    assert paths(delta_log.update()) == ["x", "y", "z"]
+    assert delta_log.snapshot.metadata.id == "table-2"
 
 
 def test_update_notices_that_the_table_was_dropped(log):
