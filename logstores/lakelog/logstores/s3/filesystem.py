@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -59,12 +58,16 @@ def _made(settings: S3Settings, bundle: str | None, pid: int) -> pyarrow.fs.S3Fi
     if settings.proxy:
         options["proxy_options"] = settings.proxy
     options |= _credentials(settings)
-    # A small file is one PUT, and not a multipart upload of three requests.
-    options["allow_delayed_open"] = True
+    # Arrow learnt these after the oldest version of our range, the last one last: a small file is
+    # one PUT, not a multipart upload of three requests; and other certificates than SSL_CERT_FILE.
+    later: dict[str, Any] = {"allow_delayed_open": True}
     if bundle:
-        # Arrow learnt this after the oldest version of our range, which reads SSL_CERT_FILE only.
-        with contextlib.suppress(TypeError):
-            return S3FileSystem(**options, tls_ca_file_path=bundle)
+        later["tls_ca_file_path"] = bundle
+    while later:
+        try:
+            return S3FileSystem(**options, **later)
+        except TypeError:
+            later.popitem()
     return S3FileSystem(**options)
 
 
