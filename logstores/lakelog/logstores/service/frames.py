@@ -46,6 +46,7 @@ __all__ = [
     "Fields",
     "ProtocolError",
     "packed",
+    "packed_entry",
     "read_frame",
     "write_frame",
 ]
@@ -62,6 +63,7 @@ DATA, END, ABORT, OK, FAIL = b"D", b"E", b"A", b"K", b"X"
 _HEAD: Final = struct.Struct(">Ic")
 _U32: Final = struct.Struct(">I")
 _I64: Final = struct.Struct(">q")
+_ENTRY: Final = struct.Struct(">qq?")
 
 
 class ProtocolError(Exception):
@@ -120,6 +122,12 @@ def _packed(field: str | bool | int | bytes | Mapping[str, str]) -> bytes:
             return _U32.pack(len(data)) + data
     pairs = [part for pair in field.items() for part in pair]
     return _U32.pack(len(field)) + packed(*pairs)
+
+
+def packed_entry(name: str, length: int, time: int, is_folder: bool) -> bytes:
+    """What `packed` gives for these four; of a long listing each microsecond counts."""
+    data = name.encode()
+    return _U32.pack(len(data)) + data + _ENTRY.pack(length, time, is_folder)
 
 
 class Fields:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.service import frames
 from lakelog.logstores.service.failures import failure_of
-from lakelog.logstores.service.frames import Fields, ProtocolError, packed, read_frame, write_frame
+from lakelog.logstores.service.frames import (
+    Fields,
+    ProtocolError,
+    packed,
+    packed_entry,
+    read_frame,
+    write_frame,
+)
 from lakelog.logstores.service.stores import refuse_unsafe
 
 if TYPE_CHECKING:
@@ -142,7 +149,9 @@ class Conversation:
     def _entries(self, path: str) -> Iterator[bytes]:
         held, size = [], 0
         for each in self._store(path).list_from(path.removesuffix(_BEFORE_ALL)):
-            held.append(packed(each.name, each.length, each.modification_time, each.is_directory))
+            held.append(
+                packed_entry(each.name, each.length, each.modification_time, each.is_directory)
+            )
             size += len(held[-1])
             if size >= _LISTED_AT_A_TIME:
                 yield b"".join(held)

@@ -31,7 +31,13 @@ from lakelog.logstores.service import (
 )
 from lakelog.logstores.service.endpoint import Endpoint
 from lakelog.logstores.service.failures import failure_of
-from lakelog.logstores.service.frames import Fields, ProtocolError, packed, write_frame
+from lakelog.logstores.service.frames import (
+    Fields,
+    ProtocolError,
+    packed,
+    packed_entry,
+    write_frame,
+)
 from lakelog.logstores.service.stores import Stores
 from support.bridge_client import ENDPOINT, RefusalError, ServedStore, connected
 
@@ -344,6 +350,7 @@ def test_frames_that_are_none_are_told() -> None:
         Fields(b"\0\0\0\x09short").text()
     with pytest.raises(ProtocolError, match="UTF-8"):
         Fields(b"\0\0\0\1\xff").text()
+    assert packed_entry("ü", 1 << 40, 2, True) == packed("ü", 1 << 40, 2, True)
     fields = Fields(packed("ü", True, -1, {"a": "b"}))
     assert (fields.text(), fields.truth(), fields.number()) == ("ü", True, -1)
     assert fields.mapping() == {"a": "b"}
