@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
@@ -41,6 +43,8 @@ _logger = logging.getLogger("lakelog")
 _PROBES = 8
 # This far behind, a checkpoint is likely to be nearer than all the commits.
 _FAR_BEHIND = 100
+# With so many commits in memory that nobody has asked for, a checkpoint is read instead.
+_BEARABLE = 1000
 # For this many seconds after a commit was seen in remote storage it is assumed to be there still: a
 # writer that commits again and again would pay for a look each time. Local storage is always read.
 _TRUSTED_SECONDS = 1.0
@@ -71,6 +75,7 @@ class TableLog:
         self.last_checksum: tuple[int, VersionChecksum] | None = None
         """Internal, for the core: of the newest version committed here, if it was computed."""
         self._seen_at = 0.0
+        self._bearable = _BEARABLE
         """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
         self._lock = threading.RLock()
 
@@ -162,11 +167,13 @@ class TableLog:
             if not is_current:
                 self._snapshot = None
                 return self.snapshot
-            if not commits:
-                return known
             state = advance(known.state, commits)
             if len(commits) == _PROBES:
                 state = self._catch_up(state)
+            if state.files.held >= self._bearable:
+                state = self._lighter(state)
+            if state is known.state:
+                return known
             self._snapshot = self._wrap(state, known)
             return self._snapshot
 
@@ -207,6 +214,20 @@ class TableLog:
         paths = {version: listing.commits[version].path for version in newer}
         commits = read_commits(self._store, self._table, paths)
         return advance(state, commits, listing.commits[latest].modification_time)
+
+    def _lighter(self, state: State) -> State:
+        """The same state, read from the newest checkpoint.
+
+        Who only goes from version to version, as a stream does, never asks for the files: without
+        this the commits of all versions would stay in memory.
+        """
+        files = state.files
+        # Only memory is at stake: what is known stays right.
+        with contextlib.suppress(DeltaError, OSError):
+            files = files.lighter(self._load(state.version).files)
+        # A log without checkpoints is not read again and again.
+        self._bearable = max(_BEARABLE, 2 * files.held)
+        return replace(state, files=files)
 
     def after_commit(self, commit: Commit) -> None:
         """Take over a commit that this process made, without reading it back.

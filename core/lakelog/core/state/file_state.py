@@ -95,6 +95,22 @@ class FileState:
         return selection.select(self.live) if found is None else found
 
     @property
+    def held(self) -> int:
+        """How many commits are in memory for a table that nobody has asked for yet."""
+        return max(self._live.held, self._tombstones.held)
+
+    def lighter(self, anew: FileState) -> FileState:
+        """The same files, by way of whatever holds fewer commits.
+
+        Args:
+            anew: the same version, read again.
+        """
+        state = object.__new__(FileState)
+        state._live = min(self._live, anew._live, key=lambda chain: chain.held)
+        state._tombstones = min(self._tombstones, anew._tombstones, key=lambda chain: chain.held)
+        return state
+
+    @property
     def is_at_hand(self) -> bool:
         """Whether `live` needs no storage: it is computed, or all commits are in memory."""
         return self._live.is_at_hand
@@ -125,10 +141,16 @@ class _Chain:
         self._parent = parent
         self._commits = commits
         self._rows: pa.Table | None = None
+        self._held = len(commits) + (0 if parent is None else parent.held)
         self._lock = threading.Lock()
 
     def after(self, commits: Sequence[Commit]) -> _Chain:
         return _Chain(self._table, is_live=self._is_live, parent=self, commits=tuple(commits))
+
+    @property
+    def held(self) -> int:
+        """How many commits are applied once the rows are asked for."""
+        return 0 if self._rows is not None else self._held
 
     @property
     def is_at_hand(self) -> bool:

@@ -1,0 +1,55 @@
+"""A log that goes on from version to version without anyone asking for its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core import DeltaLog, create_table, table_log
+from support.commits import append, new_uri
+
+if TYPE_CHECKING:
+    import pytest
+
+_MOST = 10
+
+
+def _followed(monkeypatch: pytest.MonkeyPatch, interval: int) -> tuple[DeltaLog, list[int], int]:
+    """A log that looked after each of many commits; how many it held each time, and its loads."""
+    monkeypatch.setattr(table_log, "_BEARABLE", _MOST)
+    writer = DeltaLog.for_table(new_uri())
+    create_table(writer, "id long", properties={"delta.checkpointInterval": interval})
+    follower = DeltaLog.for_table(writer.table)
+    follower.update()
+    loads = 0
+    load = follower._load
+
+    def counted(*args: Any) -> Any:
+        nonlocal loads
+        loads += 1
+        return load(*args)
+
+    monkeypatch.setattr(follower, "_load", counted)
+    held = []
+    for number in range(6 * _MOST):
+        append(writer, f"file-{number}")
+        held.append(follower.update().state.files.held)
+    return follower, held, loads
+
+
+def test_commits_that_a_checkpoint_has_do_not_stay_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, held, loads = _followed(monkeypatch, interval=5)
+    assert max(held) < _MOST
+    assert loads <= 12
+    assert log.snapshot.file_table.num_rows == 6 * _MOST
+
+
+def test_a_log_without_checkpoints_is_not_read_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, held, loads = _followed(monkeypatch, interval=1000)
+    # All of them are needed then; it is tried when there are twice as many.
+    assert held[-1] == 6 * _MOST + 1
+    assert loads == 3
+    assert log.snapshot.file_table.num_rows == 6 * _MOST
