@@ -20,7 +20,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench clean java jar
+.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ check-matrix: java ## Test the lowest and the highest PySpark that we support
 
 bench: java $(VENV)/.test $(VENV)/.bench ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
+
+bench-quick: java $(VENV)/.test ## Measure ratios in two minutes; fails if one is 1.5 times that of benchmarks/ratios.json
+	$(BIN)/python benchmarks/quick.py
 
 jar: java $(VENV)/.test ## Compile the Java half of the bridge to delta-spark into the package
 	$(BIN)/python scripts/bridge_jar.py

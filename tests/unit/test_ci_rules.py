@@ -77,6 +77,7 @@ def test_ci_tells_how_long_each_stage_took(tmp_path: Path) -> None:
         "== checks",
         "== environment",
         "== programs",
+        "== benchmarks",
         "== tests",
         "== all but programs",
     ]
