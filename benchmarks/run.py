@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, opening, scale, many, planning, growth, spark, commands, alone, tpch and
-streams. Each replaces its own section of the file and leaves the others as they were.
+The parts are core, s3, opening, scale, many, planning, growth, spark, commands, alone, tpch,
+streams and sql. Each replaces its own section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def _publish(name: str, section: str) -> None:
             "alone": "## Commands without Spark",
             "tpch": "## TPC-H",
             "streams": "## Streams",
+            "sql": "## Statements that are not lakelog's",
         }
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
@@ -105,6 +106,7 @@ def main() -> int:
             "alone",
             "tpch",
             "streams",
+            "sql",
         ],
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
@@ -147,6 +149,17 @@ def main() -> int:
         found = many_commits.measure(args.folder)
         _publish("many", _section("many", "python benchmarks/run.py many", found, []))
         missed += sum(not m.reached for m in found)
+    if "sql" in args.parts:
+        import sql_front
+
+        print("sql: what is added to statements that are not lakelog's", flush=True)
+        table, reached = sql_front.measure()
+        about = "CPU time of the process, Spark left out; its catalog was asked once for each name."
+        said = f"`python benchmarks/run.py sql` on {_machine()}."
+        _publish(
+            "sql", "<!-- sql -->\n" + "\n\n".join([said, about, table]) + "\n<!-- end of sql -->\n"
+        )
+        missed += not reached
     if "planning" in args.parts:
         import planning
 
