@@ -47,7 +47,7 @@ SPARKS_OWN = {
     "Catalog": """
         analyzeTable clearCache currentCatalog currentDatabase databaseExists functionExists
         getCreateTableString getDatabase getFunction getTable getTableProperties isCached
-        listCatalogs listColumns listDatabases listFunctions listPartitions listTables listViews
+        listCatalogs listDatabases listFunctions listPartitions listTables listViews
         refreshByPath registerFunction tableExists uncacheTable
     """,
 }
@@ -83,8 +83,9 @@ DIFFERS = {
 """What a row of the page says where it does not say "works"."""
 
 NOTES = {
-    "Catalog": "`getTable`, `listColumns` and the like show the columns that a table had when its "
-    "name was made: `spark.table(name).schema` has those of now.",
+    "Catalog": "`getTable`, `getTableProperties` and `getCreateTableString` show what the "
+    "catalog's entry has, which is neither columns nor properties: `DESCRIBE DETAIL`, "
+    "`SHOW TBLPROPERTIES` and `SHOW CREATE TABLE` show those of the table.",
     "DataFrame": "The four methods that make views, and `registerTempTable`, are Spark's own; "
     "names are looked up again after them.",
 }

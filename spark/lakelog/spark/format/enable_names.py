@@ -342,6 +342,38 @@ def _create_table(original: Any) -> Any:
     return create_table
 
 
+def _list_columns(original: Any) -> Any:
+    """The columns of a table as its log has them: its entry in the catalog has none."""
+
+    def list_columns(self: Any, tableName: str, dbName: str | None = None) -> Any:  # noqa: N803
+        spark = self._sparkSession
+        name = tableName if dbName is None else f"{dbName}.{tableName}"
+        if not is_our_name(spark, name):
+            return original(self, tableName, dbName)
+        from pyspark.sql.catalog import Column
+
+        from lakelog.core.commands.alter_clustering import shown_columns
+        from lakelog.spark.table.delta_table import DeltaTable
+        from lakelog.spark.types.spark_types import to_spark_schema
+
+        snapshot = DeltaTable.forName(spark, name).log.update()
+        clustered = shown_columns(snapshot)
+        return [
+            Column(
+                name=each.name,
+                description=each.metadata.get("comment"),
+                dataType=each.dataType.simpleString(),
+                nullable=each.nullable,
+                isPartition=each.name in snapshot.partition_columns,
+                isBucket=False,
+                isCluster=each.name in clustered,
+            )
+            for each in to_spark_schema(snapshot.schema)
+        ]
+
+    return list_columns
+
+
 SESSION_NAMES = {"table": _session_table}
 """Method -> what wraps PySpark's own; and so the others."""
 READER = {"table": table_of(DeltaReader), "changes": refuse_changes}
@@ -366,6 +398,7 @@ CATALOG = {
         "cacheTable", "Spark would read it again by itself: df = spark.table(name); df.cache()"
     ),
     "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
+    "listColumns": _list_columns,
     "createTable": _create_table,
     "createExternalTable": _create_table,
     **dict.fromkeys(

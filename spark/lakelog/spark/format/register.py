@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader
+from pyspark.sql.types import StructType
 
 from lakelog.core.conf import travelling_conf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.source import LakelogSource
-from lakelog.spark.names.provider import note_accepted
+from lakelog.spark.names.provider import is_for_entry, note_accepted
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.session.sources import register_source
 from lakelog.spark.workers.pyfiles import ship
@@ -60,9 +61,14 @@ def register(spark: SparkSession, *, conf_keys: Sequence[str] = ()) -> None:
     register_source(spark, made)
     if is_ours(spark, "delta"):
         # The format of named tables, which views name together with the path.
-        named = {"name": classmethod(lambda _: "delta")}
+        named = {"name": classmethod(lambda _: "delta"), "schema": _schema_of_named}
         register_source(spark, type("RegisteredDeltaSource", (made,), named))
         note_accepted(spark)
+
+
+def _schema_of_named(source: LakelogSource) -> StructType:
+    """Of a table; of none where it is for an entry in the catalog, as delta-spark's have none."""
+    return StructType() if is_for_entry(source.options) else LakelogSource.schema(source)
 
 
 def _checked(conf_keys: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """New entries in the catalog, and their end: as delta-spark makes them, so that both can use them.
 
-An entry holds the format, the folder and, for tools that list catalogs, the columns as they were at
-first. What counts is the table's log.
+An entry holds the format, the folder and the description. It has no columns, as delta-spark's have
+none: the table's log has them, and nobody would change those of the entry when it changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import CommitOutcomeUnknownError, DeltaAnalysisError, TableExistsError
 from lakelog.spark.names.identifiers import parse, quoted_name
 from lakelog.spark.names.lookup import find, forget, qualified
-from lakelog.spark.names.provider import run_using_delta
+from lakelog.spark.names.provider import accepts_delta, run_using_delta
 from lakelog.spark.names.resolve import not_ours
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.types.paths import hadoop_path, quoted
@@ -34,6 +34,8 @@ __all__ = ["claimed", "literal"]
 
 # Hive's metastore refuses names with these.
 _NOT_FOR_HIVE = frozenset(",:;")
+# What the catalog refuses with columns and without.
+_SETTLED = ("TABLE_OR_VIEW_ALREADY_EXISTS", "LOCATION_ALREADY_EXISTS", "SCHEMA_NOT_FOUND")
 
 
 def create_entry(
@@ -50,7 +52,7 @@ def create_entry(
     Args:
         spark: the session.
         name: one of Spark's own catalog, or its parts.
-        schema: what catalogs show as columns.
+        schema: the columns, for a catalog that has no entry without.
         location: the table's folder; `None` for a managed table, in the folder of its database.
         comment: a description.
 
@@ -66,13 +68,13 @@ def create_entry(
     whole = qualified(spark, parts)
     if whole is None:
         raise not_ours(parts)
-    text = f"CREATE TABLE {quoted_name(whole)} ({_columns(schema)}) USING delta"
+    about = " USING delta"
     if location is not None:
-        text += f" LOCATION {literal(hadoop_path(location))}"
+        about += f" LOCATION {literal(hadoop_path(location))}"
     if comment is not None:
-        text += f" COMMENT {literal(comment)}"
+        about += f" COMMENT {literal(comment)}"
     try:
-        run_using_delta(spark, text)
+        _create(spark, f"CREATE TABLE {quoted_name(whole)}", _columns(schema), about)
     except PySparkException as exc:
         raise _explained(exc, whole) from exc
     finally:
@@ -159,6 +161,20 @@ def _holds_files(log: DeltaLog) -> bool:
     store = log.store
     root = FileSelector(store.filesystem_path(log.table), recursive=True, allow_not_found=True)
     return any(each.is_file for each in store.filesystem.get_file_info(root))
+
+
+def _create(spark: SparkSession, text: str, columns: str, about: str) -> None:
+    """Make an entry without columns, or with them where that can't be."""
+    if accepts_delta(spark):
+        try:
+            run_using_delta(spark, f"{text}{about}")
+        except PySparkException as exc:
+            # It may be a Spark that doesn't tell the source that the columns are for an entry.
+            if (exc.getCondition() or "").startswith(_SETTLED):
+                raise
+        else:
+            return
+    run_using_delta(spark, f"{text} ({columns}){about}")
 
 
 def _columns(schema: StructType) -> str:

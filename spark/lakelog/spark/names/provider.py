@@ -5,15 +5,19 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
 
 from lakelog.spark.names.plain import plain_sql
 from lakelog.spark.session.sources import register_source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
-__all__ = ["accept_delta", "note_accepted", "run_using_delta"]
+__all__ = ["accept_delta", "accepts_delta", "is_for_entry", "note_accepted", "run_using_delta"]
 
 _accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
@@ -30,8 +34,10 @@ class DeltaByName(DataSource):
         """`delta`."""
         return "delta"
 
-    def schema(self) -> NoReturn:
-        """Refuse."""
+    def schema(self) -> StructType:
+        """No columns for an entry of the catalog; refuse to read."""
+        if is_for_entry(self.options):
+            return StructType()
         raise NotImplementedError(_REFUSAL)
 
     def reader(self, schema: object) -> NoReturn:  # PySpark's
@@ -41,6 +47,18 @@ class DeltaByName(DataSource):
     def writer(self, schema: object, overwrite: bool) -> NoReturn:  # PySpark's
         """Refuse."""
         raise NotImplementedError(_REFUSAL)
+
+
+def is_for_entry(options: Mapping[str, str]) -> bool:
+    """Whether a source is asked for its columns by `CREATE TABLE`, which keeps them in the catalog.
+
+    delta-spark keeps none there: those in the log count, and a second list of them would be left
+    behind by the first change.
+
+    Args:
+        options: what Spark hands to the source: of a table's entry, who owns it, too.
+    """
+    return "provider" in options and "owner" in options
 
 
 _REFUSAL = (
@@ -57,6 +75,15 @@ def accept_delta(spark: SparkSession) -> None:
     if spark not in _accepted:
         register_source(spark, DeltaByName)
         _accepted.add(spark)
+
+
+def accepts_delta(spark: SparkSession) -> bool:
+    """Whether a session knows the format by lakelog, and not by delta-spark's jar."""
+    try:
+        accept_delta(spark)
+    except AnalysisException:
+        return False
+    return True
 
 
 def note_accepted(spark: SparkSession) -> None:
