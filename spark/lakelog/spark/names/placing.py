@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 
-__all__ = ["check_location", "place_for"]
+__all__ = ["check_location", "is_taken", "nothing_to_replace", "place_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ def place_for(
             )
         check_location(spark, text, place.location, location)
         if mode == "replace" and not place.exists:
-            raise _nothing_to_replace(text)
+            raise nothing_to_replace(text)
         yield place
         return
     if mode == "replace":
-        raise _nothing_to_replace(text)
+        raise nothing_to_replace(text)
     with claimed(spark, parts, schema, location, comment) as made:
         folder = made.location or ""
         yield Place(folder, location is not None and _exists(spark, folder), made.managed)
@@ -114,6 +114,20 @@ def entry_for(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
     )
 
 
+def is_taken(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether the catalog has a table or a view of a name, of whatever format.
+
+    A temporary view of the name is passed by: tables are made beside it.
+
+    Raises:
+        DeltaAnalysisError: it is a name of another catalog.
+    """
+    whole = qualified(spark, parts)
+    if whole is None:
+        raise not_ours(parts)
+    return find(spark, whole, again=True) is not None
+
+
 def check_location(spark: SparkSession, text: str, there: str, location: str | None) -> None:
     """Refuse a location that is not the one of the table.
 
@@ -132,7 +146,8 @@ def check_location(spark: SparkSession, text: str, there: str, location: str | N
         )
 
 
-def _nothing_to_replace(text: str) -> TableNotFoundError:
+def nothing_to_replace(text: str) -> TableNotFoundError:
+    """The error for replacing a table where there is none."""
     return TableNotFoundError(
         f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] Table {text} cannot be replaced as it does not "
         "exist: use createOrReplace to make it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.spark.names.lookup import qualified
 from lakelog.spark.session.given_options import FORMATS
 from lakelog.spark.sql_statements.commands.cloning import clone_into
 from lakelog.spark.sql_statements.commands.columns import (
@@ -37,7 +38,7 @@ def create(s: Statement) -> Command | None:
     if c.word == "LIKE":
         return _like(s, wanted)
     first = c.at
-    if not _may_be_ours(s, wanted):
+    if not (_may_be_ours(s, wanted) and _in_our_catalog(s, wanted)):
         return None
     s.is_ours = True
     c.at = first
@@ -85,6 +86,12 @@ def _may_be_ours(s: Statement, wanted: NewTable) -> bool:
     if c.took("USING"):
         return c.name().parts[0].lower() in FORMATS
     return path_in(wanted.name.parts) is not None or _is_default(s)
+
+
+def _in_our_catalog(s: Statement, wanted: NewTable) -> bool:
+    """Whether the name is a path, or one of Spark's own catalog; others know what they can make."""
+    parts = wanted.name.parts
+    return path_in(parts) is not None or qualified(s.spark, parts) is not None
 
 
 def _is_default(s: Statement) -> bool:

@@ -12,13 +12,11 @@ from lakelog.core.commands.alter_clustering import shown_columns
 from lakelog.core.commands.clone.command import OF_ITS_LOG
 from lakelog.core.commands.create import create_table
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.metadata.column_mapping import MAX_ID
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.filled_columns import HIGH_WATER_MARK
-from lakelog.spark.names.changes import claimed
-from lakelog.spark.names.lookup import find
-from lakelog.spark.names.placing import check_location
+from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.places import path_in, place_of
 from lakelog.spark.table.builder import builder
@@ -85,7 +83,7 @@ def create_as(s: Statement, wanted: NewTable) -> DataFrame:
             return s.nothing()
         exists = _exists(s, path)
         if mode == "replace" and not exists:
-            raise _nothing_to_replace(wanted)
+            raise nothing_to_replace(wanted.name.text)
         if mode == "create_if_not_exists" and exists:
             return s.nothing()
         definition = TableDefinition(
@@ -160,30 +158,17 @@ def place_for_statement(
         TableNotFoundError: REPLACE, and there is no such name.
         DeltaAnalysisError: the name is one of something that is not a Delta table.
     """
-    path = path_in(wanted.name.parts)
+    parts = wanted.name.parts
+    path = path_in(parts)
     if path is not None:
         yield path, wanted.mode
         return
-    entry = find(s.spark, wanted.name.parts)
-    if entry is not None and entry.kind == "temporary view":
-        entry = None  # it hides the table that will be made, as Spark lets it
-    if entry is not None and wanted.mode == "create_if_not_exists":
+    if wanted.mode == "create_if_not_exists" and is_taken(s.spark, parts):
         yield None, wanted.mode
         return
-    if entry is not None and wanted.mode in ("replace", "create_or_replace"):
-        if not entry.is_delta:
-            raise DeltaAnalysisError(
-                f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] {entry.text} is a {entry.kind} of the "
-                f"format {entry.provider}, not a Delta table: drop it first",
-                table=entry.text,
-            )
-        check_location(s.spark, entry.text, entry.location or "", wanted.location)
-        yield entry.location, "create_or_replace"
-        return
-    if wanted.mode == "replace":
-        raise _nothing_to_replace(wanted)
-    with claimed(s.spark, wanted.name.parts, schema, wanted.location, wanted.comment) as made:
-        yield made.location, wanted.mode
+    made = place_for(s.spark, parts, schema, wanted.mode, wanted.location, wanted.comment)
+    with made as place:
+        yield place.location, wanted.mode
 
 
 def _registered(s: Statement, wanted: NewTable, path: str, schema: CoreStruct) -> DataFrame:
@@ -234,14 +219,6 @@ def _version(s: Statement, wanted: NewTable) -> int | None:
 
 def _exists(s: Statement, path: str) -> bool:
     return DeltaLog.for_table(path, session_conf(s.spark)).table_exists()
-
-
-def _nothing_to_replace(wanted: NewTable) -> TableNotFoundError:
-    return TableNotFoundError(
-        f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] Table {wanted.name.text} cannot be replaced as it "
-        "does not exist. Use CREATE OR REPLACE TABLE to create the table.",
-        table=wanted.name.text,
-    )
 
 
 def _schema(s: Statement, wanted: NewTable) -> CoreStruct:
