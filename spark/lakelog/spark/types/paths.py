@@ -62,8 +62,9 @@ def text_literal(text: str) -> str:
     """A string as an SQL literal that reads the same under every parser setting.
 
     `spark.sql.parser.escapedStringLiterals` decides what a backslash means, so strings with one, or
-    with a quote, are written as hexadecimal digits.
+    with a quote, are written as hexadecimal digits. They are cast, not decoded: a list of VALUES
+    takes no function that Spark replaces by another.
     """
     if text.isprintable() and not set(text) & {"'", '"', "\\"}:
         return f"'{text}'"
-    return f"decode(X'{text.encode().hex()}', 'UTF-8')"
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
