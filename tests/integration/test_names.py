@@ -261,6 +261,67 @@ def test_other_formats_and_views_are_spark_s_own(named: SparkSession) -> None:
         delta.DeltaTable.forName(named, "t")
 
 
+@pytest.mark.connect
+def test_an_entry_has_no_columns_that_could_grow_old(named: SparkSession, tmp_path: Path) -> None:
+    rows(named).write.format("delta").partitionBy("p").saveAsTable("t")
+    named.sql(f"CREATE TABLE e (id INT NOT NULL, p INT) USING delta LOCATION '{tmp_path / 'e'}'")
+    named.sql("ALTER TABLE t ADD COLUMNS (z INT COMMENT 'new')")
+    more = named.range(1).selectExpr("id", "id AS p", "'x' AS y")
+    more.write.option("mergeSchema", "true").mode("append").saveAsTable("t")
+    assert [plain_sql(named, f"DESCRIBE TABLE {t}").collect() for t in ("t", "e")] == [[], []]
+    listed = named.catalog.listColumns("names_db.t")
+    assert [(c.name, c.dataType, c.description, c.isPartition) for c in listed] == [
+        ("id", "bigint", None, False),
+        ("p", "bigint", None, True),
+        ("z", "int", "new", False),
+        ("y", "string", None, False),
+    ]
+    assert [c.nullable for c in named.catalog.listColumns("e")] == [False, True]
+    rows(named).write.format("parquet").saveAsTable("q")
+    assert [c.name for c in named.catalog.listColumns("q")] == ["id", "p"]
+
+
+def test_computed_names_and_statements(named: SparkSession) -> None:
+    rows(named).write.format("delta").saveAsTable("t")
+    named.sql("DELETE FROM IDENTIFIER(:d || '.t') WHERE id = :i", {"d": "names_db", "i": 0})
+    named.sql("UPDATE IDENTIFIER(?) SET p = ? WHERE id = 1", ["t", 7])
+    assert named.sql("SELECT names_db.t.p FROM t WHERE names_db.t.p = 7").count() == 1
+    named.sql("UPDATE t SET names_db.t.p = names_db.t.p + 1 WHERE names_db.t.p = 7")
+    named.sql(
+        "MERGE INTO names_db.t USING spark_catalog.names_db.t AS s ON names_db.t.id = s.id + 100 "
+        "WHEN NOT MATCHED BY SOURCE AND names_db.t.p = 8 THEN UPDATE SET names_db.t.p = 7"
+    )
+    assert named.sql("SELECT p FROM IDENTIFIER('t') WHERE id = 1").first()[0] == 7  # type: ignore[index]
+    named.sql("DECLARE OR REPLACE VARIABLE most BIGINT")
+    named.sql("EXECUTE IMMEDIATE 'SELECT max(id) FROM t' INTO most")
+    named.sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE id = ?' USING most")
+    last = delta.sql_script(
+        named, "INSERT INTO t VALUES (:i, 9);; -- ;\nSELECT id FROM t ORDER BY id", {"i": 30}
+    )
+    assert last is not None
+    assert [row.id for row in last.collect()] == [1, 2, 30]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        named.sql("SELECT * FROM IDENTIFIER('nothing')")
+    named.sql("DROP TEMPORARY VARIABLE most")
+
+
+def test_a_lasting_view_for_sessions_that_do_not_call_lakelog(
+    named: SparkSession, classic_spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "flights")
+    rows(named).write.format("delta").save(path)
+    other = classic_spark.newSession()
+    delta.register(other)
+    page = (Path(__file__).parents[2] / "docs" / "names-in-the-catalog.md").read_text("utf-8")
+    block = re.findall(r"^```sql\n(.*?)^```$", page, re.M | re.S)[0]
+    plain_sql(other, "USE names_db")
+    for statement in block.replace("/lake/flights", path).split(";")[:2]:
+        plain_sql(other, statement)
+    assert plain_sql(other, "SELECT * FROM flights_view WHERE p = 1").count() == 2
+    rows(named).write.format("delta").mode("append").save(path)
+    assert plain_sql(other, "SELECT * FROM flights_view WHERE p = 1").count() == 4
+
+
 def test_the_catalog_is_asked_once(named: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     rows(named).write.format("delta").saveAsTable("t")
     named.table("t")

@@ -189,6 +189,9 @@ def test_rows_are_inserted_by_place_by_name_and_over_others(table: Script) -> No
     with pytest.raises(TableNotFoundError):
         table("INSERT INTO delta.`/T/nothing` VALUES (1)")
     assert table.held("t", "id") == [(30,), (31,)]
+    table("CREATE TABLE delta.`/T/s` (s STRING) USING delta")
+    table("INSERT INTO delta.`/T/s` VALUES (:a), (:b)", {"a": "it's", "b": 'a\\b"\n'})
+    assert table.held("s", "s") == [('a\\b"\n',), ("it's",)]
     table("CREATE TABLE delta.`/T/n` (a STRUCT<x: INT, y: STRING>, b ARRAY<BIGINT>) USING delta")
     table("INSERT INTO delta.`/T/n` SELECT named_struct('y', 'b', 'x', 1L), array(1)")
     assert table.held("n", "b") == [([1],)]
@@ -379,7 +382,14 @@ def test_names_of_the_catalog_and_enable(named: Script) -> None:
     assert merged is not None
     assert merged.num_inserted_rows == 1
     sql("ALTER TABLE front.t ADD COLUMN w STRING")
+    sql("COMMENT ON COLUMN front.t.w IS 'said'")
+    assert [tuple(row) for row in sql("DESCRIBE TABLE front.t w").collect()] == [
+        *[("col_name", "w"), ("data_type", "string"), ("comment", "said")]
+    ]
+    assert sql("SHOW COLUMNS FROM t FROM front").count() == 3
     sql("USE front")
+    sql("FROM e INSERT INTO t SELECT 50L, v, 'x'")
+    assert sql("DELETE FROM t WHERE id = 50").first()[0] == 1  # type: ignore[index]
     found = sql("SELECT front.t.id, t.v, w FROM front.t WHERE front.t.id IN (SELECT id FROM e)")
     assert [tuple(row) for row in found.collect()] == [(1, 5, None)]
     named.spark.range(1).createOrReplaceTempView("t")

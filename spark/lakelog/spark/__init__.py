@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lakelog.spark.reading.reader import DeltaReader
     from lakelog.spark.session.bridge import bridge
     from lakelog.spark.sql_statements.front import sql
+    from lakelog.spark.sql_statements.script import sql_script
     from lakelog.spark.streaming.once import once_per_batch
     from lakelog.spark.streaming.writer import DeltaStreamWriter
     from lakelog.spark.table.builder import DeltaTableBuilder, IdentityGenerator
@@ -53,6 +54,7 @@ _HOMES = {
     "unwrap_error": "workers.marked_errors",
     "register": "format.register",
     "sql": "sql_statements.front",
+    "sql_script": "sql_statements.script",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "read_stream",
     "register",
     "sql",
+    "sql_script",
     "unwrap_error",
     "write",
     "write_stream",
@@ -138,6 +141,17 @@ def write_to(df: DataFrame, table: str) -> DeltaWriterV2:
     from lakelog.spark.writing.writer_v2 import DeltaWriterV2
 
     return DeltaWriterV2(df, table)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Make the cell magic `%%lakelog`, which runs its cell by `sql_script`; for `%load_ext`.
+
+    Args:
+        ipython: the shell.
+    """
+    from lakelog.spark.sql_statements.script import add_magic
+
+    add_magic(ipython)
 
 
 def __getattr__(name: str) -> Any:

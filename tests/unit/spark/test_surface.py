@@ -13,7 +13,8 @@ SURFACE = {
     "lakelog.spark": """
         DeltaMergeBuilder DeltaReader DeltaStreamReader DeltaStreamWriter DeltaTable
         DeltaTableBuilder DeltaWriter DeltaWriterV2 IdentityGenerator bridge disable enable
-        once_per_batch read read_stream register sql unwrap_error write write_stream write_to
+        once_per_batch read read_stream register sql sql_script
+        unwrap_error write write_stream write_to
     """,
 }
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.names.plain import plain_method
 from lakelog.spark.sql_statements.commands.dispatch import command_of
+from lakelog.spark.sql_statements.from_first import insert_first
+from lakelog.spark.sql_statements.identifier_clause import written_out
+from lakelog.spark.sql_statements.immediate import read_immediate
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.queries import QueryRunner
 from lakelog.spark.sql_statements.tokens import tokenize
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["may_be_ours", "run", "sql"]
 
 _MAY_NAME_TABLES = re.compile(
-    r"\b(?:FROM|JOIN|TABLE|UPDATE|INTO|OVERWRITE|OPTIMIZE|VACUUM|DESC|DESCRIBE|SHOW|DELTA|LAKELOG|USE|DROP|CREATE|SET|REFRESH)\b",
+    r"\b(?:FROM|JOIN|TABLE|UPDATE|INTO|OVERWRITE|OPTIMIZE|VACUUM|DESC|DESCRIBE|SHOW|DELTA|LAKELOG|USE|DROP|CREATE|SET|REFRESH|EXECUTE|RESTORE|COMMENT)\b",
     re.IGNORECASE,
 )
 _CHANGE_NAMES = frozenset({"CREATE", "REPLACE", "DROP", "ALTER", "USE", "SET", "REFRESH", "MSCK"})
@@ -77,16 +80,47 @@ def run(
     """
     if not may_be_ours(text):
         return plain(text, args, **kwargs)
+    return _run(spark, plain, text, args, kwargs, lambda: plain(text, args, **kwargs))
+
+
+def _run(
+    spark: SparkSession,
+    plain: Callable[..., DataFrame],
+    text: str,
+    args: Any,
+    kwargs: dict[str, Any],
+    otherwise: Callable[[], DataFrame],
+) -> DataFrame:
+    """Run a statement, which the user may have written in another form.
+
+    Args:
+        spark: see `run`.
+        plain: see `run`.
+        text: see `run`.
+        args: see `run`.
+        kwargs: see `run`.
+        otherwise: what to do if no table of ours is in it: runs it as it was written.
+    """
     tokens = tokenize(text)
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     runner = QueryRunner(spark, plain)
+    parameters = Parameters(spark, text, tokens, args)
+    immediate = read_immediate(text, tokens, parameters, plain)
+    if immediate is not None:
+        return _run(spark, plain, immediate.text, immediate.args, {}, otherwise)
+    named = written_out(text, tokens, parameters, runner.value)
+    if named is not None:
+        return _run(spark, plain, *named, kwargs, otherwise)
+    # Parameters without names would change their order.
+    if not isinstance(args, list) and (turned := insert_first(text, tokens)) is not None:
+        return _run(spark, plain, turned, args, kwargs, otherwise)
     changes_names = bool(tokens) and tokens[0].upper in _CHANGE_NAMES
     try:
         command = command_of(spark, text, tokens, args, kwargs, runner)
         if command is not None:
             return command()
-        return runner.run(text, tokens, Parameters(spark, text, tokens, args), kwargs)
+        return runner.run(text, tokens, parameters, kwargs, otherwise)
     finally:
         runner.close()
         if changes_names:

@@ -17,10 +17,11 @@ ENDS_LIST = _words(
     "INTERSECT SELECT INSERT QUALIFY |> ;"
 )
 """What ends the list of tables after FROM."""
-LOOKED_AT = ENDS_LIST | _words("( WITH SELECT FROM JOIN , TABLE LATERAL")
+LOOKED_AT = ENDS_LIST | _words("( WITH SELECT FROM JOIN , TABLE LATERAL USING")
 """What matters where no table is expected."""
 BEFORE_TABLE = _words(
-    "AS UNION ALL DISTINCT EXCEPT MINUS INTERSECT EXPLAIN EXTENDED CODEGEN COST FORMATTED ( , =>"
+    "AS UNION ALL DISTINCT EXCEPT MINUS INTERSECT EXPLAIN EXTENDED CODEGEN COST FORMATTED QUERY "
+    "( , =>"
 )
 """After these, TABLE begins a query or an argument."""
 NO_ALIAS = ENDS_LIST | _words(

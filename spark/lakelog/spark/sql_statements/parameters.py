@@ -91,6 +91,18 @@ class Parameters:
                 at = self._tokens[number + count - 1].end
         return "".join([*parts, self._sql[at : self._tokens[end - 1].end]])
 
+    def known_text(self, first: int, end: int) -> str | None:
+        """The string that some tokens mean, where no one has to be asked; `None` otherwise."""
+        count, key = self.places.get(first, (0, None))
+        if count:
+            args: Any = self.args
+            known = key in args if isinstance(args, dict) else key < len(args)
+            value = args[key] if known and first + count == end else None
+            return value if isinstance(value, str) else None
+        text = self._tokens[first].text if first + 1 == end else ""
+        plain = text[:1] in "'\"" and not {"\\", text[:1]} & set(text[1:-1])
+        return text[1:-1] if text and plain else None
+
     def remaining(self, taken: Sequence[tuple[int, int]]) -> Any:
         """The arguments for a text from which some tokens were taken out."""
         if not isinstance(self.args, list):

@@ -31,6 +31,8 @@ class Place:
     """The name as the statement has it."""
     in_catalog: bool = False
     """Whether a catalog has the name."""
+    whole: tuple[str, ...] = ()
+    """The name with its catalog and database, if a catalog has it."""
 
     @property
     def alias(self) -> str:
@@ -59,7 +61,7 @@ def place_of(spark: SparkSession, parts: Sequence[str]) -> Place | None:
         return None  # Spark will say what is wrong with its catalog
     if entry is None or not entry.is_delta:
         return None
-    return Place(entry.location or "", tuple(parts), in_catalog=True)
+    return Place(entry.location or "", tuple(parts), in_catalog=True, whole=entry.parts)
 
 
 def opened(spark: SparkSession, place: Place, use: Callable[[str], _T]) -> _T:

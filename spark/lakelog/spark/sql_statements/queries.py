@@ -46,6 +46,8 @@ class QueryRunner:
         self._plain = plain
         self._frames: dict[Any, DataFrame] = {}
         self._views: list[str] = []
+        self._wholes: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Name as written -> with its catalog and database."""
 
     def run(
         self,
@@ -53,6 +55,7 @@ class QueryRunner:
         tokens: Sequence[Token],
         parameters: Parameters,
         kwargs: dict[str, Any],
+        otherwise: Callable[[], DataFrame] | None = None,
     ) -> DataFrame:
         """Run a statement with the tables of ours that its queries name.
 
@@ -61,6 +64,7 @@ class QueryRunner:
             tokens: its tokens.
             parameters: its parameters.
             kwargs: what `{…}` in it stands for.
+            otherwise: what to do if there is none; to let Spark run it, by default.
         """
         found = [
             (each, frame)
@@ -68,11 +72,15 @@ class QueryRunner:
             if (frame := self._frame(each, parameters)) is not None
         ]
         if not found:
+            if otherwise is not None:
+                return otherwise()
             return self._plain(sql, parameters.args, **kwargs)
         refuse_lasting(sql, tokens, found[0][0])
         frames = {f"lakelog_{number}": frame for number, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
-        text = _rewritten(sql, tokens, [each for each, _ in found], names, escape=not kwargs)
+        tables = [each for each, _ in found]
+        known = [self._names(each) for each in tables]
+        text = _rewritten(sql, tokens, tables, names, known, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
             return self._plain(text, args, **kwargs, **frames)
@@ -81,6 +89,11 @@ class QueryRunner:
             # Spark parses before it looks for a table, has the right ones.
             self._plain(sql, parameters.args, **kwargs)
             raise
+
+    def _names(self, reference: Reference) -> list[tuple[str, ...]]:
+        """What columns of a table without an alias may have before them: `t`, `db.t` and so on."""
+        whole = self._wholes.get(reference.parts, ())
+        return [reference.parts, *([whole, whole[1:]] if len(whole) > 1 else [])]
 
     def query(self, text: str) -> DataFrame:
         """Run the text of a query that has no parameters."""
@@ -109,7 +122,10 @@ class QueryRunner:
                 self._views.append(name)
                 found.append(each)
                 names.append(name)
-        return _rewritten(text, tokens, found, names, escape=False) if found else text
+        if not found:
+            return text
+        known = [self._names(each) for each in found]
+        return _rewritten(text, tokens, found, names, known, escape=False)
 
     def close(self) -> None:
         """Drop the views that `expression` made."""
@@ -131,6 +147,7 @@ class QueryRunner:
         place = place_of(self._spark, reference.parts)
         if place is None:
             return None
+        self._wholes[reference.parts] = place.whole
         travel = reference.travel
         when = None if travel is None else parameters.text(*reference.when)
         where = _unqualified(parameters.text(*reference.where), reference.alias) or None
@@ -169,8 +186,8 @@ class QueryRunner:
         Raises:
             DeltaAnalysisError: it is none.
         """
-        if travel == "version" and when.isdecimal():
-            return when
+        if travel == "version" and (plain := when.lstrip("vV")).isdecimal():
+            return plain
         kind = "TIMESTAMP" if travel == "timestamp" else "BIGINT"
         found = self.value(f"try_cast(({when}\n) AS {kind})")
         if found is None:
@@ -237,6 +254,7 @@ def _rewritten(
     tokens: Sequence[Token],
     found: Sequence[Reference],
     names: Sequence[str],
+    known: Sequence[Sequence[tuple[str, ...]]],
     *,
     escape: bool,
 ) -> str:
@@ -247,6 +265,7 @@ def _rewritten(
         tokens: its tokens.
         found: the tables.
         names: to be written for them.
+        known: of each, what columns of it may have before them.
         escape: whether braces of the text mean themselves.
     """
     edits: list[tuple[int, int, str]] = []
@@ -257,7 +276,7 @@ def _rewritten(
             at = tokens[each.alias_at - 1].end
             alias = each.parts[0] if each.is_call else each.parts[-1]
             edits.append((at, at, f" AS {quoted(alias)}"))
-    edits += _qualifiers(tokens, found)
+    edits += _qualifiers(tokens, found, known)
     parts, at = [], 0
     for start, end, new in sorted(edits, key=lambda each: each[:2]):
         kept = sql[at:start]
@@ -267,12 +286,17 @@ def _rewritten(
     return "".join([*parts, kept.replace("{", "{{").replace("}", "}}") if escape else kept])
 
 
-def _qualifiers(tokens: Sequence[Token], found: Sequence[Reference]) -> list[tuple[int, int, str]]:
+def _qualifiers(
+    tokens: Sequence[Token],
+    found: Sequence[Reference],
+    names: Sequence[Sequence[tuple[str, ...]]],
+) -> list[tuple[int, int, str]]:
     """Columns that are qualified by a name of several parts: the alias has the last one alone."""
     named = {
-        tuple(part.lower() for part in each.parts): each.parts[-1]
-        for each in found
-        if len(each.parts) > 1 and each.alias_at is not None
+        tuple(part.lower() for part in parts): each.parts[-1]
+        for each, known in zip(found, names, strict=True)
+        for parts in known
+        if len(parts) > 1 and each.alias_at is not None
     }
     edits = []
     inside = {at for each in found for at in range(each.first, each.end)}

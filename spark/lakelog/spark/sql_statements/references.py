@@ -6,6 +6,7 @@ expressions are none, `FROM` within `extract(…)`, `trim(…)` and `IS DISTINCT
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ _TIMES = {
     "TIMESTAMP": "timestamp",
     "SYSTEM_TIME": "timestamp",
 }
+_VERSION = re.compile(r"[vV]\d+")
 _OPERATORS = frozenset({"+", "-", "*", "/", "%", "||"})
 
 
@@ -87,6 +89,8 @@ class _Scan:
         after_dot = [False, *(each.text == "." for each in tokens)]
         words = zip(tokens, after_dot, strict=False)
         self.words = [*("" if dotted else each.upper for each, dotted in words), ""]
+        # USING of a MERGE has a table after it, that of a join has columns.
+        self.merges = "MERGE" in self.words and {"INTO", "MATCHED"} <= set(self.words)
 
     def upper(self, at: int) -> str:
         """The keyword or symbol at a place; empty after a dot, where it is part of a name."""
@@ -151,6 +155,7 @@ class _Scan:
             elif (
                 (word == "JOIN" and (is_query or relation))
                 or (word == "," and in_list)
+                or (word == "USING" and self.merges and not inner)
                 or (word == "TABLE" and self._is_query_table(at, low, inner or is_query))
             ):
                 expects = True
@@ -222,6 +227,8 @@ class _Scan:
             self.found.append(Reference(parts, first, end, arguments=arguments))
 
     def _as_of(self, at: int, high: int) -> tuple[str | None, tuple[int, int], int]:
+        if self.upper(at) == "@" and at + 1 < high and _VERSION.fullmatch(self.tokens[at + 1].text):
+            return "version", (at + 1, at + 2), at + 2  # `t@v1`
         begin = at + 1 if self.upper(at) == "FOR" else at
         travel = _TIMES.get(self.upper(begin))
         if travel is None or self.upper(begin + 1) != "AS" or self.upper(begin + 2) != "OF":

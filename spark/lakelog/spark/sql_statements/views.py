@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["refuse_lasting"]
+__all__ = ["NO_CACHE", "refuse_lasting"]
+
+
+NO_CACHE = "use df = spark.sql('SELECT …'), df.createTempView(name) and df.cache()"
+"""What to do instead of CACHE TABLE."""
 
 
 def refuse_lasting(sql: str, tokens: Sequence[Token], reference: Reference) -> None:
@@ -40,7 +44,7 @@ def refuse_lasting(sql: str, tokens: Sequence[Token], reference: Reference) -> N
             "lakelog.spark.register(spark), which always shows the newest"
         )
     else:
-        advice = "use df = spark.sql('SELECT …'), df.createTempView(name) and df.cache()"
+        advice = NO_CACHE
     raise located(
         sql,
         tokens[reference.first].start,

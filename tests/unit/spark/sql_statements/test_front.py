@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -31,9 +32,12 @@ DELTA_ALONE = ["OPTIMIZE", "REORG", "VACUUM", "GENERATE", "RESTORE", "CONVERT", 
 
 
 class NoSpark:
-    """Stands for a session of which nothing is asked but its conf."""
+    """Stands for a session of which nothing is asked but its conf, and where it is."""
 
     conf: ClassVar = {"spark.sql.sources.default": "parquet"}
+    catalog = SimpleNamespace(
+        currentCatalog=lambda: "spark_catalog", currentDatabase=lambda: "default"
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +114,7 @@ ALTER TABLE delta.`/p` UNSET TBLPROPERTIES IF EXISTS (a.b);
 ALTER TABLE delta.`/p` ADD CONSTRAINT c CHECK (a > 0 AND b IN (1, 2));
 ALTER TABLE delta.`/p` DROP CONSTRAINT IF EXISTS c; ALTER TABLE delta.`/p` CLUSTER BY NONE;
 ALTER TABLE delta.`/p` DROP FEATURE deletionVectors TRUNCATE HISTORY;
+COMMENT ON COLUMN delta.`/p`.a IS 'x'; COMMENT ON COLUMN delta.`/p`.a.b IS NULL;
 SHOW COLUMNS IN delta.`/p`; SHOW TBLPROPERTIES delta.`/p` ('a'); SHOW CREATE TABLE delta.`/p`
 """
 
@@ -129,6 +134,11 @@ def _read(sql: str, args: Any = None) -> Any:
 
     spark: Any = NoSpark()
     return command_of(spark, sql, tokenize(sql), args, {}, QueryRunner(spark, plain))
+
+
+@pytest.mark.parametrize("sql", _statements())
+def test_no_statement_is_passed_by_at_first_sight(sql: str) -> None:
+    assert front.may_be_ours(re.sub(r"(delta|lakelog)\.`/.`", "t", sql))
 
 
 @pytest.mark.parametrize("sql", _statements())
@@ -177,6 +187,16 @@ def test_what_can_not_be_read_is_shown_in_its_place(
     assert marks == "-" * (column - 1) + "^^^"
 
 
+@pytest.mark.parametrize(
+    "sql", ["CACHE TABLE delta.`/p`", "CACHE LAZY TABLE delta.`/p` OPTIONS (a 1)"]
+)
+def test_a_table_is_not_cached_by_spark(sql: str) -> None:
+    with pytest.raises(SqlSyntaxError, match=r"by itself: .*df\.cache") as caught:
+        _read(sql)
+    assert sql[caught.value.column - 1 :].startswith("delta.`/p`")
+    assert _read("CACHE TABLE c AS SELECT * FROM delta.`/p`") is None
+
+
 def test_parameters_become_literals_and_one_without_a_value_is_shown() -> None:
     sql = "DELETE FROM delta.`/p` WHERE a = :x AND b < CAST(:y AS STRUCT<x: INT>) AND c = ':x'"
     tokens = tokenize(sql)
@@ -184,7 +204,7 @@ def test_parameters_become_literals_and_one_without_a_value_is_shown() -> None:
     given = {"x": "it's", "y": -5}
     found = Parameters(spark, sql, tokens, given).text(6, len(tokens))
     assert found == (
-        "a = decode(X'69742773', 'UTF-8') AND b < CAST((-5) AS STRUCT<x: INT>) AND c = ':x'"
+        "a = CAST(X'69742773' AS STRING) AND b < CAST((-5) AS STRUCT<x: INT>) AND c = ':x'"
     )
     question = "UPDATE delta.`/p` SET a = ?, b = ?"
     marks = tokenize(question)

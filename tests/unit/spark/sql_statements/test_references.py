@@ -120,6 +120,7 @@ def _found(sql: str) -> list[tuple[str, str | None, str]]:
 @pytest.mark.parametrize(
     ("clause", "travel", "when"),
     [
+        ("@v12", "version", "v12"),
         ("VERSION AS OF 3", "version", "3"),
         ("FOR SYSTEM_VERSION AS OF :v", "version", ":v"),
         ("TIMESTAMP AS OF '2024-01-01'", "timestamp", "'2024-01-01'"),
@@ -152,6 +153,14 @@ def test_a_version_or_a_time_ends_where_its_expression_does(
         ("DROP TABLE t", []),
         ("TABLE t", ["t"]),
         ("SELECT * FROM f(TABLE t)", ["t"]),
+        ("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE", ["s"]),
+        (
+            "WITH c AS (TABLE x) MERGE INTO t USING (SELECT * FROM c JOIN y USING (a)) ON b "
+            "WHEN NOT MATCHED THEN INSERT *",
+            ["x", "y"],
+        ),
+        ("DESCRIBE QUERY TABLE t", ["t"]),
+        ("SELECT * FROM t@v3", ["t"]),
         ("SELECT * FROM t WITH (`path` = 'x')", []),
         ("FROM t |> WHERE a > 1 |> SELECT a, b |> JOIN u", ["t", "u"]),
         ("FROM t INSERT INTO x SELECT a INSERT INTO y SELECT b", ["t"]),

@@ -13,6 +13,7 @@ from lakelog.spark.sql_statements.commands.columns import (
     properties,
     text,
 )
+from lakelog.spark.sql_statements.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Change = Callable[[DeltaTable], object]
 
-__all__ = ["alter", "comment_on"]
+__all__ = ["alter", "comment_on", "comment_on_column"]
 
 
 def alter(s: Statement) -> Command | None:
@@ -63,6 +64,33 @@ def comment_on(s: Statement) -> Command | None:
 
     def run() -> DataFrame:
         s.table(place).setProperties({"comment": comment})
+        return s.nothing()
+
+    return run
+
+
+def comment_on_column(s: Statement) -> Command | None:
+    """`COMMENT ON COLUMN t.c IS …`, which Spark by itself would note in its catalog alone."""
+    c = s.cursor
+    c.need("COMMENT", "ON", "COLUMN")
+    parts = c.name().parts
+    # What follows the table is a column, or a field of one.
+    for width in range(len(parts) - 1, 0, -1):
+        place = place_of(s.spark, parts[:width])
+        if place is not None:
+            return _commented(s, place, list(parts[width:]))
+    return None
+
+
+def _commented(s: Statement, place: Place, column: list[str]) -> Command:
+    s.is_ours = True
+    c = s.cursor
+    c.need("IS")
+    comment = "" if c.took("NULL") else text(s, "the comment")
+    c.end()
+
+    def run() -> DataFrame:
+        change_column(s.table(place).log, column, comment=comment)
         return s.nothing()
 
     return run

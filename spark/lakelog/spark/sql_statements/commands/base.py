@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql.types import StructType
 
+from lakelog.core.schema.column_paths import dotted
 from lakelog.spark.sql_statements.places import Place, opened, place_of
+from lakelog.spark.sql_statements.qualified_columns import Qualifiers
 from lakelog.spark.table.delta_table import DeltaTable
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class Statement:
     runner: QueryRunner
     ctes: str = ""
     """The WITH before it, as text."""
+    qualifiers: Qualifiers = field(default_factory=Qualifiers)
+    """The names that its expressions may have before columns."""
     is_ours: bool = False
     """Whether it is known to be about a Delta table; what can't be read before is Spark's."""
 
@@ -83,6 +87,20 @@ class Statement:
             return None
         return self.cursor.identifier()
 
+    def target(self, place: Place, *stops: str) -> str:
+        """Go past the alias of the table that is changed; its name's last part, if there is none.
+
+        Args:
+            place: the table.
+            stops: keywords that may follow.
+        """
+        alias = self.alias(*stops)
+        if alias is not None:
+            return alias
+        for parts in (place.parts, place.whole, place.whole[1:]):
+            self.qualifiers.add(parts, place.alias)
+        return place.alias
+
     def table(self, place: Place, alias: str | None = None) -> DeltaTable:
         """Open a table.
 
@@ -120,13 +138,13 @@ class Statement:
             if self.cursor.word != "=":
                 raise self.cursor.unexpected("=")
             self.cursor.at += 1
-            key = name.text
+            key = dotted(self.qualifiers.path(name.parts))
             if key.lower() in {each.lower() for each in found}:
                 raise self.cursor.error(
                     f"[DELTA_DUPLICATE_COLUMNS_ON_UPDATE_TABLE] The column {key} is set twice",
                     name.first,
                 )
-            found[key] = self.cursor.expression(",", *stops)
+            found[key] = self.qualifiers.shortened(self.cursor.expression(",", *stops))
             if not self.cursor.took(","):
                 return found
 

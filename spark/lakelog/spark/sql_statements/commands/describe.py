@@ -1,9 +1,10 @@
-"""DESCRIBE TABLE: the columns of a table as its log has them."""
+"""DESCRIBE TABLE: the columns of a table, or one of them, as its log has them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.schema.edits import nearest_field
 from lakelog.spark.sql_statements.places import place_of
 from lakelog.spark.writing.projection import type_sql
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_table"]
 
+_INFO = "info_name string, info_value string"
 _COLUMNS = "col_name string, data_type string, comment string"
 
 
 def describe_table(s: Statement) -> Command | None:
-    """`DESCRIBE [TABLE] [EXTENDED|FORMATTED] t`."""
+    """`DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`."""
     c = s.cursor
     c.need_any("DESC", "DESCRIBE")
     if c.ahead(1) != ".":
@@ -29,9 +31,14 @@ def describe_table(s: Statement) -> Command | None:
     follows = c.at + 1 < len(c.tokens) and c.ahead(1) != "."
     extended = follows and (c.took("EXTENDED") or c.took("FORMATTED"))
     name = c.name()
+    column = None
+    if c.at + 1 == len(c.tokens) and c.token is not None and c.token.name is not None:
+        column = c.identifier()
     place = place_of(s.spark, name.parts) if c.at == len(c.tokens) else None
     if place is None:
         return None
+    if column is not None:
+        return lambda: _described_column(s, place, column)
     return lambda: _described(s, place, extended=extended)
 
 
@@ -57,6 +64,14 @@ def _described(s: Statement, place: Place, *, extended: bool) -> DataFrame:
             for key, value in said.items()
         ]
     return s.answer(_COLUMNS, *rows)
+
+
+def _described_column(s: Statement, place: Place, column: str) -> DataFrame:
+    snapshot = s.log(place).update()
+    _, field = nearest_field(snapshot.schema, (column,))
+    name, kind, comment = _row(field)
+    rows = ("col_name", name), ("data_type", kind), ("comment", comment or "NULL")
+    return s.answer(_INFO, *rows)
 
 
 def _row(field: StructField) -> tuple[str, str, str | None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.spark.sql_statements.commands.alter import alter, comment_on
+from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
 from lakelog.spark.sql_statements.commands.base import Statement
+from lakelog.spark.sql_statements.commands.caching import refuse_cache
 from lakelog.spark.sql_statements.commands.create import create
 from lakelog.spark.sql_statements.commands.describe import describe_table
 from lakelog.spark.sql_statements.commands.history import convert, describe, restore
@@ -59,7 +60,11 @@ _STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "CREATE": [(("CREATE",), create)],
     "REPLACE": [(("REPLACE", "TABLE"), create)],
     "ALTER": [(("ALTER", "TABLE"), alter)],
-    "COMMENT": [(("COMMENT", "ON", "TABLE"), comment_on)],
+    "COMMENT": [
+        (("COMMENT", "ON", "TABLE"), comment_on),
+        (("COMMENT", "ON", "COLUMN"), comment_on_column),
+    ],
+    "CACHE": [(("CACHE",), refuse_cache)],
     "SHOW": [
         (("SHOW", "COLUMNS"), show_columns),
         (("SHOW", "TBLPROPERTIES"), show_properties),

@@ -26,11 +26,11 @@ def merge(s: Statement) -> Command | None:
     place = s.place()
     if place is None:
         return None
-    alias = s.alias("USING") or place.alias
+    alias = s.target(place, "USING")
     c.need("USING")
     source, source_alias = _source(s)
     c.need("ON")
-    condition = c.expression("WHEN", what="the condition")
+    condition = s.qualifiers.shortened(c.expression("WHEN", what="the condition"))
     clauses = []
     while c.word == "WHEN":
         clauses.append(_clause(s))
@@ -77,6 +77,7 @@ def _source(s: Statement) -> tuple[str, str | None]:
     alias = s.alias("ON")
     if alias is None and name is not None:
         alias = name.parts[-1]
+        s.qualifiers.add(name.parts, alias)
     shown = c.text(first, end)
     if alias is not None and c.word == "(":
         columns = c.at
@@ -97,7 +98,9 @@ def _clause(s: Statement) -> _Clause:
             when = "not matched by source"
         elif c.took("BY"):
             c.need("TARGET")
-    condition = c.expression("THEN", what="a condition") if c.took("AND") else None
+    condition = None
+    if c.took("AND"):
+        condition = s.qualifiers.shortened(c.expression("THEN", what="a condition"))
     c.need("THEN")
     if when == "not matched":
         c.need("INSERT")
@@ -125,9 +128,9 @@ def _inserted(s: Statement) -> Any:
     c.need("VALUES")
     begin = c.at
     c.need("(")
-    values = [c.expression(",")]
+    values = [s.qualifiers.shortened(c.expression(","))]
     while c.took(","):
-        values.append(c.expression(","))
+        values.append(s.qualifiers.shortened(c.expression(",")))
     c.need(")")
     if len(names) != len(values):
         raise c.error(

@@ -27,8 +27,8 @@ def delete(s: Statement) -> Command | None:
     place = s.place()
     if place is None:
         return None
-    alias = s.alias("WHERE") or place.alias
-    condition = c.expression() if c.took("WHERE") else None
+    alias = s.target(place, "WHERE")
+    condition = s.qualifiers.shortened(c.expression()) if c.took("WHERE") else None
     c.end()
 
     def run() -> DataFrame:
@@ -45,10 +45,10 @@ def update(s: Statement) -> Command | None:
     place = s.place()
     if place is None:
         return None
-    alias = s.alias("SET") or place.alias
+    alias = s.target(place, "SET")
     c.need("SET")
     values = s.assignments("WHERE")
-    condition = c.expression() if c.took("WHERE") else None
+    condition = s.qualifiers.shortened(c.expression()) if c.took("WHERE") else None
     c.end()
 
     def run() -> DataFrame:

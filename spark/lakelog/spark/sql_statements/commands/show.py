@@ -8,6 +8,7 @@ from lakelog.core.commands.alter_clustering import shown_columns
 from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
 from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of
 from lakelog.spark.sql_statements.commands.columns import text
+from lakelog.spark.sql_statements.places import place_of
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.projection import type_sql
 
@@ -29,11 +30,17 @@ _STATEMENT = "createtab_stmt string"
 
 
 def show_columns(s: Statement) -> Command | None:
-    """`SHOW COLUMNS IN|FROM t`."""
+    """`SHOW COLUMNS IN|FROM t [IN|FROM db]`."""
     c = s.cursor
     c.need("SHOW", "COLUMNS")
     c.need_any("IN", "FROM")
-    place = s.place()
+    name = c.name().parts
+    if c.took("IN") or c.took("FROM"):
+        database = c.name().parts
+        if name[:-1] not in ((), database):
+            return None  # Spark says that they differ
+        name = (*database, name[-1])
+    place = place_of(s.spark, name)
     if place is None or c.token is not None:
         return None
 
