@@ -9,8 +9,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import pkgutil
+import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import lakelog.spark
 
@@ -18,26 +21,67 @@ PAGE = Path(__file__).parents[1] / "docs" / "delta-tables.md"
 COMMAND = "python scripts/delta_tables_page.py"
 
 METHODS = {
-    "DeltaTable": (
-        *("addFeatureSupport", "alias", "clone", "cloneAtTimestamp", "cloneAtVersion"),
-        *("convertToDelta", "create", "createIfNotExists", "createOrReplace", "delete", "detail"),
-        *("dropFeatureSupport", "forName", "forPath", "generate", "history", "isDeltaTable"),
-        *("merge", "optimize", "replace", "restoreToTimestamp", "restoreToVersion", "toDF"),
-        *("update", "upgradeTableProtocol", "vacuum"),
-    ),
-    "DeltaTableBuilder": (
-        *("addColumn", "addColumns", "clusterBy", "comment", "execute", "location"),
-        *("partitionedBy", "property", "tableName"),
-    ),
-    "DeltaMergeBuilder": (
-        *("execute", "whenMatchedDelete", "whenMatchedUpdate", "whenMatchedUpdateAll"),
-        *("whenNotMatchedBySourceDelete", "whenNotMatchedBySourceUpdate"),
-        *("whenNotMatchedInsert", "whenNotMatchedInsertAll", "withSchemaEvolution"),
-    ),
-    "DeltaOptimizeBuilder": ("executeCompaction", "executeZOrderBy", "where"),
-    "IdentityGenerator": ("start", "step"),
+    "DeltaTable": """
+        addFeatureSupport(featureName)
+        alias(aliasName)
+        clone(target, isShallow=False, replace=False, properties=None)
+        cloneAtTimestamp(timestamp, target, isShallow=False, replace=False, properties=None)
+        cloneAtVersion(version, target, isShallow=False, replace=False, properties=None)
+        convertToDelta(sparkSession, identifier, partitionSchema=None)
+        create(sparkSession=None)
+        createIfNotExists(sparkSession=None)
+        createOrReplace(sparkSession=None)
+        delete(condition=None)
+        detail()
+        dropFeatureSupport(featureName, truncateHistory=None)
+        forName(sparkSession, tableOrViewName)
+        forPath(sparkSession, path, hadoopConf=...)
+        generate(mode)
+        history(limit=None)
+        isDeltaTable(sparkSession, identifier)
+        merge(source, condition)
+        optimize()
+        replace(sparkSession=None)
+        restoreToTimestamp(timestamp)
+        restoreToVersion(version)
+        toDF()
+        update(condition=None, set=None)
+        upgradeTableProtocol(readerVersion, writerVersion)
+        vacuum(retentionHours=None)
+    """,
+    "DeltaTableBuilder": """
+        addColumn(colName, dataType, nullable=True, generatedAlwaysAs=None, \
+generatedByDefaultAs=None, comment=None)
+        addColumns(cols)
+        clusterBy(*cols)
+        comment(comment)
+        execute()
+        location(location)
+        partitionedBy(*cols)
+        property(key, value)
+        tableName(identifier)
+    """,
+    "DeltaMergeBuilder": """
+        execute()
+        whenMatchedDelete(condition=None)
+        whenMatchedUpdate(condition=None, set=None)
+        whenMatchedUpdateAll(condition=None)
+        whenNotMatchedBySourceDelete(condition=None)
+        whenNotMatchedBySourceUpdate(condition=None, set=None)
+        whenNotMatchedInsert(condition=None, values=None)
+        whenNotMatchedInsertAll(condition=None)
+        withSchemaEvolution()
+    """,
+    "DeltaOptimizeBuilder": """
+        executeCompaction()
+        executeZOrderBy(*cols)
+        where(partitionFilter)
+    """,
+    "IdentityGenerator": "start step",
 }
-"""Class of delta-spark's `delta.tables` -> its public methods, or the fields of a data class."""
+"""Class of delta-spark's `delta.tables` -> its public methods with their arguments (`...` is any
+default), or the fields of a data class."""
+_METHOD = re.compile(r"(\w+)(?:\((.*?)\))?")
 
 HEAD = f"""\
 # delta.tables, method by method
@@ -46,8 +90,10 @@ Every public method of delta-spark's Python package `delta.tables`, and what lak
 page is written from the code (`{COMMAND}`), and a test fails where they
 differ.
 
-*Yes*: the method is there under its own name, with delta-spark's arguments. *Refused on purpose*:
-it is there, and its error says what to use instead. *Missing*: it is not there yet.
+*Yes*: the method is there under its own name, with delta-spark's arguments, in their order and with
+their defaults; it may take more. *Refused on purpose*: it is there, and its error says what to use
+instead. *Other arguments*: a call of delta-spark's may mean something else. *Missing*: it is not
+there yet.
 """
 
 
@@ -69,11 +115,38 @@ def _path(module: str) -> object:
     return None if spec is None else spec.origin
 
 
-def state(cls: type | None, method: str) -> str:
-    """What there is of a method, in words."""
+def takes(method: Any, wanted: str) -> bool:
+    """Whether a method takes some arguments in their order and with their defaults, or more.
+
+    Args:
+        method: of a class, with or without `self`.
+        wanted: the arguments: `path, mode=None, *names`.
+    """
+    found = [p for p in inspect.signature(method).parameters.values() if p.name != "self"]
+    named = [each for each in wanted.split(", ") if each]
+    for each, parameter in zip_longest(named, found):
+        if each is None:
+            if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
+                continue
+            return False
+        name, _, default = each.partition("=")
+        if parameter is None or name.removeprefix("*") != parameter.name:
+            return False
+        if name.startswith("*") != (parameter.kind is parameter.VAR_POSITIONAL):
+            return False
+        has = parameter.default is not parameter.empty
+        if has != bool(default) or (has and default not in ("...", repr(parameter.default))):
+            return False
+    return True
+
+
+def state(cls: type | None, method: str, arguments: str | None) -> str:
+    """What there is of a method, in words; the arguments of a field are `None`."""
     # A field without a default is an annotation only.
     if cls is None or not (hasattr(cls, method) or method in inspect.get_annotations(cls)):
         return "**missing**"
+    if arguments is not None and not takes(getattr(cls, method), arguments):
+        return "**other arguments**"
     doc = inspect.getdoc(getattr(cls, method, None)) or ""
     return "refused on purpose" if doc.startswith("Refuse") else "yes"
 
@@ -81,16 +154,17 @@ def state(cls: type | None, method: str) -> str:
 def page() -> str:
     """The page as the code says."""
     parts = [HEAD]
-    for name, methods in METHODS.items():
+    for name, listed in METHODS.items():
         cls = ours(name)
-        rows = [(method, state(cls, method)) for method in methods]
+        methods = {each[1]: each[2] for each in _METHOD.finditer(listed)}
+        rows = [(method, state(cls, method, taken)) for method, taken in methods.items()]
         have = sum(each == "yes" for _, each in rows)
         parts.append(f"\n## {name}\n\n{have} of {len(rows)}.\n\n| Method | lakelog |\n|---|---|\n")
         parts += [f"| `{method}` | {each} |\n" for method, each in rows]
         more = sorted(set(_own_methods(cls)) - set(methods)) if name == "DeltaTable" else []
         if more:
-            listed = ", ".join(f"`{each}`" for each in more)
-            parts.append(f"\nBeside these, lakelog has {listed}.\n")
+            shown = ", ".join(f"`{each}`" for each in more)
+            parts.append(f"\nBeside these, lakelog has {shown}.\n")
     return "".join(parts)
 
 

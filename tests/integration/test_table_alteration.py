@@ -104,12 +104,18 @@ def test_older_versions_come_back(spark: SparkSession, table: delta.DeltaTable) 
     assert sorted(r.id for r in table.toDF().collect()) == [1, 5, 6]
 
 
+def _data_files(table: Path) -> list[Path]:
+    return [each for each in table.rglob("*.parquet") if "_delta_log" not in each.parts]
+
+
 def test_clones(spark: SparkSession, table: delta.DeltaTable, tmp_path: Path) -> None:
     delta.write(spark.range(5, 7)).mode("append").save(table.log.table)
     made = table.clone(str(tmp_path / "c"), isShallow=True)
     assert isinstance(made, delta.DeltaTable)
     assert sorted(r.id for r in made.toDF().collect()) == [1, 5, 6]
-    older = table.cloneAtVersion(1, str(tmp_path / "d"), False, False, {"mine": "x"})
+    assert not _data_files(tmp_path / "c")
+    older = table.cloneAtVersion(1, str(tmp_path / "d"), properties={"mine": "x"})
+    assert _data_files(tmp_path / "d")  # as delta-spark's default says
     assert [r.id for r in older.toDF().collect()] == [1]
     (detail,) = older.detail().collect()
     assert detail.properties["mine"] == "x"

@@ -79,7 +79,7 @@ class OlderVersions:
     def clone(
         self,
         target: str,
-        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        isShallow: bool = False,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> Self:
@@ -87,7 +87,8 @@ class OlderVersions:
 
         Args:
             target: the folder of the clone.
-            isShallow: its log names the files of this table; else they are copied, by the driver.
+            isShallow: its log names the files of this table; else they are copied, by the driver,
+                which delta-spark, with the same default, does not do.
             replace: whether the target may be a table already, if it has no rows.
             properties: table properties, over those of this table.
 
@@ -103,7 +104,7 @@ class OlderVersions:
         self,
         version: int,
         target: str,
-        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        isShallow: bool = False,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> Self:
@@ -119,7 +120,7 @@ class OlderVersions:
         self,
         timestamp: str,
         target: str,
-        isShallow: bool = True,  # noqa: N803  # delta-spark's name
+        isShallow: bool = False,  # noqa: N803  # delta-spark's name
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> Self:
