@@ -1,0 +1,163 @@
+"""delta-spark commits by lakelog's stores, with nothing but its conf changed, beside lakelog.
+
+On a local disk delta-spark alone replaces commits that another process makes at the same moment;
+`test_three_writers.py` has what can be promised without the bridge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelog.core import DeltaLog, write_arrow
+from lakelog.logstores.service import BRIDGE_CLASS, LogStoreService, bridge_jar
+from support import appenders
+from support.delta_spark import PeerUnavailableError, installed
+from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
+from support.delta_spark_s3 import s3a_jars
+from support.samples import ids
+
+pytestmark = [
+    pytest.mark.xdist_group("delta-spark by the bridge"),
+    pytest.mark.needs("delta_spark", "s3a", "minio"),
+]
+
+SCHEMA = "id long, writer string"
+LONG = os.environ.get("LAKELOG_TEST_BRIDGE_LONG", "") == "true"
+"""Two JVMs and 8 writers of 25 commits each, instead of one and 4 writers of 8."""
+JVMS, WRITERS, COMMITS = (2, 6, 25) if LONG else (1, 3, 8)
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory):
+    return tmp_path_factory.mktemp("service") / "bridge"
+
+
+@pytest.fixture(scope="module")
+def service(endpoint):
+    """What runs; a test that stops it puts another in its place."""
+    running = [LogStoreService(endpoint_file=endpoint)]
+    yield running
+    running[0].stop()
+
+
+@pytest.fixture(scope="module")
+def jvms(endpoint, service, minio):
+    try:
+        peer = installed()
+        peer = replace(peer, jars=(*peer.jars, *s3a_jars(), bridge_jar()))
+    except PeerUnavailableError as exc:
+        pytest.skip(str(exc))
+    confs = {
+        **minio.conf,
+        "spark.delta.logStore.class": BRIDGE_CLASS,
+        # What VACUUM lists by; thousands of tasks if nobody says.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.hadoop.lakelog.bridge.endpoint": str(endpoint),
+    }
+    with ExitStack() as stack:
+        yield [stack.enter_context(DeltaSparkPeer(peer, confs, timeout=500)) for _ in range(JVMS)]
+
+
+def write_at_once(jvms, table, conf):
+    """Appends of one row each, by every JVM and by threads of ours; the ids that were written."""
+    write_arrow(table, appenders.row(0, "creator"), conf=conf, mode="append")
+    for jvm in jvms:
+        assert jvm.count(table) == 1  # the session has begun, and the table is known
+    begun = threading.Barrier(JVMS + WRITERS)
+
+    def by_jvm(number):
+        begun.wait()
+        rows = [[[1000 * number + n, "delta-spark"]] for n in range(COMMITS)]
+        jvms[number - 1].append_rows(table, SCHEMA, *rows)
+        return [1000 * number + n for n in range(COMMITS)]
+
+    def by_lakelog(number):
+        begun.wait()
+        for n in range(COMMITS):
+            row = appenders.row(1000 * number + n, "lakelog")
+            write_arrow(table, row, conf=conf, mode="append")
+        return [1000 * number + n for n in range(COMMITS)]
+
+    with ThreadPoolExecutor(JVMS + WRITERS) as pool:
+        done = [
+            pool.submit(by_jvm if number <= JVMS else by_lakelog, number)
+            for number in range(1, JVMS + WRITERS + 1)
+        ]
+        return [0, *(each for one in done for each in one.result())]
+
+
+def check_whole(jvm, log, expected):
+    """Every row is there once, by both readers, and each version has one commit."""
+    snapshot = log.update()
+    assert ids(snapshot.to_arrow()) == sorted(expected)
+    assert snapshot.version == len(expected) - 1
+    assert [entry.version for entry in log.history()] == list(range(len(expected)))[::-1]
+    assert jvm.count(log.table) == len(expected)
+    assert jvm.version(log.table) == len(expected) - 1
+
+
+def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
+    table = str(tmp_path / "a table")
+    expected = write_at_once(jvms, table, {})
+    check_whole(jvms[0], DeltaLog.for_table(table), expected)
+    writers = [
+        json.loads(line)["commitInfo"].get("engineInfo", "")
+        for file in sorted(Path(table, "_delta_log").glob("*.json"))
+        for line in file.read_text().splitlines()
+        if line.startswith('{"commitInfo"')
+    ]
+    assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS
+
+
+def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
+    table = f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
+    expected = write_at_once(jvms, table, minio.conf)
+    check_whole(jvms[0], DeltaLog.for_table(table, minio.conf), expected)
+
+
+def test_every_kind_of_command_commits_by_the_bridge(jvms, minio, s3_bucket, tmp_path):
+    jvm, table = jvms[0], f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
+    jvm.sql(
+        f"CREATE TABLE delta.`{table}` (id LONG, writer STRING) USING delta "
+        "TBLPROPERTIES (delta.checkpointInterval = 2)"
+    )
+    jvm.append_rows(table, SCHEMA, *([[2 * n, "a"], [2 * n + 1, "a"]] for n in range(3)))
+    jvm.sql(
+        f"MERGE INTO delta.`{table}` t USING (SELECT id, 'b' writer FROM range(4, 8)) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    jvm.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
+    jvm.sql(f"OPTIMIZE delta.`{table}`")
+    jvm.stream(table, f"{table}-copy", str(tmp_path / "checkpoint"))
+    jvm.sql(f"VACUUM delta.`{table}`")
+    expected = [*((n, "a") for n in (0, 2, 3)), *((n, "b") for n in range(4, 8))]
+    log = DeltaLog.for_table(table, minio.conf)
+    operations = [entry.operation for entry in log.history()]
+    assert {"CREATE TABLE", "WRITE", "MERGE", "DELETE", "OPTIMIZE"} <= set(operations)
+    for each in (table, f"{table}-copy"):
+        rows = DeltaLog.for_table(each, minio.conf).snapshot.to_arrow().to_pylist()
+        assert sorted((row["id"], row["writer"]) for row in rows) == expected
+        assert jvm.count(each) == len(expected)
+    assert any("checkpoint" in each.name for each in log.store.list_from(f"{table}/_delta_log/"))
+
+
+def test_without_its_service_a_commit_fails_at_once_and_the_next_one_works(
+    jvms, endpoint, service, tmp_path
+):
+    jvm, table = jvms[0], str(tmp_path / "t")
+    jvm.append_rows(table, SCHEMA, [[1, "a"]])
+    service[0].stop()
+    with pytest.raises(DeltaSparkError, match="no LogStore service runs here"):
+        jvm.append_rows(table, SCHEMA, [[2, "lost"]])
+    service[0] = LogStoreService(endpoint_file=endpoint)
+    jvm.append_rows(table, SCHEMA, [[3, "b"]])
+    assert ids(DeltaLog.for_table(table).snapshot.to_arrow()) == [1, 3]
