@@ -33,6 +33,7 @@ DESCRIBED = (
     "optimize",
     "restore",
     "vacuum",
+    "serve",
     "conflicts",
 )
 SHARED = {"--conf", "--conf-file", "--json", "--help"}
