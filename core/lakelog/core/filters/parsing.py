@@ -35,6 +35,7 @@ from lakelog.core.schema.column_paths import unknown_column
 from lakelog.core.sql.errors import in_plain_words
 from lakelog.core.sql.evaluator import constant_of, is_now, parse_sql, tree_sql, value_type
 from lakelog.core.sql.nesting import explained_depth
+from lakelog.core.sql.string_literals import has_odd_escapes, with_escaped_quotes
 from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
@@ -60,9 +61,6 @@ _CASTS = {k: v for k, v in SQL_TYPES.items() if v not in _NO_LITERALS}
 _BOOLEAN = PrimitiveType("boolean")
 _STRING = PrimitiveType("string")
 _TIMES = tuple(map(PrimitiveType, ("date", "timestamp", "timestamp_ntz")))
-# Escapes that sqlglot and every Spark read alike.
-_PLAIN_ESCAPES = frozenset("\\'\"ntr")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse_filter(
@@ -86,7 +84,7 @@ def parse_filter(
 
     if not sql.strip():
         raise InvalidPredicateError("a filter can't be empty; None means all rows")
-    cut = cut_lists(sql)
+    cut = cut_lists(with_escaped_quotes(sql))
     with explained_depth(sql):
         # First with every function under its own name, so that it is evaluated as it was written;
         # sqlglot's Spark grammar then covers forms that this one does not.
@@ -136,7 +134,7 @@ class _Parser:
         self._tz = session_tz
         self._now_ms = now_ms
         self._computes = computes
-        self._odd_escapes = not _PLAIN_ESCAPES.issuperset(_ESCAPE.findall(sql))
+        self._odd_escapes = has_odd_escapes(sql)
         self._rules: dict[Any, Callable[[Any], Expression]] = {
             exp.And: lambda n: join_and(map(self._visit, n.flatten())),
             exp.Or: lambda n: join_or(map(self._visit, n.flatten())),

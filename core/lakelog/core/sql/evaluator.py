@@ -32,6 +32,7 @@ from lakelog.core.sql.functions import (
     remainder,
 )
 from lakelog.core.sql.nesting import explained_depth
+from lakelog.core.sql.string_literals import has_odd_escapes, with_escaped_quotes
 from lakelog.core.sql.times import day_shift, extracted
 from lakelog.core.sql.type_names import SQL_TYPES
 
@@ -240,7 +241,7 @@ def parse_sql(sql: str) -> Any:
 
     with explained_depth(sql):
         try:
-            root: Any = sqlglot.parse_one(sql, dialect=_plain_dialect())
+            root: Any = sqlglot.parse_one(with_escaped_quotes(sql), dialect=_plain_dialect())
         except errors.SqlglotError as exc:
             problem = in_plain_words(str(exc))
             raise InvalidPredicateError(f"can't parse the expression {sql!r}: {problem}") from None
@@ -319,7 +320,7 @@ class _Walker:
     def _literal(self, node: Any) -> Value:
         text = str(node.this)
         if node.is_string:
-            if "\\" in self._sql:
+            if has_odd_escapes(self._sql):
                 raise NotInCoreError("a string with a backslash")
             return Value(pa.scalar(text), _STRING)
         if text.isdigit():

@@ -96,7 +96,7 @@ def test_substrings_are_those_of_spark_s_definition(
         "CASE a WHEN 1 THEN 2 END",
         "if(a > 0, a + 1, 0)",
         "s || a + 1",
-        "'back\\\\slash'",
+        "'back\\slash'",
         "s LIKE s",
         "a[0]",
         "substring(s, a)",
