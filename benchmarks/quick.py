@@ -1,7 +1,7 @@
 """The short benchmark that every change runs: ratios against a peer, held to a file.
 
     python benchmarks/quick.py            # compare with ratios.json; name what is worse, exit 1
-    python benchmarks/quick.py --update   # measure three times, and write the highest to ratios.json
+    python benchmarks/quick.py --update   # measure three times, and keep the highest in ratios.json
 
 Each row is the CPU time of one piece of work, lakelog's over the peer's, the two taking turns: user
 and system time of the process, or of a process tree where another one works. Of each side the least
