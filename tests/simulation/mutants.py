@@ -13,8 +13,8 @@ from lakelog.core.commit.loop import CommitLoop
 from lakelog.core.commit.writer import CommitWriter, Written
 from lakelog.core.conflicts import checker as conflicts
 from lakelog.core.conflicts.read_set import ReadSet
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.features.isolation import IsolationLevel
+from lakelog.core.log import news
 from lakelog.core.maintenance import checkpoint as checkpoints
 from lakelog.core.state.snapshot import Snapshot
 from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
@@ -121,8 +121,8 @@ def _without_progress(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
     )
 
 
-def _no_news(*_: Any) -> list[Any]:
-    return []
+def _no_news(*_: Any) -> Any:
+    raise FileNotFoundError
 
 
 _never_in_doubt: property = property(_nothing, _nothing)
@@ -168,7 +168,7 @@ MUTANTS = [
     CoreMutant(
         "two creators are not told apart", conflicts, "_check_protocol", _unchanged, RACES, False
     ),
-    CoreMutant("news is not looked for", DeltaLog, "_probe", _no_news, RACES),
+    CoreMutant("news is not looked for", news, "read_commit", _no_news, RACES),
     _write("a commit is not known again", "is_ours", _no),
     _write("what exists is taken for ours", "is_ours", _yes),
     _write("unknown is taken for failed", "_settle", _unknown_is_failed),
@@ -184,7 +184,7 @@ MUTANTS = [
         FENCES,
         exists=False,
     ),
-    CoreMutant("a version that is gone is built on", DeltaLog, "_is_current", _yes, FENCES),
+    CoreMutant("a version that is gone is built on", news, "still_there", _yes, FENCES),
     CoreMutant("row ids are not made anew", Draft, "_rebased_row_ids", _draft_unchanged),
     CoreMutant("commit times are not made anew", Draft, "_rebased_time", _draft_unchanged),
     _conflict("every change of the metadata conflicts", "harmless_change", _no),
