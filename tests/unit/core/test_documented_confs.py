@@ -167,6 +167,15 @@ ELSEWHERE = {
         (f"{DELTA}optimizeWrite.enabled", f"{DELTA}optimizeWrite.binSize"),
         "Spark's writes alone",
     ),
+    f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",
+    **dict.fromkeys(
+        (
+            "spark.lakelog.bridge.store",
+            "spark.hadoop.lakelog.bridge.endpoint",
+            "spark.hadoop.lakelog.bridge.settle.seconds",
+        ),
+        "delta-spark's commits by our stores",
+    ),
     "spark.lakelog.store.endpointProbe": "the stores on HTTP",
     "spark.lakelog.store.connect.timeBudget": "the stores on HTTP",
     "spark.lakelog.store.request.timeout": "the stores on HTTP",
@@ -187,7 +196,7 @@ ELSEWHERE = {
 }
 NOT_OURS = re.compile(
     r"spark\.(delta\.logStore\.file\.impl|driver\..*|jars.*|sql\.extensions|table"
-    r"|sql|catalog|sql\.sources\.default|sql\.sources\.parallelPartitionDiscovery\..*|sql\.python\..*"
+    r"|sql|catalog(\..*)?|sql\.sources\.default|sql\.sources\.parallelPartitionDiscovery\..*|sql\.python\..*"
     r"|redaction\..*)"
 )
 """Spark's own, which the pages speak of, and an example."""

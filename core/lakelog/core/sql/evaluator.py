@@ -266,6 +266,11 @@ def _plain_dialect() -> Any:
     return type(Spark)("LakelogValues", (Spark,), {"Parser": plain})
 
 
+def _has_escape(pattern: Value) -> bool:
+    """Whether a pattern of LIKE has an escape, some of which Spark refuses and Arrow does not."""
+    return "\\" in (pattern.data.as_py() or "")
+
+
 def _only_spark(sql: str, part: str) -> InvalidPredicateError:
     return InvalidPredicateError(
         f"the expression {sql!r} needs {part}, which only Spark evaluates", sql=sql, part=part
@@ -495,7 +500,7 @@ class _Walker:
         pattern = self.value(node.expression)
         text = self.value(node.this)
         plain = isinstance(pattern.data, pa.Scalar) and pattern.data_type == _STRING
-        if not plain or text.data_type != _STRING:
+        if not plain or text.data_type != _STRING or _has_escape(pattern):
             raise NotInCoreError(node.sql(dialect="spark"))
         like = pc.match_like(text.data, pattern.data.as_py())
         return Value(pc.invert(like) if node.args.get("negate") else like, _BOOLEAN)
@@ -505,7 +510,7 @@ class _Walker:
         lower = FUNCTIONS["lower"]
         text, pattern = (self.value(each) for each in (node.this, node.expression))
         plain = isinstance(pattern.data, pa.Scalar) and pattern.data.is_valid
-        if not plain or {text.data_type, pattern.data_type} != {_STRING}:
+        if not plain or {text.data_type, pattern.data_type} != {_STRING} or _has_escape(pattern):
             raise NotInCoreError(node.sql(dialect="spark"))
         small = lower([text], self._zone).data
         like = pc.match_like(small, lower([pattern], self._zone).data.as_py())
