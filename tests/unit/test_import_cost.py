@@ -32,6 +32,36 @@ def test_opening_a_log_needs_no_engine(tmp_path: object) -> None:
     assert not loaded & {"pyspark", "pandas", "sqlglot", "pyarrow.dataset"}
 
 
+def test_opening_a_table_of_few_files_loads_few_modules(tmp_path: Path) -> None:
+    """`pyarrow.compute` alone is 40 ms, and nothing here is long enough to need it."""
+    from lakelog.core import delete_rows, write_arrow
+
+    uri = str(tmp_path / "t")
+    for number in range(12):
+        write_arrow(uri, {"id": [number], "p": ["a"]}, mode="append")
+    delete_rows(uri, "id = 0")
+    assert (tmp_path / "t" / "_delta_log" / "_last_checkpoint").exists()
+    loaded = _loaded(
+        "from lakelog.core import DeltaLog\n"
+        f"assert DeltaLog.for_table({uri!r}).snapshot.num_files == 11"
+    )
+    needless = {"pyarrow.compute", "pyarrow.dataset", "pandas", "sqlglot", "boto3", "asyncio"}
+    assert not loaded & needless
+    assert len(loaded) <= 380, len(loaded)
+
+
+def test_a_client_of_s3_does_without_the_resources_of_boto3() -> None:
+    """They, and what they import, are 20 ms of each first opening."""
+    pytest.importorskip("botocore")
+    loaded = _loaded(
+        "from lakelog.logstores.s3.client import S3Client\n"
+        "conf = {'fs.s3a.access.key': 'k', 'fs.s3a.secret.key': 's', 'fs.s3a.endpoint': 'http://h'}\n"
+        "assert S3Client.from_conf(conf, 'bucket').sdk.meta.service_model.service_name == 's3'"
+    )
+    assert "botocore.client" in loaded
+    assert not loaded & {"boto3", "s3transfer", "pyarrow", "pandas"}
+
+
 USES = {
     "files": "DeltaLog.for_table(uri).snapshot.files()",
     "rows": "DeltaLog.for_table(uri).snapshot.to_arrow()",

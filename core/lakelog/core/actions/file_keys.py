@@ -24,6 +24,9 @@ __all__ = ["are_among", "canonical_paths", "file_keys", "rows_without", "vector_
 # A URI path has none unencoded, and a decoded one can't be in a file's name.
 _SEPARATOR = "\0"
 
+# Up to this many, a loop is cheaper than the import of Arrow's functions.
+_FEW_PATHS = 1000
+
 # Up to this many, cutting the rows out is cheaper than copying the rest.
 _FEW_ROWS = 32
 
@@ -88,7 +91,13 @@ def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
         names = pc.replace_substring_regex(paths, r"(?s)^.*/", "")
         near = pc.or_(_in(names, last), pc.match_substring_regex(names, r"%|^[.]{0,2}$"))
         paths = _canonical(table, paths, pc.and_(mask, near))
-    gone = _in(_with_vectors(table, paths, rows["deletion_vector"]), keys)
+    own = _with_vectors(table, paths, rows["deletion_vector"])
+    if len(own) + len(keys) <= _FEW_PATHS:
+        wanted = set(keys.to_pylist())
+        few = [row for row, key in enumerate(own.to_pylist()) if key in wanted]
+        if len(few) <= _FEW_ROWS:
+            return _sliced_without(rows, few) if few else rows
+    gone = _in(own, keys)
     found = pc.indices_nonzero(gone)
     if len(found) > _FEW_ROWS:
         return rows.filter(pc.invert(gone))
@@ -114,6 +123,10 @@ def _may_need_decoding(paths: pa.ChunkedArray) -> pa.ChunkedArray | None:
     escaped = any(b"%" in each for each in data)
     scheme = any(b":/" in each for each in data)
     dotted = any(b"/." in each or b"//" in each for each in data)
+    # Without `pyarrow.compute`, whose import is a tenth of what opening a small table takes.
+    few = len(paths) <= _FEW_PATHS and not (escaped or scheme or dotted)
+    if few and not any(path and path[0] in "/." for path in paths.to_pylist()):
+        return None
     rooted = pc.or_(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))
     if not (escaped or scheme or dotted or pc.any(rooted).as_py()):
         return None

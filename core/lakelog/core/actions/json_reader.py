@@ -156,7 +156,9 @@ def map_from_struct(rows: pa.StructArray) -> pa.MapArray:
     """Turn `{a: x, b: y}` into `[(a, x), (b, y)]`, row by row; null rows stay null."""
     names = [each.name for each in rows.type]
     count, width = len(rows), len(names)
-    values = pa.concat_arrays([child.cast(pa.string()) for child in rows.flatten()] or [_NO_TEXT])
+    # To cast a text to a text would be nothing, but for the import of Arrow's functions.
+    texts = [c if c.type == pa.string() else c.cast(pa.string()) for c in rows.flatten()]
+    values = pa.concat_arrays(texts or [_NO_TEXT])
     if width > 1:
         # The children lie one after the other; a map wants row after row.
         order = (c * count + r for r in range(count) for c in range(width))

@@ -26,6 +26,7 @@ from lakelog.core.actions import (
     SidecarFile,
 )
 from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.compute import without_nulls
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.checkpoint_parts import Part, PartReader, corrupt_checkpoint, plain
@@ -166,7 +167,7 @@ class CheckpointReader:
                 for kind in batch.schema.names:
                     column = batch.column(kind)
                     if column.null_count < len(column):
-                        held = column.drop_null()
+                        held = without_nulls(column)
                         budget.take(AS_OBJECTS * held.nbytes, part.path)
                         for value in held.to_pylist():
                             yield kind, plain(value, column.type)

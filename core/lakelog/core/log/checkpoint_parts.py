@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import JSON_NAMES
+from lakelog.core.compute import without_nulls
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget
 from lakelog.core.log.checkpoint_batches import rows_at_once
@@ -91,7 +92,7 @@ class PartReader:
             if kind not in batch.schema.names:
                 continue
             column = batch.column(kind)
-            rows = column.drop_null() if column.null_count else column
+            rows = without_nulls(column)
             if len(rows):
                 found = self._conform(rows, schema)
                 if found.column("path").null_count:

@@ -14,7 +14,7 @@ import orjson
 
 from lakelog.core import keys
 from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
-from lakelog.core.compute import pc
+from lakelog.core.compute import pc, total
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.log.names import checksum_path
@@ -129,7 +129,7 @@ def checksum_of(
         vectors = len(found) - found.null_count
         deleted = int(pc.sum(pc.struct_field(found, "cardinality")).as_py() or 0)
     counted = VersionChecksum(
-        table_size_bytes=int(pc.sum(files["size"]).as_py() or 0),
+        table_size_bytes=total(files["size"]),
         num_files=files.num_rows,
         num_deleted_records=deleted,
         num_deletion_vectors=vectors,

@@ -1,4 +1,4 @@
-"""One boto3 client per process and settings: making one costs a tenth of a second and more.
+"""One SDK client per process and settings: making one costs a tenth of a second.
 
 A client holds open connections, which two processes must not share. So it is kept here, never in
 a store, and a forked child begins without clients.
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client", "wire_of"]
 
+_SERVICE: Final = "s3"
 _DEFAULT_REGION: Final = "us-east-1"
 _SOURCES: Final = {
     "lakelog-conf": "fs.s3a.access.key of the conf",
@@ -85,6 +86,7 @@ def _new_wire(settings: S3Settings) -> Wire:
     from lakelog.logstores.s3.wire import Wire
 
     core, signed = _core_session(settings)
+    core.register_component("data_loader", _loader_of(core))
     client = _client_of(core, settings, signed=signed, signs_body=None)
     return Wire(client, core.get_config_variable("ca_bundle"))
 
@@ -102,8 +104,10 @@ def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> A
 
 def _client_of(core: Any, settings: S3Settings, *, signed: bool, signs_body: bool | None) -> Any:
     try:
-        client = _session_of(core, settings).client(
-            "s3",
+        # What boto3 makes of this, without the third more of imports that its resources take.
+        client = core.create_client(
+            _SERVICE,
+            region_name=_region_of(core, settings),
             endpoint_url=settings.endpoint,
             use_ssl=settings.tls,
             config=client_config(settings, signed=signed, signs_body=signs_body),
@@ -139,8 +143,27 @@ def _session_of(core: Any, settings: S3Settings) -> Any:
         from boto3.session import Session
     except ModuleNotFoundError as error:
         raise MissingExtraError("s3", "S3") from error
-    region = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
-    return Session(botocore_session=core, region_name=region)
+    return Session(botocore_session=core, region_name=_region_of(core, settings))
+
+
+def _region_of(core: Any, settings: S3Settings) -> str:
+    found: str = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
+    return found
+
+
+def _loader_of(core: Any) -> Any:
+    """Reads the SDK's models of one service.
+
+    Before the SDK's own loader reads one, it lists the folders of all four hundred.
+    """
+    from botocore.loaders import Loader, create_loader
+
+    class OneService(Loader):  # type: ignore[misc]  # botocore is untyped
+        def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002  # the SDK's
+            return [_SERVICE]
+
+    places = create_loader(core.get_config_variable("data_path")).search_paths
+    return OneService(places, include_default_search_paths=False)
 
 
 def in_force(settings: S3Settings) -> dict[str, str]:
