@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -176,6 +177,21 @@ class TableLog:
                 return known
             self._snapshot = self._wrap(state, known)
             return self._snapshot
+
+    def doubt(self) -> None:
+        """Internal, for engines: let the next `update` look whether the table is still the same.
+
+        It does so by itself unless it looked a moment ago: whoever opens the table anew must not
+        get what was there before.
+        """
+        with self._lock:
+            self._seen_at = -math.inf
+
+    @property
+    def held_files(self) -> int:
+        """Internal, for engines: how many files of the known version are in memory."""
+        known = self._snapshot
+        return 0 if known is None else known.held_files
 
     def _load(self, version: int | None = None) -> State:
         use = self._conf.read(keys.COMPACTION)

@@ -284,6 +284,11 @@ class Snapshot:
         return self._file_table
 
     @property
+    def held_files(self) -> int:
+        """Internal, for engines: how many rows of `file_table` are in memory by now."""
+        return 0 if self._file_table is None else self._file_table.num_rows
+
+    @property
     def tombstones(self) -> pa.Table:
         """Files that were removed and are still recorded: `TOMBSTONE_SCHEMA`."""
         return self._state.files.tombstones

@@ -41,6 +41,7 @@ from lakelog.spark.names.lookup import unwatch, watch
 from lakelog.spark.names.plain import ORIGINAL
 from lakelog.spark.names.provider import accept_delta
 from lakelog.spark.reading.reader import DeltaReader
+from lakelog.spark.session.logs import forget_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +89,7 @@ def disable(spark: SparkSession) -> None:
                 setattr(each, name, original)
         forget_claims()
         unwatch(type(spark))
+    forget_logs(spark)
 
 
 def _classes(spark: SparkSession) -> tuple[Any, ...]:

@@ -29,10 +29,10 @@ from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.spark.reading.positions import FILE, ROW, with_places
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.marked_errors import marked
+from lakelog.spark.workers.runner import rows_on_executors, task_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ArrowScan", "ScanJob", "task_numbers"]
+__all__ = ["ArrowScan", "ScanJob"]
 
 _MOST_TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 4 << 20
@@ -51,7 +51,6 @@ cores."""
 _THREADS = 4
 """A task's files are read by so many threads: most of the time goes into waiting for replies."""
 _BATCH_ROWS = 1 << 16
-_MOST_COUNTED = 1 << 31
 _OF_VECTORS = ("path", "deletion_vector", "vector_place", "vector_filesystem")
 
 
@@ -88,13 +87,6 @@ class ScanJob:
         files = self.files.filter(kept)
         pieces, starts = _dealt(files["size"].to_pylist())
         return replace(self, files=files, pieces=pieces, starts=starts)
-
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
-        with marked():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from self.batches(number)
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -237,7 +229,8 @@ class ArrowScan:
         tasks = self.job.tasks
         if not tasks:
             return spark.createDataFrame([], self._schema)
-        return task_numbers(spark, tasks, self._bytes).mapInArrow(self.job.run, self._schema)
+        numbers = task_numbers(spark, tasks, self._bytes)
+        return rows_on_executors(numbers, self.job, self._schema)
 
     def to_arrow(self) -> pa.Table:
         """Read in this process."""
@@ -246,25 +239,6 @@ class ArrowScan:
         if self.job.positions:
             schema = schema.append(pa.field(FILE, pa.string())).append(pa.field(ROW, pa.int64()))
         return pa.Table.from_batches(batches, schema)
-
-
-def task_numbers(spark: SparkSession, tasks: int, size: int) -> DataFrame:
-    """The numbers of some tasks, each in a partition of its own, for executors that have lakelog.
-
-    Args:
-        spark: a session, classic or Connect.
-        tasks: how many.
-        size: bytes of what the tasks read.
-    """
-    from lakelog.spark.workers.pyfiles import ship
-
-    ship(spark)
-    # Spark guesses the size of the result by that of the input. Task numbers alone would be
-    # so small that a join broadcasts a table of any size; so each is at the end of a run
-    # of numbers, made and dropped within the JVM, that weighs about what the files do.
-    run = max(1, min(size // 8, _MOST_COUNTED) // tasks)
-    numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
-    return numbers.selectExpr(f"id DIV {run}")
 
 
 def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:

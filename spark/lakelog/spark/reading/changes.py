@@ -17,15 +17,14 @@ from lakelog.core.data.file_reader import DataStores, storage_root
 from lakelog.core.data.row_reader import in_order
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
-from lakelog.spark.reading.by_arrow import task_numbers
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.marked_errors import marked
+from lakelog.spark.workers.runner import rows_on_executors, task_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     import pyarrow as pa
     from pyarrow.fs import FileSystem
@@ -95,7 +94,7 @@ def changes_df(
     if not job.tasks:
         return spark.createDataFrame([], schema)
     size = sum(each.file.size for _, each in job.files)
-    return task_numbers(spark, job.tasks, size).mapInArrow(job.run, schema)
+    return rows_on_executors(task_numbers(spark, job.tasks, size), job, schema)
 
 
 def _bounds(options: Mapping[str, str], millis: Callable[[str], int]) -> ChangeBounds:
@@ -145,13 +144,6 @@ class ChangeJob:
     def tasks(self) -> int:
         """How many there are."""
         return len(self.starts) - 1
-
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
-        with marked():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from self.batches(number)
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

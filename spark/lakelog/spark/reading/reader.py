@@ -15,6 +15,7 @@ from lakelog.spark.reading.options import chosen_columns, column_names
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
 from lakelog.spark.replay.replayer import replayer_for
 from lakelog.spark.session.given_options import check_format, option_text
+from lakelog.spark.session.logs import session_log
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted
@@ -216,7 +217,14 @@ class DeltaReader:
     def _snapshot(self, path: str) -> Snapshot:
         conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))
         replayer = replayer_for(self._spark, conf)
-        return snapshot_of(path, self._options, conf, self._millis, replayer)
+        return snapshot_of(
+            path,
+            self._options,
+            conf,
+            self._millis,
+            replayer,
+            lambda path: session_log(self._spark, path, conf),
+        )
 
     def _millis(self, text: str) -> int:
         """The instant of a string in the session's time zone, by Spark's own rules."""

@@ -34,6 +34,7 @@ def snapshot_of(
     conf: Mapping[str, str],
     millis: Callable[[str], int],
     replayer: Replayer | None = None,
+    newest: Callable[[str], DeltaLog] | None = None,
 ) -> Snapshot:
     """The state of a table that a read asks for.
 
@@ -44,6 +45,7 @@ def snapshot_of(
         conf: the session's conf; it chooses the store.
         millis: turns the text of a time into epoch milliseconds, by the session's zone.
         replayer: who replays logs that are too large for this process.
+        newest: opens a log of which the newest version is read, by the path.
 
     Raises:
         TableNotFoundError: no table there.
@@ -75,7 +77,7 @@ def snapshot_of(
         return log.snapshot_at(version=_whole(version))
     if time is not None:
         return log.snapshot_at(timestamp=millis(time))
-    return log.update()
+    return (log if newest is None else newest(path)).update()
 
 
 def millis_in_zone(text: str, zone: str) -> int:

@@ -28,6 +28,7 @@ from lakelog.spark.replay.tasks import BLOCK, IS_KIND, KEY, ROW, CheckpointRows,
 from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.workers.marked_errors import unwrap_error
 from lakelog.spark.workers.pyfiles import ship
+from lakelog.spark.workers.runner import rows_on_executors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +155,7 @@ class SparkReplayer:
 
     def _frame(self, tasks: CheckpointRows | CommitRows, columns: str) -> DataFrame:
         numbers = self._spark.range(0, tasks.count, 1, tasks.count)
-        return numbers.mapInArrow(tasks.run, columns)
+        return rows_on_executors(numbers, tasks, columns)
 
     def _latest(
         self, commits: CommitRows, schema: pa.Schema, *, with_key: bool = False

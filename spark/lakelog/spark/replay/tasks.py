@@ -13,10 +13,9 @@ from lakelog.core.errors import CorruptCommitError, LogGapError
 from lakelog.core.log.budget import LogBudget
 from lakelog.core.log.commit_file import parse_commit
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.marked_errors import marked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyarrow.fs import FileSystem
 
@@ -82,14 +81,8 @@ class CheckpointRows:
         """How many tasks there are."""
         return len(self.pieces) + (self.inline is not None)
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
-        with marked():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from self._task(number)
-
-    def _task(self, number: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
         read = 0
         for rows in self._rows(number):
             read += rows.num_rows
@@ -158,14 +151,11 @@ class CommitRows:
         """How many tasks there are."""
         return len(self.starts) - 1
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks whose numbers come in, as `mapInArrow` wants them."""
-        with marked():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    first, end = self.starts[number : number + 2]
-                    for commit in in_order(self._read, self.commits[first:end], _THREADS):
-                        yield from self._rows(commit)
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        first, end = self.starts[number : number + 2]
+        for commit in in_order(self._read, self.commits[first:end], _THREADS):
+            yield from self._rows(commit)
 
     def _read(self, commit: tuple[int, str, str]) -> Commit:
         version, path, place = commit

@@ -31,7 +31,7 @@ from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
-from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.session.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.table.alteration import TableAlteration
 from lakelog.spark.table.builder import DeltaTableBuilder, builder
@@ -144,7 +144,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         """
         own = {f"spark.hadoop.{key}": value for key, value in (hadoopConf or {}).items()}
         conf = DeltaConf.from_mapping({**session_conf(sparkSession), **own})
-        log = DeltaLog.for_table(path, conf, replayer=replayer_for(sparkSession, conf))
+        log = session_log(sparkSession, path, conf)
         log.update()
         return cls(sparkSession, log)
 

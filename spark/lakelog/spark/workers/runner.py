@@ -1,9 +1,9 @@
-"""Tasks of lakelog's own, run by Spark's executors: one function, and its results."""
+"""Tasks of lakelog's own, run by Spark's executors: a function and its results, or rows."""
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -12,10 +12,12 @@ from lakelog.spark.workers.marked_errors import marked, unwrap_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["run_on_executors"]
+__all__ = ["RowTasks", "rows_on_executors", "run_on_executors", "task_numbers"]
 
+_MOST_COUNTED: Final = 1 << 31
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
@@ -69,3 +71,49 @@ def run_on_executors(
         raise error from exc
     pairs = zip(found["number"].to_pylist(), found["result"].to_pylist(), strict=True)
     return [pickle.loads(each) for _, each in sorted(pairs)]
+
+
+class RowTasks(Protocol):
+    """Tasks whose results are rows: too many to be brought here, or to be made before they are
+    needed.
+    """
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+
+
+def rows_on_executors(numbers: DataFrame, tasks: RowTasks, schema: StructType | str) -> DataFrame:
+    """The rows of tasks, made in Python workers with lakelog when the DataFrame runs.
+
+    Args:
+        numbers: of the tasks, as `task_numbers` gives them.
+        tasks: picklable; sent to the executors whole.
+        schema: of the rows.
+    """
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with marked():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from tasks.batches(number)
+
+    return numbers.mapInArrow(rows, schema)
+
+
+def task_numbers(spark: SparkSession, tasks: int, size: int) -> DataFrame:
+    """The numbers of some tasks, each in a partition of its own, for executors that have lakelog.
+
+    Args:
+        spark: a session, classic or Connect.
+        tasks: how many.
+        size: bytes of what the tasks read.
+    """
+    from lakelog.spark.workers.pyfiles import ship
+
+    ship(spark)
+    # Spark guesses the size of the result by that of the input. Task numbers alone would be
+    # so small that a join broadcasts a table of any size; so each is at the end of a run
+    # of numbers, made and dropped within the JVM, that weighs about what the files do.
+    run = max(1, min(size // 8, _MOST_COUNTED) // tasks)
+    numbers = spark.range(0, tasks * run, 1, tasks).where(f"id % {run} = 0")
+    return numbers.selectExpr(f"id DIV {run}")

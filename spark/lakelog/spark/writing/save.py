@@ -12,15 +12,14 @@ from lakelog.core.commands.create import define_table
 from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.identity_bounds import IdentityBounds
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import ConcurrentAppendException, TableExistsError
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import check_holds_rows
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.spark.replay.replayer import replayer_for
 from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.session.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.balanced import is_balanced
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.commands.create import TableDefined
+    from lakelog.core.delta_log import DeltaLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import SaveMode, TableDefinition
 
@@ -86,7 +86,7 @@ def save_frame(
         wanted = replace(wanted, definition=definition, dynamic_overwrite=False)
     if replace_column is not None:
         wanted = replace(wanted, replace_column=replace_column, dynamic_overwrite=False)
-    log = DeltaLog.for_table(path, conf, replayer=replayer_for(frame.sparkSession, conf))
+    log = session_log(frame.sparkSession, path, conf)
     done = _Save(frame, log, wanted).run()
     return None if done is None else done[0]
 

@@ -1,0 +1,77 @@
+"""The logs that sessions opened, kept for the next call: one for each table and conf.
+
+A log that is known is brought up to date by a look for new commits, where one that is opened is
+listed and replayed. What it gives is as fresh: `update` comes before anything is read, and looks
+whether the table is still the one that is known.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from lakelog.core.delta_log import DeltaLog
+from lakelog.spark.replay.replayer import replayer_for
+
+if TYPE_CHECKING:
+    import os
+
+    from pyspark.sql import SparkSession
+
+    from lakelog.core.conf import DeltaConf
+
+__all__ = ["forget_logs", "session_log"]
+
+MOST_LOGS: Final = 32
+MOST_FILES: Final = 200_000
+"""So many files may be in the memory of the logs that are kept; that used last stays anyway."""
+
+_Key: TypeAlias = "tuple[str, frozenset[tuple[str, str]]]"
+
+_logs: OrderedDict[tuple[int, _Key], tuple[SparkSession, DeltaLog]] = OrderedDict()
+"""The session is held, so that no other one gets its `id`."""
+_lock = threading.Lock()
+
+
+def session_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
+    """The log of the table at a path, which a session may have opened before.
+
+    Call `update`, or start a transaction, before reading anything from it.
+
+    Args:
+        spark: a session, classic or Connect.
+        path: where the table is, or will be.
+        conf: the session's as it is now, with the settings of the call; another conf is another
+            log.
+
+    Raises:
+        LogStoreConfError: the conf does not lead to a store.
+        DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
+    """
+    opened = DeltaLog.for_table(path, conf, replayer=replayer_for(spark, conf))
+    key = id(spark), (opened.table, frozenset(conf.items()))
+    with _lock:
+        _, log = _logs.setdefault(key, (spark, opened))
+        _logs.move_to_end(key)
+        _let_go(key)
+    if log is not opened:
+        log.doubt()
+    return log
+
+
+def forget_logs(spark: SparkSession) -> None:
+    """Let go of the logs of a session."""
+    with _lock:
+        for key in [key for key in _logs if key[0] == id(spark)]:
+            del _logs[key]
+
+
+def _let_go(newest: tuple[int, _Key]) -> None:
+    """Drop the logs that were used longest ago until the rest are within bounds."""
+    files = sum(log.held_files for _, log in _logs.values())
+    for key, (_, log) in list(_logs.items()):
+        if key == newest or (len(_logs) <= MOST_LOGS and files <= MOST_FILES):
+            return
+        files -= log.held_files
+        del _logs[key]
