@@ -12,7 +12,7 @@ from lakelog.core import table_log, write_arrow
 from lakelog.core.errors import TableNotFoundError
 from lakelog.core.state import replay
 from lakelog.spark import DeltaTable
-from lakelog.spark.session import logs
+from lakelog.spark.replay import logs
 
 pytestmark = pytest.mark.connect
 

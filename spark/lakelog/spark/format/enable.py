@@ -41,7 +41,7 @@ from lakelog.spark.names.lookup import unwatch, watch
 from lakelog.spark.names.plain import ORIGINAL
 from lakelog.spark.names.provider import accept_delta
 from lakelog.spark.reading.reader import DeltaReader
-from lakelog.spark.session.logs import forget_logs
+from lakelog.spark.replay.logs import forget_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

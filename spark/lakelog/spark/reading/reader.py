@@ -13,9 +13,9 @@ from lakelog.spark.reading.changes import changes_df, wants_changes
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.reading.options import chosen_columns, column_names
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.replayer import replayer_for
 from lakelog.spark.session.given_options import check_format, option_text
-from lakelog.spark.session.logs import session_log
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted

@@ -31,7 +31,7 @@ from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
-from lakelog.spark.session.logs import session_log
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.table.alteration import TableAlteration
 from lakelog.spark.table.builder import DeltaTableBuilder, builder

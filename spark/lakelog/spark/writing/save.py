@@ -18,8 +18,8 @@ from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import check_holds_rows
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.job_errors import job_errors
-from lakelog.spark.session.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.balanced import is_balanced
