@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["RowTasks", "rows_on_executors", "run_on_executors", "task_numbers"]
+__all__ = ["rows_on_executors", "run_on_executors", "task_numbers"]
 
 _MOST_COUNTED: Final = 1 << 31
 _Task = TypeVar("_Task")
@@ -80,6 +80,7 @@ class RowTasks(Protocol):
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
+        ...
 
 
 def rows_on_executors(numbers: DataFrame, tasks: RowTasks, schema: StructType | str) -> DataFrame:
