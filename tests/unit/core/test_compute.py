@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from lakelog.core.compute import total, without_nulls
@@ -28,6 +27,6 @@ def test_nulls_are_left_out_as_arrow_does_it(pattern: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize("values", [[], [None], [1, None, 2], [7] * 1001, [None] * 1001])
-def test_a_total_is_that_of_arrow(values: list[int | None]) -> None:
+def test_a_total_counts_what_is_there(values: list[int | None]) -> None:
     column = pa.chunked_array([values], pa.int64())
-    assert total(column) == (pc.sum(column).as_py() or 0)
+    assert total(column) == sum(value or 0 for value in values)
