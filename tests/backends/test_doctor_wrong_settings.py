@@ -263,7 +263,7 @@ def test_the_extra_that_is_not_installed(minio: S3Endpoint, s3_bucket: str) -> N
     for key, value in minio.conf.items():
         argv += ["--conf", f"{key}={value}"]
     code = (
-        "import sys\nsys.modules['boto3'] = None\n"
+        "import sys\nsys.modules['boto3'] = sys.modules['botocore'] = None\n"
         f"sys.argv = {argv!r}\nfrom lakelog.cli import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

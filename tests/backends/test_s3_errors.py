@@ -394,13 +394,13 @@ def test_a_gateway_that_answers_with_html_is_told_of(
     assert "with an HTML page: a proxy or gateway in between?" in message
 
 
-def test_boto3_is_not_installed(
+def test_the_sdk_is_not_installed(
     store_with: Callable[..., S3ConditionalLogStore],
     told: Callable[..., str],
     log: str,
     no_aws: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("boto3", "boto3.session"):
+    for name in ("boto3", "botocore", "botocore.session"):
         no_aws.setitem(sys.modules, name, None)
     store = store_with({})
     message = told(MissingExtraError, operations(store, log)["read"], store)

@@ -62,6 +62,17 @@ def test_a_client_of_s3_does_without_the_resources_of_boto3() -> None:
     assert not loaded & {"boto3", "s3transfer", "pyarrow", "pandas"}
 
 
+@pytest.mark.parametrize("service", ["sts", "sso", "sso-oidc"])
+def test_the_session_of_a_client_of_s3_knows_the_services_of_credentials(service: str) -> None:
+    botocore = pytest.importorskip("botocore.session")
+    from lakelog.logstores.s3.sdk import loader_of
+
+    core = botocore.get_session()
+    core.register_component("data_loader", loader_of(core))
+    client = core.create_client(service, region_name="eu-west-1")
+    assert client.meta.service_model.service_name == service
+
+
 USES = {
     "files": "DeltaLog.for_table(uri).snapshot.files()",
     "rows": "DeltaLog.for_table(uri).snapshot.to_arrow()",

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3.conf import S3Settings
     from lakelog.logstores.s3.wire import Wire
 
-__all__ = ["boto_session", "client_config", "in_force", "new_sdk_client", "sdk_client", "wire_of"]
+__all__ = [
+    "boto_session",
+    "client_config",
+    "in_force",
+    "loader_of",
+    "new_sdk_client",
+    "sdk_client",
+    "wire_of",
+]
 
 _SERVICE: Final = "s3"
 _DEFAULT_REGION: Final = "us-east-1"
@@ -86,7 +94,7 @@ def _new_wire(settings: S3Settings) -> Wire:
     from lakelog.logstores.s3.wire import Wire
 
     core, signed = _core_session(settings)
-    core.register_component("data_loader", _loader_of(core))
+    core.register_component("data_loader", loader_of(core))
     client = _client_of(core, settings, signed=signed, signs_body=None)
     return Wire(client, core.get_config_variable("ca_bundle"))
 
@@ -151,19 +159,28 @@ def _region_of(core: Any, settings: S3Settings) -> str:
     return found
 
 
-def _loader_of(core: Any) -> Any:
-    """Reads the SDK's models of one service.
+def loader_of(core: Any) -> Any:
+    """Reads the SDK's models, that of S3 without a look at the others.
 
-    Before the SDK's own loader reads one, it lists the folders of all four hundred.
+    Before the SDK's own loader reads one, it lists the folders of all four hundred. Those of a
+    token service or of a sign-on, which some credentials need, are read as ever.
     """
     from botocore.loaders import Loader, create_loader
 
-    class OneService(Loader):  # type: ignore[misc]  # botocore is untyped
-        def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002  # the SDK's
+    whole = create_loader(core.get_config_variable("data_path"))
+
+    class S3First(Loader):  # type: ignore[misc]  # botocore is untyped
+        def list_available_services(self, type_name: str) -> Any:  # noqa: ARG002  # the SDK's
             return [_SERVICE]
 
-    places = create_loader(core.get_config_variable("data_path")).search_paths
-    return OneService(places, include_default_search_paths=False)
+        def load_service_model(
+            self, service_name: str, type_name: str, api_version: str | None = None
+        ) -> Any:
+            if service_name != _SERVICE:
+                return whole.load_service_model(service_name, type_name, api_version)
+            return super().load_service_model(service_name, type_name, api_version)
+
+    return S3First(whole.search_paths, include_default_search_paths=False)
 
 
 def in_force(settings: S3Settings) -> dict[str, str]:
