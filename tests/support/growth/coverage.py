@@ -54,6 +54,7 @@ _REASONS = {
         DeltaLog.clock DeltaLog.conf DeltaLog.known_version DeltaLog.store DeltaLog.table
         Snapshot.clock Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
         Snapshot.partition_columns Snapshot.has_deletion_vectors
+        DeltaLog.doubt DeltaLog.held_files Snapshot.held_files
         OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log
         OptimisticTransaction.may_be_committed OptimisticTransaction.began_ms
         OptimisticTransaction.mark_written
