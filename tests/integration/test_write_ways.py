@@ -140,7 +140,7 @@ def test_every_way_leaves_deltas_own_layout_and_nothing_else(spark, path, way, n
     assert all("/" not in n for n in data_names(f"{path}2"))
     every = data_names(path) + data_names(f"{path}2")
     assert all(n.rpartition("/")[2].startswith("part-") for n in every)
-    assert all(n.endswith(".snappy.parquet") for n in every)
+    assert all(n.endswith(".zstd.parquet") for n in every)
     listed = {add.path for add in DeltaLog.for_table(f"{path}2").snapshot.files()}
     assert listed == set(data_names(f"{path}2"))
 
@@ -149,12 +149,31 @@ def test_every_way_leaves_deltas_own_layout_and_nothing_else(spark, path, way, n
 def test_compression_and_rows_per_file_are_obeyed(spark, path, way, name):
     way(name)
 
-    writer = write(spark.range(10).coalesce(1)).options(compression="zstd", maxRecordsPerFile=4)
+    writer = write(spark.range(10).coalesce(1)).options(compression="gzip", maxRecordsPerFile=4)
     writer.save(path)
 
-    assert all(n.endswith(".zstd.parquet") for n in data_names(path))
+    assert all(n.endswith(".gz.parquet") for n in data_names(path))
     counts = [add.num_records for add in DeltaLog.for_table(path).snapshot.files()]
     assert sorted(c or 0 for c in counts) == [2, 4, 4]
+
+
+def test_spark_makes_no_dictionary_of_what_had_none_in_the_newest_file(spark, path, way):
+    way("native")
+    rows = spark.range(0, 400_000, 1, 1).selectExpr("id", "id % 3 AS few", "id DIV 2 AS twice")
+
+    encodings = []
+    for _ in range(2):
+        before = set(data_names(path))
+        write(rows).mode("append").save(path)
+        (new,) = set(data_names(path)) - before
+        group = pq.read_metadata(f"{path}/{new}").row_group(0)
+        columns = [group.column(at) for at in range(3)]
+        encodings.append({c.path_in_schema: set(c.encodings) for c in columns})
+
+    first, second = encodings
+    assert {"PLAIN", "PLAIN_DICTIONARY"} <= first["twice"]  # it filled one, and gave up
+    assert "PLAIN_DICTIONARY" not in second["id"] | second["twice"]
+    assert "PLAIN_DICTIONARY" in second["few"]
 
 
 @pytest.mark.connect

@@ -29,7 +29,7 @@ from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import hadoop_path, quoted, scheme_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
     from pyarrow.fs import FileSystem
@@ -70,6 +70,7 @@ def write_natively(
     plan: WritePlan,
     table: str,
     actions_of: Callable[[list[tuple[str, dict[str, str | None]]]], list[AddFile]],
+    plain: Sequence[str] = (),
 ) -> list[AddFile]:
     """Write the rows of a DataFrame with `DataFrameWriter.parquet`.
 
@@ -79,6 +80,7 @@ def write_natively(
         table: the table's URI, as Hadoop can resolve it.
         actions_of: makes the actions of files, given as paths relative to the table's root and
             partition values as the log spells them.
+        plain: leaf columns, as dotted paths, to write without a dictionary.
 
     Returns:
         The actions of the files that have rows.
@@ -87,7 +89,7 @@ def write_natively(
     folder = "/".join(filter(None, (plan.folder, f"write-{uuid.uuid4()}")))
     stays = False
     try:
-        _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}")
+        _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}", plain)
         paths = _parquet_files(filesystem, plan.root, folder)
         values = [_partition_values(plan, path.removeprefix(folder)) for path in paths]
         adds = actions_of(list(zip(paths, values, strict=True)))
@@ -116,9 +118,10 @@ def _drop_unnamed(filesystem: FileSystem, root: str, paths: list[str], adds: lis
                 filesystem.delete_file(f"{root}/{path}")
 
 
-def _run(frame: DataFrame, plan: WritePlan, target: str) -> None:
+def _run(frame: DataFrame, plan: WritePlan, target: str, plain: Sequence[str]) -> None:
     codec = _SPARKS_NAMES.get(plan.compression, plan.compression)
     writer = frame.write.options(**_PARQUET, **_COMMITTER, compression=codec)
+    writer = writer.options(**{f"parquet.enable.dictionary#{each}": "false" for each in plain})
     if plan.max_rows_per_file:
         writer = writer.option("maxRecordsPerFile", plan.max_rows_per_file)
     if plan.partition_columns:

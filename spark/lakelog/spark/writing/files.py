@@ -34,6 +34,7 @@ from lakelog.spark.writing.balanced import balanced, bin_size
 from lakelog.spark.writing.by_arrow import write_on_executors
 from lakelog.spark.writing.by_driver import arrow_of, fetched_if_held, fetched_if_small
 from lakelog.spark.writing.by_spark import write_natively
+from lakelog.spark.writing.dictionaries import columns_without_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,16 +210,19 @@ class TableFileWriter:
             ) from exc
 
     def _write_natively(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
+        filesystem = plan.filesystem or self.log.store.filesystem
+
         def actions_of(files: list[tuple[str, dict[str, str | None]]]) -> list[AddFile]:
             return self.layout.add_files_at(
-                plan.filesystem or self.log.store.filesystem,
+                filesystem,
                 plan.root,
                 files,
                 data_change=self.options.data_change,
                 on_footer=self._on_footer,
             )
 
-        return write_natively(frame, plan, self.log.table, actions_of)
+        plain = columns_without_dictionary(self.log, filesystem, plan.root)
+        return write_natively(frame, plan, self.log.table, actions_of, plain)
 
     def _reported(self, results: list[tuple[Any, ...]]) -> list[AddFile]:
         return self.layout.add_files(

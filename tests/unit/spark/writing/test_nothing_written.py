@@ -61,7 +61,7 @@ def test_files_without_rows_do_not_stay(
     layout = log.start_transaction().file_layout
     plan = layout.plan(log.store, log.table)
 
-    def run(_: object, __: object, target: str) -> None:
+    def run(_: object, __: object, target: str, ___: object) -> None:
         folder = tmp_path / "t" / target.rpartition("/")[2]
         folder.mkdir()
         for number, count in enumerate(rows):
