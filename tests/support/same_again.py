@@ -27,6 +27,8 @@ __all__ = ["SameAgain"]
 _BEGIN: Final = 1_790_000_000_000
 """The time of day, in milliseconds since 1970, at which every test begins."""
 _STEP: Final = 10
+_CODEC: Final = "snappy"
+"""What data files were compressed by when memories were made."""
 _KNOWN_AS: Final = {
     "core/deletion_vectors/writer.py": "vector_writer.py",
     "core/maintenance/checkpoint.py": "checkpoints.py",
@@ -95,6 +97,7 @@ class SameAgain:
             for name in ("now_ms", "monotonic", "sleep"):
                 patch.setattr(SystemClock, name, _unbound(getattr(self, name)))
             patch.setattr("lakelog.core.maintenance.checkpoint._modified", lambda *_: self.now_ms())
+            patch.setattr("lakelog.core.data.write_conf.DEFAULT_CODEC", _CODEC)
             patch.setattr("lakelog.core.portable.writer.time", cast("ModuleType", _Time(self)))
             yield
 

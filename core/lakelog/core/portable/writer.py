@@ -111,7 +111,7 @@ class WritePlan:
     """Whether partition columns are in the files too, after the others."""
     filesystem: FileSystem | None = None
     """`None` means the local one."""
-    compression: str = "snappy"
+    compression: str = "zstd"
     max_rows_per_file: int = 0
     """0 means no limit."""
     target_file_bytes: int = 1 << 30

@@ -47,7 +47,7 @@ def test_an_unpartitioned_write_makes_one_file_with_all_rows(tmp_path: Path) -> 
     results = write_batches(table.to_batches(), WritePlan(str(tmp_path), table.schema), part=7)
     ((path, size, rows, values, footer, nans, modified),) = results
     assert path.startswith("part-00007-")
-    assert path.endswith(".c000.snappy.parquet")
+    assert path.endswith(".c000.zstd.parquet")
     assert size == (tmp_path / path).stat().st_size
     assert (rows, values, nans) == (3, "{}", "[]")
     assert modified > 1_600_000_000_000
