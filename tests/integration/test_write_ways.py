@@ -94,17 +94,20 @@ def test_a_list_of_rows_is_fetched(classic_spark):
     assert sorted(fetched["id"].to_pylist()) == [1, 2]
 
 
-def test_a_list_of_rows_is_fetched_by_one_task(classic_spark):
-    frame = classic_spark.createDataFrame([(i, "a") for i in range(9)], "id long, s string")
+@pytest.mark.parametrize("slices", [2, 7])
+def test_a_list_of_rows_is_fetched_by_one_stage(classic_spark, slices):
+    """A limit over several tasks would be a second one."""
+    rows = classic_spark.sparkContext.parallelize([(i, "a") for i in range(9)], slices)
+    frame = classic_spark.createDataFrame(rows, "id long, s string")
     context = classic_spark.sparkContext
-    context.setJobGroup("fetched", "rows of a list")
+    context.setJobGroup(f"fetched {slices}", "rows of a list")
 
     fetched = fetched_if_small(frame.selectExpr("id + 1 AS id", "s"), frame)
 
     tracker = context.statusTracker()
-    (job,) = map(tracker.getJobInfo, tracker.getJobIdsForGroup("fetched"))
+    (job,) = map(tracker.getJobInfo, tracker.getJobIdsForGroup(f"fetched {slices}"))
     (stage,) = map(tracker.getStageInfo, job.stageIds)
-    assert stage.numTasks == 1
+    assert stage.numTasks == (slices if slices == 2 else 1)
     assert fetched is not None
     assert sorted(fetched["id"].to_pylist()) == list(range(1, 10))
 
@@ -113,13 +116,22 @@ def test_a_list_of_rows_is_fetched_by_one_task(classic_spark):
     "make",
     [
         lambda s: s.range(1001),
-        lambda s: s.createDataFrame([(i,) for i in range(101)], "id long"),
+        lambda s: s.createDataFrame([(i,) for i in range(9000)], "id long"),
+        lambda s: s.createDataFrame([(1,)], "id long").union(s.range(101)),
         lambda s: s.range(9).repartition(3),
         lambda s: s.range(9).groupBy("id").count(),
         lambda s: s.range(9).localCheckpoint(),
         lambda s: s.sql("SELECT explode(sequence(1, 3)) AS x"),
     ],
-    ids=["many", "many of a list", "shuffle", "aggregate", "foreign RDD", "generator"],
+    ids=[
+        "many",
+        "many of a list",
+        "many beside a list",
+        "shuffle",
+        "aggregate",
+        "foreign RDD",
+        "generator",
+    ],
 )
 def test_a_plan_that_is_long_or_costly_is_left_to_the_job(classic_spark, make):
     assert fetched_if_small(make(classic_spark)) is None

@@ -30,6 +30,11 @@ _MOST_COMPUTED_ROWS = 1_000
 """For one that tasks must compute first, and would compute again if there are more rows."""
 _MOST_RDD_ROWS = 100
 """For one that may come from a Python function, whose rows may be expensive."""
+_MOST_BATCHES = 4
+"""In which the driver sent its rows, 1,024 in each at most: so few need no limit, which costs half
+of the job."""
+_MOST_TASKS = 4
+"""More tasks than this, most of them without a row, take longer than a limit."""
 _RESULT_SIZE = "spark.driver.maxResultSize"
 _CHEAP_NODES = frozenset(
     [
@@ -44,6 +49,8 @@ _CHEAP_NODES = frozenset(
         "Union",
     ]
 )
+_SAME_ROWS = frozenset(["Filter", "LogicalRDD", "Project"])
+"""Nodes that make no more rows of those below."""
 _CHEAP_CONNECT_NODES = frozenset(
     [
         "CachedLocalRelation",
@@ -78,6 +85,8 @@ def fetched_if_small(
         return None
     if "LogicalRDD" not in nodes:
         return _fetched(wanted, _MOST_COMPUTED_ROWS)
+    if few is None and nodes <= _SAME_ROWS and _is_sent_in_few_batches(source):
+        return arrow_of(frame)
     # A limit over several partitions is a shuffle, over one it is none; and of rows that the
     # driver itself sent one task's share is little, however many there are.
     return _fetched(wanted if few is not None else wanted.coalesce(1), _MOST_RDD_ROWS)
@@ -157,3 +166,21 @@ def _from_driver(plan: Any) -> bool:
         if "ParallelCollectionRDD" not in lineage[-1] or any("+-" in line for line in lineage):
             return False
     return True
+
+
+def _is_sent_in_few_batches(frame: Any) -> bool:
+    """Whether the driver sent so few rows, by `createDataFrame`, that all may be fetched."""
+    try:
+        leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+        if leaves.size() != 1:
+            return False
+        rdd = leaves.apply(0).rdd()
+        while (below := rdd.dependencies()).size():
+            rdd = below.apply(0).rdd()
+        tasks = rdd.partitions()
+        return (
+            len(tasks) <= _MOST_TASKS
+            and sum(each.values().size() for each in tasks) <= _MOST_BATCHES
+        )
+    except Exception:  # anything that a JVM object may raise: the number stays unknown
+        return False
