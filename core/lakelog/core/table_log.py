@@ -76,8 +76,10 @@ class TableLog:
         self.last_checksum: tuple[int, VersionChecksum] | None = None
         """Internal, for the core: of the newest version committed here, if it was computed."""
         self._seen_at = 0.0
-        self._bearable = _BEARABLE
         """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
+        self._bearable = _BEARABLE
+        self._looks = self._looked = 0
+        """How often `update` has begun to look for what is new, and the last that went well."""
         self._lock = threading.RLock()
 
     @classmethod
@@ -149,34 +151,51 @@ class TableLog:
         with self._lock:
             return None if self._snapshot is None else self._snapshot.version
 
+    @property
+    def known_snapshot(self) -> Snapshot | None:
+        """Internal, for the core: what is known, even while another thread reads what is new."""
+        return self._snapshot
+
     def update(self) -> Snapshot:
         """Read what was committed since, and nothing else; return the newest snapshot.
 
         Where the path now holds another table, or log cleanup has removed the version that was
-        known, everything is read again.
+        known, everything is read again. Threads that ask while one of them is reading are all
+        served by the next look.
 
         Raises:
             TableNotFoundError: there is no table.
             UnsupportedFeatureError: reading the table needs a feature that we don't have.
             CorruptLogError: the log is damaged.
         """
+        before = self._looks
         with self._lock:
             known = self._snapshot
-            if known is None:
-                return self.snapshot
-            commits, is_current = self._news(known)
-            if not is_current:
-                self._snapshot = None
-                return self.snapshot
-            state = advance(known.state, commits)
-            if len(commits) == _PROBES:
-                state = self._catch_up(state)
-            if state.files.held >= self._bearable:
-                state = self._lighter(state)
-            if state is known.state:
+            if known is not None and self._looked > before:
+                # Another thread began to look after this one had asked, and is done.
                 return known
-            self._snapshot = self._wrap(state, known)
-            return self._snapshot
+            self._looks = now = self._looks + 1
+            found = self._look()
+            self._looked = now
+            return found
+
+    def _look(self) -> Snapshot:
+        known = self._snapshot
+        if known is None:
+            return self.snapshot
+        commits, is_current = self._news(known)
+        if not is_current:
+            self._snapshot = None
+            return self.snapshot
+        state = advance(known.state, commits)
+        if len(commits) == _PROBES:
+            state = self._catch_up(state)
+        if state.files.held >= self._bearable:
+            state = self._lighter(state)
+        if state is known.state:
+            return known
+        self._snapshot = self._wrap(state, known)
+        return self._snapshot
 
     def doubt(self) -> None:
         """Internal, for engines: let the next `update` look whether the table is still the same.

@@ -212,6 +212,12 @@ TIME_BUDGET: Final = number(
 MAX_BACKOFF: Final = number(
     f"{LAKELOG_PREFIX}commit.maxBackoff", 5.0, "The longest single wait between two tries, seconds."
 )
+COMMIT_GROUP: Final = flag(
+    f"{LAKELOG_PREFIX}commit.group",
+    False,
+    "Whether appends of threads that share a `DeltaLog` are committed as one version where they "
+    "would wait for each other.",
+)
 EVENTS_PATH: Final[Key[str | None]] = Key(
     f"{LAKELOG_PREFIX}commitEvents.path",
     "text",

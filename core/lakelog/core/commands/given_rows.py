@@ -166,8 +166,9 @@ def _is_rows(data: Any) -> bool:
 
 
 def _is_pandas(data: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, pandas.DataFrame)
+    # Another thread may be importing it, as pyarrow does at its first array.
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    return frame is not None and isinstance(data, frame)
 
 
 def _columns(data: Any) -> pa.Table:

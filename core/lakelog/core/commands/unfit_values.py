@@ -85,8 +85,9 @@ def unfit_value(data: Any) -> str | None:
 
 
 def _object_columns(data: Any) -> list[tuple[str, list[Any]]]:
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    # Another thread may be importing it.
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    if frame is not None and isinstance(data, frame):
         objects = [at for at, kind in enumerate(data.dtypes) if str(kind) == "object"]
         columns = [data.iloc[:, at] for at in objects]
         # What pandas takes for missing is null.

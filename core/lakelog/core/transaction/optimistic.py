@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.core import keys
-from lakelog.core.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from lakelog.core.actions import (
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import gone_error
 from lakelog.core.commit.landing import Landing
@@ -37,8 +44,17 @@ from lakelog.core.hooks.post_commit import commit_interrupted, post_commit
 from lakelog.core.hooks.symlink_manifest import SymlinkManifestHook
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.transaction.changes import TransactionChanges
+from lakelog.core.transaction.group import (
+    Fate,
+    Member,
+    group_of,
+    joint_actions,
+    joint_operation,
+    may_join,
+)
 from lakelog.core.transaction.open_transactions import remember
 from lakelog.core.transaction.recording import current_batch, note_commit, recorded
+from lakelog.logstores import keys as store_keys
 from lakelog.logstores.limits import call_with, limited
 
 if TYPE_CHECKING:
@@ -98,6 +114,8 @@ class OptimisticTransaction(TransactionChanges):
         self._committed = False
         remember(self)
         self._landing = Landing()
+        self._fate: Fate | None = None
+        """Of the group that commits it, until that is over."""
         self._after: CommittedTransaction | None = None
         self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
 
@@ -109,7 +127,8 @@ class OptimisticTransaction(TransactionChanges):
         has proven that it is not there. Only then may the files that it names be deleted: go by
         this and not by the exception that `commit` raised.
         """
-        return self._landing.is_possible
+        fate = self._fate
+        return (fate is not None and not fate.is_over) or self._landing.is_possible
 
     @property
     def began_ms(self) -> int | None:
@@ -174,7 +193,56 @@ class OptimisticTransaction(TransactionChanges):
                 or the work after the commit was stopped. Once the commit is in the table, this is
                 the only `Exception` raised.
         """
-        return self._guarded(lambda: self._run(self._prepare(actions, operation)))
+        return self._guarded(lambda: self._run_in_turn(actions, operation))
+
+    def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
+        prepared, read = self._prepare(actions, operation), self._snapshot
+        grouped = self._conf.read(store_keys.COMMIT_GROUP)
+        usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
+        if not (usual and read and grouped and may_join(prepared, read)):
+            return self._run(prepared)
+        sets = {each.app_id for each in prepared.actions if isinstance(each, SetTransaction)}
+        member = Member(
+            txn_id=self.txn_id,
+            snapshot=read,
+            read_at_ms=self._read_at_ms,
+            prepared=prepared,
+            operation=operation,
+            apps=frozenset(sets | self._reads.app_ids),
+            alone=lambda: self._run(prepared),
+            together=self._run_together,
+            share=self._share,
+        )
+        log = self._log
+        return group_of(log).commit(member, lambda: log.known_snapshot)
+
+    def _run_together(self, base: Snapshot, members: Sequence[Member]) -> Fate:
+        """One commit of several transactions, this one among them; not made yet."""
+        joint = OptimisticTransaction(self._log, base)
+        # What the fence needs: a version that log cleanup removed since must not be made anew.
+        joint._read_at_ms = min(each.read_at_ms for each in members)
+        for each in members:
+            joint._reads.app_ids |= each.apps
+        return Fate(
+            table=self._table,
+            txn_id=joint.txn_id,
+            landing=joint._landing,
+            attempts=joint.attempts,
+            run=lambda: joint._run(
+                joint._prepare(joint_actions(members), joint_operation(members))
+            ),
+            after=lambda: joint._after,
+        )
+
+    def _share(self, fate: Fate | None) -> None:
+        """Make what becomes of a group that this is a member of its own; `None`: no more."""
+        if fate is None:
+            self._fate, self._landing, self.attempts = None, Landing(), list(self.attempts)
+            return
+        self._landing, self.attempts, self._after = fate.landing, fate.attempts, fate.after()
+        self._committed = self._after is not None
+        # Last, as it is what another thread's Ctrl-C looks at.
+        self._fate = None if fate.is_over else fate
 
     def commit_large(
         self,

@@ -1,0 +1,366 @@
+"""Group commit: appends of several threads of one process, committed as one version.
+
+Writers that share a `DeltaLog` would race each other for every version, and each race lost costs
+round trips. With `spark.lakelog.commit.group` they take turns instead. Whoever comes while nobody
+commits goes at once, alone. Whoever comes while another one commits waits for the turn, and the
+first of those who wait commits for all whose appends can stand in one commit.
+
+- Every member has prepared its commit, so that what is wrong with one is its own failure.
+- Members share the fate of their commit: its version, or an outcome that is unknown.
+- A group that was not committed, and never will be, is dissolved: each of its members then commits
+  by itself, and has its own outcome. So nobody fails for what another one did.
+- What was committed since a member read the table is minded as the conflict checks mind it: an
+  append that read nothing conflicts with other metadata, another protocol, and other versions of
+  its applications.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions import AddFile, SetTransaction
+from lakelog.core.errors import CommitOutcomeUnknownError
+from lakelog.core.hooks.post_commit import commit_interrupted
+from lakelog.core.log.names import commit_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from lakelog.core.actions import Action
+    from lakelog.core.actions.operation import Operation
+    from lakelog.core.commit.landing import Landing
+    from lakelog.core.commit.prepare import PreparedCommit
+    from lakelog.core.events import CommitStats
+    from lakelog.core.hooks.hook import CommittedTransaction
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.table_log import TableLog
+
+__all__ = [
+    "CommitGroups",
+    "Fate",
+    "Member",
+    "group_of",
+    "joint_actions",
+    "joint_operation",
+    "may_join",
+]
+
+GROUP_TAG = "lakelog.groupTxnIds"
+"""The tag of `commitInfo` that names the transactions which were committed together."""
+
+_MOST_ACTIONS = 1000
+"""Of one group; a commit of more is read back from its file."""
+_MOST_MEMBERS = 100
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Fate:
+    """The one commit of several transactions, and what becomes of it."""
+
+    table: str
+    txn_id: str
+    landing: Landing
+    attempts: list[CommitStats]
+    run: Callable[[], object]
+    """Makes the commit."""
+    after: Callable[[], CommittedTransaction | None]
+    """What the hooks got, once it has landed."""
+    error: BaseException | None = None
+    is_over: bool = False
+    """Whether `landing` says the last word."""
+
+    def settle(self) -> None:
+        """Make the commit. An `Exception` is kept, and told to each member in its own thread."""
+        try:
+            self.run()
+        except BaseException as exc:
+            self.error = exc
+            if not isinstance(exc, Exception):
+                raise
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Member:
+    """One transaction that may be committed together with others."""
+
+    txn_id: str
+    snapshot: Snapshot
+    """What it read."""
+    read_at_ms: int
+    """When that was known to be the newest, epoch milliseconds."""
+    prepared: PreparedCommit
+    operation: Operation
+    apps: frozenset[str]
+    """The applications whose version it read or sets."""
+    alone: Callable[[], int]
+    """Commits it by itself."""
+    together: Callable[[Snapshot, Sequence[Member]], Fate]
+    """One commit of it and others, not made yet."""
+    share: Callable[[Fate | None], None]
+    """Makes what becomes of a group its own; `None` takes that back."""
+    fate: Fate | None = None
+    """Of the group that it is in."""
+    woken: threading.Event = field(default_factory=threading.Event)
+    leads: bool = False
+    """Whether it has the turn."""
+
+
+class CommitGroups:
+    """Those who wait to commit to one table through one `DeltaLog`."""
+
+    def __init__(self) -> None:
+        """Nobody waits."""
+        self._mutex = threading.Lock()
+        self._waiting: list[Member] = []
+        self._is_led = False
+        self._inside: set[int] = set()
+        """The threads that wait or lead."""
+
+    def commit(self, member: Member, newest: Callable[[], Snapshot | None]) -> int:
+        """Commit a transaction, with those who wait or by itself.
+
+        Args:
+            member: the transaction.
+            newest: gives the newest snapshot that is known, without asking the storage.
+
+        Returns:
+            The version that holds the commit.
+
+        Raises:
+            Exception: what `OptimisticTransaction.commit` raises.
+        """
+        thread = threading.get_ident()
+        if thread in self._inside:
+            # A handler of a signal or of a log record would wait for its own thread.
+            return member.alone()
+        try:
+            self._inside.add(thread)
+            self.enter(member)
+            member.woken.wait()
+            if member.leads:
+                version = self._lead(member, newest() or member.snapshot)
+                if version is not None:
+                    return version
+            return _outcome(member)
+        except BaseException as exc:
+            if not isinstance(exc, Exception):
+                _note_doubt(member, exc)
+            raise
+        finally:
+            self._leave(member)
+            self._inside.discard(thread)
+
+    def enter(self, member: Member) -> None:
+        """Let a transaction wait; it has the turn at once where nobody has it."""
+        with self._mutex:
+            self._waiting.append(member)
+            if not self._is_led:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._is_led = bool(self._waiting)
+        if self._waiting:
+            first = self._waiting[0]
+            first.leads = True
+            first.woken.set()
+
+    def _leave(self, member: Member) -> None:
+        """Take out a transaction that was interrupted before anybody took it."""
+        with self._mutex:
+            if member in self._waiting:
+                self._waiting.remove(member)
+                if member.leads:
+                    self._pass_on()
+
+    def _lead(self, leader: Member, base: Snapshot) -> int | None:
+        """Commit for those who wait.
+
+        Returns:
+            The version, where the leader was alone.
+        """
+        taken: list[Member] = []
+        fate: Fate | None = None
+        try:
+            with self._mutex:
+                taken = _companions(leader, self._waiting, base)
+                if len(taken) > 1:
+                    fate = leader.together(base, taken)
+                # From here on whoever is interrupted while it waits is in doubt: its files stay.
+                for each in taken:
+                    each.fate = fate
+                    if fate is not None:
+                        each.share(fate)
+                    self._waiting.remove(each)
+            if fate is None:
+                return leader.alone()
+            fate.settle()
+            return None
+        finally:
+            try:
+                self._release(leader, taken, fate)
+            finally:  # a Ctrl-C in the line above must leave nobody waiting
+                self._release(leader, taken, fate)
+
+    def _release(self, leader: Member, taken: Sequence[Member], fate: Fate | None) -> None:
+        if fate is not None:
+            fate.is_over = True
+        with self._mutex:
+            # All of them were taken out, unless that was interrupted; none may be taken again.
+            gone = {leader, *taken}
+            self._waiting = [each for each in self._waiting if each not in gone]
+            if leader.leads:
+                self._pass_on()
+                leader.leads = False
+        for each in taken:
+            each.woken.set()
+
+
+def _outcome(member: Member) -> int:
+    """What became of a member of a group, once that is over.
+
+    It follows from what the log is known to hold, whatever stopped the one who led.
+    """
+    fate = member.fate
+    if fate is None:
+        return member.alone()
+    if fate.landing.version is not None:
+        member.share(fate)
+        if isinstance(fate.error, Exception):
+            stopped = commit_interrupted(fate.table, fate.landing.version, fate.error)
+            raise stopped from fate.error
+        return fate.landing.version
+    if fate.landing.is_possible:
+        raise _unknown(fate) from fate.error
+    member.share(None)
+    return member.alone()
+
+
+def _unknown(fate: Fate) -> CommitOutcomeUnknownError:
+    error = fate.error
+    if isinstance(error, CommitOutcomeUnknownError):
+        path, seen = error.path, error.evidence
+    else:
+        path = commit_path(fate.table, fate.landing.tried or 0)
+        seen = f"it was interrupted by {type(error).__name__}"
+    return CommitOutcomeUnknownError(
+        path, f"{seen}; it is one commit of several transactions, with the txnId {fate.txn_id}"
+    )
+
+
+def _note_doubt(member: Member, exc: BaseException) -> None:
+    """Say to Ctrl-C and its like how to find out about a commit that others make."""
+    fate = member.fate
+    if fate is None or fate.error is exc:
+        return
+    if not fate.is_over or fate.landing.is_possible:
+        exc.add_note(
+            f"The transaction {member.txn_id} on {fate.table} was interrupted while others "
+            f"committed it; it landed if a version's commitInfo.txnId is {fate.txn_id}."
+        )
+
+
+def _companions(leader: Member, waiting: Sequence[Member], base: Snapshot) -> list[Member]:
+    """The leader, and those who can be in one commit with it."""
+    taken, room = [leader], _MOST_ACTIONS - len(leader.prepared.actions)
+    apps = set(leader.apps)
+    if not _holds_at(leader, base):
+        return taken
+    for each in waiting:
+        fits = len(each.prepared.actions) <= room and len(taken) < _MOST_MEMBERS
+        if each is leader or not fits or apps & each.apps:
+            continue
+        if _are_alike(leader.operation, each.operation) and _holds_at(each, base):
+            taken.append(each)
+            apps |= each.apps
+            room -= len(each.prepared.actions)
+    return taken
+
+
+def _are_alike(one: Operation, other: Operation) -> bool:
+    """Whether one `commitInfo` can tell of both."""
+    mine, theirs = ((each.name, each.user_metadata, each.tags) for each in (one, other))
+    return mine == theirs
+
+
+def _holds_at(member: Member, base: Snapshot) -> bool:
+    """Whether nothing that was committed up to `base` is in the way of an append."""
+    read, terms = member.snapshot, base.terms
+    if read is base:
+        return True
+    return (
+        read.version <= base.version
+        and read.terms.metadata == terms.metadata
+        and read.terms.protocol == terms.protocol
+        and all(read.txn_version(app) == base.txn_version(app) for app in member.apps)
+    )
+
+
+def may_join(prepared: PreparedCommit, snapshot: Snapshot) -> bool:
+    """Whether a commit is one that others can be committed with: an append that read nothing.
+
+    Args:
+        prepared: the commit.
+        snapshot: what its transaction read.
+    """
+    terms, actions = prepared.terms, prepared.actions
+    return (
+        prepared.is_blind_append
+        and terms is snapshot.terms
+        and not terms.keeps_symlink_manifest
+        and len(actions) < _MOST_ACTIONS
+        and any(isinstance(each, AddFile) for each in actions)
+        and all(isinstance(each, AddFile | SetTransaction) for each in actions)
+    )
+
+
+def joint_actions(members: Sequence[Member]) -> list[Action]:
+    """What a commit of several transactions holds."""
+    return [action for each in members for action in each.prepared.actions]
+
+
+def joint_operation(members: Sequence[Member]) -> Operation:
+    """What it says that it did: parameters that all share, and the sums of their metrics."""
+    first, *others = (each.operation for each in members)
+    parameters = {
+        name: value
+        for name, value in first.parameters.items()
+        if all(name in each.parameters and each.parameters[name] == value for each in others)
+    }
+    shared = set(first.metrics).intersection(*(each.metrics for each in others))
+    metrics = {
+        name: sum(int(each.metrics[name]) for each in (first, *others))
+        for name in first.metrics
+        if name in shared
+    }
+    ids = ",".join(each.txn_id for each in members)
+    tags = {**first.tags, GROUP_TAG: ids}
+    return replace(first, parameters=parameters, metrics=metrics, tags=tags)
+
+
+class _Tables:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.groups: weakref.WeakKeyDictionary[TableLog, CommitGroups] = weakref.WeakKeyDictionary()
+
+
+_tables = _Tables()
+
+
+def _begin_anew() -> None:
+    # A forked child has none of the threads that wait or lead.
+    global _tables
+    _tables = _Tables()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+
+
+def group_of(log: TableLog) -> CommitGroups:
+    """Those who wait to commit through a log."""
+    tables = _tables
+    with tables.lock:
+        return tables.groups.setdefault(log, CommitGroups())
