@@ -26,6 +26,7 @@ from lakelog.core import (
     identity_column,
     read_arrow,
     scan,
+    vacuum,
     write_arrow,
 )
 from lakelog.core.commands import row_source
@@ -351,3 +352,37 @@ def test_a_stream_larger_than_memory_is_written(uri: str, how: str) -> None:
     else:
         assert done.returncode == 0, done.stderr
         assert scan(uri).count() == 10_000_000
+
+
+KILLED = """
+import sys
+import pyarrow as pa
+from lakelog.core import write_arrow
+
+def batches():
+    for _ in range(4):
+        yield pa.record_batch({"n": pa.array(range(50_000))})
+    print("half of it", flush=True)
+    sys.stdin.read()
+
+conf = {"spark.sql.files.maxRecordsPerFile": "50000"}
+write_arrow(sys.argv[1], batches(), mode="append", conf=conf)
+"""
+
+
+def test_a_process_killed_in_mid_stream_leaves_files_that_vacuum_takes(uri: str) -> None:
+    write_arrow(uri, {"n": [1]})
+    before = set(Path(uri).glob("*.parquet"))
+    command = [sys.executable, "-c", KILLED, uri]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"half of it\n"
+        process.kill()
+    orphans = set(Path(uri).glob("*.parquet")) - before
+    assert len(orphans) > 1
+    log = DeltaLog.for_table(uri)
+    assert log.snapshot.version == 0
+    assert read_arrow(uri).num_rows == 1
+    conf = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    vacuum(uri, 0, conf=conf)
+    assert set(Path(uri).glob("*.parquet")) == before
