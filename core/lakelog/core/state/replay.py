@@ -43,12 +43,6 @@ __all__ = ["State", "advance", "load_state", "read_commits"]
 
 _log = logging.getLogger("lakelog")
 
-# Commits are small, and reading one from an object store is waiting.
-_THREADS = 16
-
-# Where it is mostly waiting.
-_FAR_THREADS = 32
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
@@ -275,11 +269,9 @@ def read_commits(
     far = is_far(store)
     if len(versions) < (2 if far else 3):
         return [read(version) for version in versions]
-    from concurrent.futures import ThreadPoolExecutor
+    from lakelog.core.log.readers import read_side_by_side
 
-    threads = min(_FAR_THREADS if far else _THREADS, len(versions))
-    with ThreadPoolExecutor(threads, "lakelog-commits") as pool:
-        return list(pool.map(read, versions))
+    return read_side_by_side(read, versions, far=far)
 
 
 def advance(state: State, commits: Sequence[Commit], timestamp: int | None = None) -> State:
