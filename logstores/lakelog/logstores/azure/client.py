@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lakelog.logstores.azure.errors import code_of, explained
-from lakelog.logstores.azure.sdk import blob_service
+from lakelog.logstores.azure.sdk import blob_service, wire
 from lakelog.logstores.azure.upload import ONE_PUT, commit_blocks, stage_blocks
 from lakelog.logstores.errors import FileTooLargeError
 from lakelog.logstores.limits import check_declared_length
@@ -119,6 +119,9 @@ class AzureClient(RangedObjectClient):
 
     def get(self, key: str) -> bytes:
         def request() -> bytes:
+            found = wire(self._settings).get(self._name, key, self._where(key))
+            if found is not None:
+                return found
             reply = self._blob(key).download_blob(max_concurrency=1)
             check_declared_length(reply.size)
             data = bytes(reply.readall())
