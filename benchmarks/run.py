@@ -2,8 +2,9 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
 
-The parts are core, s3, opening, scale, many, planning, growth, spark, commands, alone, tpch,
-streams and sql. Each replaces its own section of the file and leaves the others as they were.
+The parts are core, s3, small, memory, opening, scale, many, planning, growth, spark, commands,
+alone, tpch, streams and sql. Each replaces its own section of the file and leaves the others as
+they were.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def _publish(name: str, section: str) -> None:
         titles = {
             "core": "## Commits",
             "s3": "## Commits on S3",
+            "small": "## Small writes",
+            "memory": "## Memory of streams",
             "opening": "## Opening over a network",
             "scale": "## Tables of a million files",
             "many": "## Logs of very many commits",
@@ -96,6 +99,8 @@ def main() -> int:
         default=[
             "core",
             "s3",
+            "small",
+            "memory",
             "opening",
             "scale",
             "many",
@@ -127,6 +132,20 @@ def main() -> int:
         print("s3: commits and races on a MinIO", flush=True)
         found = object_store.measure()
         _publish("s3", _section("s3", "python benchmarks/run.py s3", found, []))
+        missed += sum(not m.reached for m in found)
+    if "small" in args.parts:
+        import small
+
+        print("small: commits with what follows them, appends, partitions", flush=True)
+        found = list(small.measure(args.folder))
+        _publish("small", _section("small", "python benchmarks/run.py small", found, []))
+        missed += sum(not m.reached for m in found)
+    if "memory" in args.parts:
+        import memory
+
+        print("memory: a stream of batches in and out", flush=True)
+        found = memory.measure(args.folder)
+        _publish("memory", _section("memory", "python benchmarks/run.py memory", found, []))
         missed += sum(not m.reached for m in found)
     if "opening" in args.parts:
         import opening
