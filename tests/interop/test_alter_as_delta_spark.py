@@ -10,9 +10,9 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.commands.add_columns import add_columns
 from lakelog.core.commands.alter_columns import (
     ColumnChange,
-    add_columns,
     change_column,
     change_columns,
     drop_columns,

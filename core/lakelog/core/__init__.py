@@ -27,13 +27,9 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import Operation
     from lakelog.core.change_feed.feed import table_changes
     from lakelog.core.clock import Clock, SystemClock
+    from lakelog.core.commands.add_columns import add_columns
     from lakelog.core.commands.alter_clustering import cluster_by
-    from lakelog.core.commands.alter_columns import (
-        add_columns,
-        change_column,
-        drop_columns,
-        rename_column,
-    )
+    from lakelog.core.commands.alter_columns import change_column, drop_columns, rename_column
     from lakelog.core.commands.alter_constraints import add_constraint, drop_constraint
     from lakelog.core.commands.alter_properties import set_properties, unset_properties
     from lakelog.core.commands.clone.command import TableCloned, clone
@@ -134,7 +130,8 @@ _HOMES = {
             "Metadata Protocol RemoveFile SetTransaction"
         ),
         "change_feed.feed": "table_changes",
-        "commands.alter_columns": "add_columns change_column drop_columns rename_column",
+        "commands.add_columns": "add_columns",
+        "commands.alter_columns": "change_column drop_columns rename_column",
         "commands.alter_constraints": "add_constraint drop_constraint",
         "clock": "Clock SystemClock",
         "schema.filled_columns": "column_with_default generated_column identity_column",

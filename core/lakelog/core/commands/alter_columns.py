@@ -1,6 +1,6 @@
 """Changes of a table's columns without touching a file, as `ALTER TABLE` makes them.
 
-A new column is null in the rows that are there. To rename or drop one, the table must map columns
+To rename or drop a column, the table must map columns
 (`delta.columnMapping.mode`), since the files keep the old name; to widen a type it must have
 `delta.enableTypeWidening`.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.arguments import check_text
-from lakelog.core.commands.given_types import schema_from, type_from
+from lakelog.core.commands.given_types import type_from
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_columns
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import Metadata
-    from lakelog.core.commands.given_types import GivenSchema, GivenType
+    from lakelog.core.commands.given_types import GivenType
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema.edits import ColumnPath
@@ -43,12 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnChange",
-    "add_columns",
     "change_column",
     "change_columns",
     "check_droppable",
     "column_parameter",
+    "commit_columns",
     "drop_columns",
+    "own_schema",
     "rename_column",
 ]
 
@@ -72,60 +73,6 @@ class ColumnChange:
         """Whether it needs a column, and not a part of one."""
         asked = (self.nullable, self.comment, self.default, self.after)
         return self.first or any(each is not None for each in asked)
-
-
-def add_columns(
-    uri: TableOrLog,
-    columns: GivenSchema,
-    *,
-    parent: ColumnPath = (),
-    after: str | None = None,
-    first: bool = False,
-    conf: Mapping[str, str] | None = None,
-) -> int:
-    """Add columns, which are null in every row that is there: `ALTER TABLE … ADD COLUMNS`.
-
-    Args:
-        uri: where the table is, or its `DeltaLog`.
-        columns: what to add, in any form that `create_table` takes; each must allow nulls.
-        parent: the struct to add them to; the table itself by default.
-        after: put them after this sibling instead of after all of them.
-        first: put them before all of their siblings.
-        conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
-
-    Returns:
-        The version that holds the change; the current version where nothing changes.
-
-    Raises:
-        TableNotFoundError: there is no table.
-        DeltaAnalysisError: a name that is taken or not allowed, a column that is NOT NULL, or a
-            parent that is not a struct.
-        DeltaConcurrentModificationException: another writer was faster; nothing was committed.
-    """
-    check_text(after, "after")
-    txn = begin_change(uri, conf)
-    new = schema_from(columns, "columns")
-    above = column_path(parent)
-    for each in new:
-        if not each.nullable:
-            raise DeltaAnalysisError(
-                f"the new column {dotted((*above, each.name))} is NOT NULL, but the rows already "
-                "in the table would have null there. Add it without NOT NULL.",
-                column=dotted((*above, each.name)),
-            )
-
-    def grown(struct: StructType) -> StructType:
-        position = 0 if first else len(struct)
-        if after is not None:
-            spelled = nearest_field(struct, (after,))[1].name
-            position = struct.names.index(spelled) + 1
-        return StructType((*struct.fields[:position], *new, *struct.fields[position:]))
-
-    schema = change_struct(_schema(txn), above, grown)
-    place = "FIRST" if first else f"AFTER {after}" if after is not None else None
-    added = [column_parameter(above, each) | ({"position": place} if place else {}) for each in new]
-    changed = replace(txn.metadata, schema_string=schema.to_json())
-    return _commit(txn, changed, Operation("ADD COLUMNS", {"columns": json_text(added)}))
 
 
 def rename_column(
@@ -155,7 +102,7 @@ def rename_column(
     _require_mapping(txn, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename")
     path = _exactly(txn, column)
     new = (*path[:-1], name)
-    schema = change_field(_schema(txn), path, lambda field: replace(field, name=name))
+    schema = change_field(own_schema(txn), path, lambda field: replace(field, name=name))
     partitions = [name if path == (each,) else each for each in txn.metadata.partition_columns]
     changed = replace(
         txn.metadata,
@@ -166,7 +113,7 @@ def rename_column(
         ),
     )
     parameters = {"oldColumnPath": _history_name(path), "newColumnPath": _history_name(new)}
-    return _commit(txn, changed, Operation("RENAME COLUMN", parameters))
+    return commit_columns(txn, changed, Operation("RENAME COLUMN", parameters))
 
 
 def drop_columns(
@@ -207,7 +154,7 @@ def drop_columns(
             )
         gone[path] = None
     check_droppable(txn, gone)
-    schema = without_fields(_schema(txn), gone)
+    schema = without_fields(own_schema(txn), gone)
     dropped = {_lower(path) for path in gone}
     configuration = _with_stats_columns(
         txn.terms,
@@ -215,7 +162,7 @@ def drop_columns(
     )
     changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
     columns_json = json_text([_history_name(path) for path in gone])
-    return _commit(txn, changed, Operation("DROP COLUMNS", {"columns": columns_json}))
+    return commit_columns(txn, changed, Operation("DROP COLUMNS", {"columns": columns_json}))
 
 
 def change_column(
@@ -257,9 +204,9 @@ def change_column(
     """
     change = ColumnChange(column, data_type, nullable, comment, default, after, first)
     txn = begin_change(uri, conf)
-    schema, parameter, place = _changed(txn, _schema(txn), change)
+    schema, parameter, place = _changed(txn, own_schema(txn), change)
     changed = replace(txn.metadata, schema_string=schema.to_json())
-    return _commit(
+    return commit_columns(
         txn, changed, Operation("CHANGE COLUMN", {"column": json_text(parameter)} | place)
     )
 
@@ -281,7 +228,7 @@ def change_columns(
         DeltaAnalysisError: as `change_column`, or a column is named twice. Nothing is changed then.
     """
     txn = begin_change(uri, conf)
-    schema, parameters, seen = _schema(txn), [], set[tuple[str, ...]]()
+    schema, parameters, seen = own_schema(txn), [], set[tuple[str, ...]]()
     for each in changes:
         path = _lower(column_path(each.column))
         if path in seen:
@@ -294,7 +241,9 @@ def change_columns(
         schema, parameter, place = _changed(txn, schema, each)
         parameters.append(parameter | place)
     changed = replace(txn.metadata, schema_string=schema.to_json())
-    return _commit(txn, changed, Operation("CHANGE COLUMNS", {"columns": json_text(parameters)}))
+    return commit_columns(
+        txn, changed, Operation("CHANGE COLUMNS", {"columns": json_text(parameters)})
+    )
 
 
 def _changed(
@@ -367,10 +316,11 @@ def _reordered(
     return change_struct(schema, path, lambda _: StructType(tuple(fields)))
 
 
-def _commit(txn: OptimisticTransaction, changed: Metadata, operation: Operation) -> int:
+def commit_columns(txn: OptimisticTransaction, changed: Metadata, operation: Operation) -> int:
+    """Commit new metadata; the version, or the one that was read if nothing changes."""
     before = txn.metadata
     # Another client may have written the same schema in other words.
-    if StructType.from_json(changed.schema_string) == _schema(txn):
+    if StructType.from_json(changed.schema_string) == own_schema(txn):
         changed = replace(changed, schema_string=before.schema_string)
     if changed == before:
         return txn.read_version
@@ -378,7 +328,8 @@ def _commit(txn: OptimisticTransaction, changed: Metadata, operation: Operation)
     return txn.commit([], operation)
 
 
-def _schema(txn: OptimisticTransaction) -> StructType:
+def own_schema(txn: OptimisticTransaction) -> StructType:
+    """The columns of the table that a transaction changes."""
     assert txn.snapshot is not None
     return txn.snapshot.schema
 
@@ -386,7 +337,7 @@ def _schema(txn: OptimisticTransaction) -> StructType:
 def _exactly(txn: OptimisticTransaction, column: ColumnPath) -> tuple[str, ...]:
     """The path of a field as the schema spells it."""
     path = column_path(column)
-    own, _ = nearest_field(_schema(txn), path)
+    own, _ = nearest_field(own_schema(txn), path)
     if len(own) < len(path):
         raise DeltaAnalysisError(
             f"[DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE] {dotted(path)} is part "

@@ -41,13 +41,19 @@ def check_filled_columns(
         DeltaAnalysisError: names the column, its expression and the rule that it breaks.
         CorruptLogError: a column with a part of an identity's metadata.
     """
+    before_within = {(path, default_of(field)) for path, field in walk(old or StructType(()))}
     for path, field in walk(schema):
-        if len(path) > 1 and is_filled(field):
+        if len(path) == 1 or not is_filled(field):
+            continue
+        if identity_of(field) is not None or generation_of(field) is not None:
             raise DeltaAnalysisError(
-                f"The field {dotted(path)} is generated, an identity or has a default, which only "
-                "a top-level column can be or have.",
+                f"The field {dotted(path)} is generated or an identity, which only a top-level "
+                "column can be.",
                 column=dotted(path),
             )
+        # It fills nothing, as in delta-spark, but it is kept.
+        if (path, default_of(field)) not in before_within:
+            _check_default(field)
     for field in filter(is_filled, schema):
         before = old.get(field.name) if old is not None else None
         known = before is not None and (
@@ -75,7 +81,7 @@ def check_default_feature(
     Raises:
         DeltaAnalysisError: there is one, and the table does not have the feature.
     """
-    named = [f.name for f in schema if default_of(f) is not None]
+    named = [dotted(path) for path, f in walk(schema) if default_of(f) is not None]
     asked = any(key.lower() == FEATURE_KEY for key in configuration)
     if named and not asked and "allowColumnDefaults" not in supported:
         raise DeltaAnalysisError(

@@ -26,7 +26,12 @@ from lakelog.core.features.protocol import supported_features
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.column_paths import dotted, walk
-from lakelog.core.schema.filled_columns import default_of, generation_of, is_filled
+from lakelog.core.schema.filled_columns import (
+    default_of,
+    generation_of,
+    identity_of,
+    is_filled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -60,10 +65,11 @@ def check_fillable(schema: StructType, data: StructType, protocol: Protocol, tab
         DeltaAnalysisError: a default that the data needs but the protocol does not support.
     """
     for path, field in walk(schema):
-        if len(path) > 1 and is_filled(field):
+        is_rule = identity_of(field) is not None or generation_of(field) is not None
+        if len(path) > 1 and is_rule:
             raise UnsupportedFeatureError(
-                f"{table} can't be written: {dotted(path)} is a generated or identity column or "
-                "has a default, which only top-level columns can",
+                f"{table} can't be written: {dotted(path)} is a generated or identity column, "
+                "which only top-level columns can be",
                 table=table,
                 features=["generatedColumns"],
                 access="write",

@@ -100,7 +100,8 @@ def _struct(table: StructType, data: StructType, path: tuple[str, ...]) -> Itera
             taken.add(found.name if found else None)
             if field.data_type != PrimitiveType("void"):
                 shown = "void" if found else None
-                needed = not field.nullable and not is_filled(field)
+                # A default within a struct fills nothing.
+                needed = not field.nullable and not (is_filled(field) and not path)
                 yield Difference(dotted(inner), _shown(field), shown, MISSING, needed)
         else:
             taken.add(found.name)

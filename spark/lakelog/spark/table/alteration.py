@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import DataType, StructType
 
 from lakelog.core.arguments import check_text, check_whole
+from lakelog.core.commands.add_columns import add_columns
 from lakelog.core.commands.alter_clustering import cluster_by
-from lakelog.core.commands.alter_columns import (
-    add_columns,
-    change_column,
-    drop_columns,
-    rename_column,
-)
+from lakelog.core.commands.alter_columns import change_column, drop_columns, rename_column
 from lakelog.core.commands.alter_constraints import add_checked_constraint, drop_constraint
 from lakelog.core.commands.alter_properties import set_properties, unset_properties
 from lakelog.core.commands.drop_feature.command import drop_feature

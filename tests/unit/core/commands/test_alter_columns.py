@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, Operation, create_table, write_arrow
+from lakelog.core.commands.add_columns import Addition, add_columns, add_columns_at
 from lakelog.core.commands.alter_columns import (
     ColumnChange,
-    add_columns,
     change_column,
     change_columns,
     drop_columns,
@@ -460,8 +460,48 @@ def test_a_default_is_for_rows_to_come(uri):
     ]:
         with pytest.raises(DeltaAnalysisError, match=message):
             change_column(uri, "p", default=default)
-    with pytest.raises(DeltaAnalysisError, match="top-level column"):
-        change_column(uri, "s.x", default="1")
+
+
+def test_a_default_within_a_struct_is_kept_and_fills_nothing(uri):
+    write_arrow(uri, ROWS, mode="append")
+    with pytest.raises(DeltaAnalysisError, match="FEATURE_NOT_ENABLED"):
+        change_column(uri, "s.x", default="1 + 2")
+    set_properties(uri, {"delta.feature.allowColumnDefaults": "supported"})
+    with pytest.raises(DeltaAnalysisError, match=r"INVALID_DEFAULT_VALUE\.NOT_CONSTANT"):
+        change_column(uri, "s.x", default="id")
+    change_column(uri, "s.x", default="1 + 2")
+    assert snapshot(uri).schema.fields[1].data_type.fields[0].metadata == {
+        "CURRENT_DEFAULT": "1 + 2"
+    }
+    write_arrow(uri, ROWS.select(["id"]).slice(0, 1), mode="append")
+    write_arrow(uri, pa.table({"id": [9], "s": [{"y": "b"}]}), mode="append")
+    assert [row["s"] for row in rows(uri) if row["id"] == 9] == [{"x": None, "y": "b"}]
+    assert [row["s"] for row in rows(uri)].count(None) == len(rows(uri)) - 2
+    change_column(uri, "s.x", default="")
+    assert snapshot(uri).schema.fields[1].data_type.fields[0].metadata == {}
+
+
+def test_columns_are_added_at_several_places_in_one_commit(uri):
+    write_arrow(uri, ROWS, mode="append")
+    additions = [
+        Addition("a INT", first=True),
+        Addition("b INT", after="A"),
+        Addition("z STRING", parent="s", first=True),
+        Addition("c INT"),
+    ]
+    assert add_columns_at(uri, additions) == 1
+    name, parameters = last(uri)
+    assert name == "ADD COLUMNS"
+    assert [
+        (each["column"]["name"], each.get("position")) for each in json.loads(parameters["columns"])
+    ] == [("a", "FIRST"), ("b", "AFTER A"), ("s.z", "FIRST"), ("c", None)]
+    schema = snapshot(uri).schema
+    assert schema.names == ["a", "b", "id", "s", "l", "p", "c"]
+    assert schema.fields[3].data_type.names == ["z", "x", "y"]
+    for wrong in (Addition("d INT", after="nothing"), Addition("e INT", parent="n")):
+        with pytest.raises(DeltaAnalysisError, match="NOT_FOUND"):
+            add_columns_at(uri, [Addition("n STRUCT<x: INT>"), wrong])
+    assert snapshot(uri).version == 1
 
 
 def test_several_columns_change_in_one_commit(uri):
