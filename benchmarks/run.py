@@ -1,6 +1,6 @@
 """Run the benchmarks and put their tables into RESULTS.md.
 
-    python benchmarks/run.py [PART …] [--folder DIR] [--rows N]
+    python benchmarks/run.py [PART …] [--folder DIR] [--rows N] [--rounds N] [--tuned]
 
 The parts are core, s3, small, memory, opening, scale, many, planning, growth, spark, commands,
 alone, tpch, streams and sql. Each replaces its own section of the file and leaves the others as
@@ -116,6 +116,8 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=2, help="of streams, after one to warm up")
+    parser.add_argument("--tuned", action="store_true", help="streams: no peer but the tuned one")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(HERE.parent / "tests"))
@@ -251,8 +253,12 @@ def main() -> int:
         print("streams: into tables and out of them, against delta-spark", flush=True)
         peer = delta_spark.installed()
         jars = ",".join(map(str, peer.jars))
-        found, versions = streams.measure(args.folder, str(peer.python), jars)
-        command = "python benchmarks/run.py streams"
+        peers = ("tuned",) if args.tuned else ("tuned", "delta")
+        found, versions = streams.measure(
+            args.folder, str(peer.python), jars, args.rounds, peers=peers
+        )
+        command = f"python benchmarks/run.py streams --rounds {args.rounds}"
+        command += " --tuned" if args.tuned else ""
         _publish("streams", _section("streams", command, found, [versions]))
         missed += sum(not m.reached for m in found)
     print(f"{missed} target(s) missed" if missed else "all targets reached")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 
 import lakelog.spark as delta
 from lakelog.core import read_arrow, write_arrow
@@ -110,6 +110,21 @@ def test_errors_of_spark_show_the_place_in_the_text_as_written(table: Script) ->
     with pytest.raises(ParseException) as theirs:
         table.spark.sql(bad)
     assert str(ours.value) == str(theirs.value)
+    path = f"{table.folder}/t"
+    for text, place in {
+        f"SELECT id,\n  nope AS x\nFROM delta.`{path}` WHERE id = 1": "line 2 pos 2",
+        f"SELECT 1 FROM delta.`{path}` a JOIN delta.`{path}` b USING (id) WHERE b.nope = 1": None,
+        f"UPDATE delta.`{path}` SET id = nope + 1": None,
+        f"DELETE FROM delta.`{path}`\nWHERE nope = 1": "line 2 pos 6",
+        f"INSERT INTO delta.`{path}`\nSELECT nope FROM delta.`{path}`": "line 2 pos 7",
+    }.items():
+        with pytest.raises(AnalysisException) as caught:
+            table(text)
+        word = text.index("b.nope") if "b.nope" in text else text.index("nope")
+        assert (place or f"line 1 pos {word}") in str(caught.value)
+        assert caught.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+        assert caught.value.getSqlState() == "42703"
+        assert "__lakelog" not in str(caught.value).splitlines()[0]
     for kept in ("CREATE VIEW v AS", "CREATE OR REPLACE TEMP VIEW v AS", "CACHE TABLE v AS"):
         with pytest.raises(SqlSyntaxError, match="keeps its query for later"):
             table(f"{kept} SELECT * FROM delta.`/T/t`")
@@ -286,7 +301,7 @@ def test_tables_are_made_altered_and_shown(script: Script) -> None:
         "ALTER COLUMN e SET LOCATION 'x'": "PARSE_SYNTAX_ERROR",
         "ALTER COLUMN e COMMENT 'x', f": "PARSE_SYNTAX_ERROR",
         "ALTER COLUMN e SET DEFAULT": "PARSE_SYNTAX_ERROR.*the default",
-        "DROP PARTITION (n = 1)": "DELTA_OPERATION_NOT_ALLOWED",
+        "DROP PARTITION (n = 1)": "INVALID_PARTITION_OPERATION",
     }.items():
         with pytest.raises(SqlSyntaxError, match=said):
             script(f"ALTER TABLE delta.`/T/t` {statement}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = ["SqlSyntaxError", "located"]
+__all__ = ["SqlSyntaxError", "located", "marked_place"]
 
 _SHOWN = 200
 
@@ -24,6 +24,19 @@ def located(sql: str, at: int, message: str) -> SqlSyntaxError:
         at: the offset of the place.
         message: what is wrong, with Spark's or Delta's condition in brackets if there is one.
     """
+    line, column, shown = marked_place(sql, at)
+    return SqlSyntaxError(
+        f"{message} (line {line}, column {column})\n\n{shown}", sql=sql, line=line, column=column
+    )
+
+
+def marked_place(sql: str, at: int) -> tuple[int, int, str]:
+    """The line and the column of a place, both from 1, and the line with a mark below it.
+
+    Args:
+        sql: the whole text.
+        at: the offset of the place.
+    """
     begin = sql.rfind("\n", 0, at) + 1
     line, column = sql.count("\n", 0, at) + 1, at - begin + 1
     end = sql.find("\n", at)
@@ -32,9 +45,4 @@ def located(sql: str, at: int, message: str) -> SqlSyntaxError:
     if len(shown) > _SHOWN:
         cut = max(0, lead - _SHOWN // 2)
         shown, lead = shown[cut : cut + _SHOWN], lead - cut
-    return SqlSyntaxError(
-        f"{message} (line {line}, column {column})\n\n{shown}\n{'-' * lead}^^^",
-        sql=sql,
-        line=line,
-        column=column,
-    )
+    return line, column, f"{shown}\n{'-' * lead}^^^"

@@ -9,35 +9,46 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["insert_first"]
+__all__ = ["inserts_first", "target_at"]
 
 _SELECTS = frozenset({"SELECT", "MAP", "REDUCE"})
 
 
-def insert_first(sql: str, tokens: Sequence[Token]) -> str | None:
-    """The same statement as `INSERT INTO t FROM q SELECT …`.
+def inserts_first(sql: str, tokens: Sequence[Token]) -> list[str]:
+    """The same as statements `INSERT INTO t FROM q SELECT …`, one for each INSERT.
 
     Args:
         sql: the statement.
         tokens: its tokens.
 
     Returns:
-        `None` if it is another one; so is one with several INSERTs, which no single commit can be.
+        Nothing if it is another statement, or an INSERT of it has no SELECT.
     """
     if not tokens or tokens[0].upper != "FROM":
-        return None
-    depth, insert, select = 0, 0, 0
+        return []
+    depth = 0
+    inserts: list[tuple[int, int]] = []
     for number, each in enumerate(tokens):
         depth += {"(": 1, ")": -1}.get(each.text, 0)
         if depth or tokens[number - 1].text == ".":
             continue
         if each.upper == "INSERT":
-            if insert:
-                return None
-            insert = number
-        elif insert and not select and each.upper in _SELECTS:
-            select = number
-    if not select:
-        return None
-    start, middle = tokens[insert].start, tokens[select].start
-    return f"{sql[start:middle]} {sql[:start]} {sql[middle:]}"
+            if inserts and not inserts[-1][1]:
+                return []
+            inserts.append((number, 0))
+        elif inserts and not inserts[-1][1] and each.upper in _SELECTS:
+            inserts[-1] = inserts[-1][0], number
+    if not inserts or not inserts[-1][1]:
+        return []
+    query = sql[: tokens[inserts[0][0]].start]
+    ends = [tokens[insert].start for insert, _ in inserts[1:]] + [tokens[-1].end]
+    found = []
+    for (insert, select), end in zip(inserts, ends, strict=True):
+        start, middle = tokens[insert].start, tokens[select].start
+        found.append(f"{sql[start:middle]} {query} {sql[middle:end]}")
+    return found
+
+
+def target_at(tokens: Sequence[Token]) -> int:
+    """The token that the name of the table begins with, of a statement that begins with INSERT."""
+    return 3 if len(tokens) > 3 and tokens[2].upper == "TABLE" else 2  # words

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
+
+from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.names.plain import plain_method
 from lakelog.spark.sql_statements.commands.dispatch import command_of
-from lakelog.spark.sql_statements.from_first import insert_first
+from lakelog.spark.sql_statements.commands.insert import check_insert
+from lakelog.spark.sql_statements.cursor import Cursor
+from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.from_first import inserts_first, target_at
 from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import read_immediate
 from lakelog.spark.sql_statements.parameters import Parameters
+from lakelog.spark.sql_statements.placed_errors import placed_by_words
+from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.sql_statements.plain_values import inserted_values
 from lakelog.spark.sql_statements.queries import QueryRunner
 from lakelog.spark.sql_statements.tokens import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -78,9 +88,15 @@ def run(
         args: values of parameters.
         kwargs: values of placeholders.
     """
-    if not may_be_ours(text):
+    if not may_be_ours(text) or _are_plain_values(spark, text):
         return plain(text, args, **kwargs)
     return _run(spark, plain, text, args, kwargs, lambda: plain(text, args, **kwargs))
+
+
+def _are_plain_values(spark: SparkSession, text: str) -> bool:
+    """Whether a text is `INSERT INTO t VALUES …`, and neither `t` nor anything else is ours."""
+    name = inserted_values(text)
+    return name is not None and place_of(spark, parse(name)) is None
 
 
 def _run(
@@ -113,15 +129,64 @@ def _run(
     if named is not None:
         return _run(spark, plain, *named, kwargs, otherwise)
     # Parameters without names would change their order.
-    if not isinstance(args, list) and (turned := insert_first(text, tokens)) is not None:
-        return _run(spark, plain, turned, args, kwargs, otherwise)
+    turned = [] if isinstance(args, list) else inserts_first(text, tokens)
+    if len(turned) == 1:
+        return _run(spark, plain, turned[0], args, kwargs, otherwise)
+    if any(_inserts_into_ours(spark, each) for each in turned):
+        return _run_each(spark, plain, turned, args, kwargs)
     changes_names = bool(tokens) and tokens[0].upper in _CHANGE_NAMES
     try:
         command = command_of(spark, text, tokens, args, kwargs, runner)
         if command is not None:
-            return command()
+            return _placing(command, text)
         return runner.run(text, tokens, parameters, kwargs, otherwise)
     finally:
         runner.close()
         if changes_names:
             forget()
+
+
+def _placing(command: Callable[[], DataFrame], text: str) -> DataFrame:
+    """Run a command whose errors about an expression show it in the statement."""
+    try:
+        return command()
+    except AnalysisException as exc:
+        found = placed_by_words(exc, text)
+        if found is exc:
+            raise
+        raise found from exc
+
+
+def _inserts_into_ours(spark: SparkSession, text: str) -> bool:
+    tokens = tokenize(text)
+    cursor = Cursor(text, tokens)
+    cursor.at = target_at(tokens)
+    try:
+        return place_of(spark, cursor.name().parts) is not None
+    except SqlSyntaxError:
+        return False  # a folder, or nothing that can be read
+
+
+def _run_each(
+    spark: SparkSession,
+    plain: Callable[..., DataFrame],
+    texts: Sequence[str],
+    args: Any,
+    kwargs: dict[str, Any],
+) -> DataFrame:
+    """Run INSERTs one after another, each of which sees what those before it wrote.
+
+    All of them are read, and their rows are looked at, before the first one is run.
+    """
+    runner = QueryRunner(spark, plain)
+    try:
+        for each in texts:
+            command = command_of(spark, each, tokenize(each), args, kwargs, runner)
+            if command is not None:
+                check_insert(command)
+    finally:
+        runner.close()
+    # Not one of them has its table in the middle: each is run as the statement that it is.
+    others = (partial(plain, each, args, **kwargs) for each in texts)
+    pairs = zip(texts, others, strict=True)
+    return [_run(spark, plain, each, args, kwargs, other) for each, other in pairs][-1]

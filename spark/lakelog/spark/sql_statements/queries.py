@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
+from lakelog.spark.sql_statements.placed_errors import placed
 from lakelog.spark.sql_statements.places import opened, path_in, place_of
 from lakelog.spark.sql_statements.references import references
 from lakelog.spark.sql_statements.tokens import tokenize
@@ -80,7 +81,8 @@ class QueryRunner:
         names = [f"{{{name}}}" for name in frames]
         tables = [each for each, _ in found]
         known = [self._names(each) for each in tables]
-        text = _rewritten(sql, tokens, tables, names, known, escape=not kwargs)
+        edits = _edits(tokens, tables, names, known)
+        text = _rewritten(sql, edits, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
             return self._plain(text, args, **kwargs, **frames)
@@ -89,6 +91,10 @@ class QueryRunner:
             # Spark parses before it looks for a table, has the right ones.
             self._plain(sql, parameters.args, **kwargs)
             raise
+        except AnalysisException as exc:
+            if kwargs:
+                raise
+            raise placed(exc, sql, edits) from exc
 
     def _names(self, reference: Reference) -> list[tuple[str, ...]]:
         """What columns of a table without an alias may have before them: `t`, `db.t` and so on."""
@@ -125,7 +131,7 @@ class QueryRunner:
         if not found:
             return text
         known = [self._names(each) for each in found]
-        return _rewritten(text, tokens, found, names, known, escape=False)
+        return _rewritten(text, _edits(tokens, found, names, known), escape=False)
 
     def close(self) -> None:
         """Drop the views that `expression` made."""
@@ -249,24 +255,22 @@ def _unqualified(condition: str, alias: str | None) -> str:
     return "".join([*parts, condition[at:]])
 
 
-def _rewritten(
-    sql: str,
+def _edits(
     tokens: Sequence[Token],
     found: Sequence[Reference],
     names: Sequence[str],
     known: Sequence[Sequence[tuple[str, ...]]],
-    *,
-    escape: bool,
-) -> str:
-    """The text with another name for each table; one without an alias keeps its own as that.
+) -> list[tuple[int, int, str]]:
+    """What gives each table another name; one without an alias keeps its own as that.
 
     Args:
-        sql: the text.
-        tokens: its tokens.
+        tokens: those of the text.
         found: the tables.
         names: to be written for them.
         known: of each, what columns of it may have before them.
-        escape: whether braces of the text mean themselves.
+
+    Returns:
+        Start, end and the new text of each part, in their order.
     """
     edits: list[tuple[int, int, str]] = []
     for name, each in zip(names, found, strict=True):
@@ -277,8 +281,19 @@ def _rewritten(
             alias = each.parts[0] if each.is_call else each.parts[-1]
             edits.append((at, at, f" AS {quoted(alias)}"))
     edits += _qualifiers(tokens, found, known)
+    return sorted(edits, key=lambda each: each[:2])
+
+
+def _rewritten(sql: str, edits: Sequence[tuple[int, int, str]], *, escape: bool) -> str:
+    """The text with some parts replaced.
+
+    Args:
+        sql: the text.
+        edits: what `_edits` gives.
+        escape: whether braces of the text mean themselves.
+    """
     parts, at = [], 0
-    for start, end, new in sorted(edits, key=lambda each: each[:2]):
+    for start, end, new in edits:
         kept = sql[at:start]
         parts += [kept.replace("{", "{{").replace("}", "}}") if escape else kept, new]
         at = end

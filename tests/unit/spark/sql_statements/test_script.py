@@ -11,7 +11,7 @@ from pyspark.errors import ParseException
 import lakelog.spark as delta
 from lakelog.spark.sql_statements import front, script
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
-from lakelog.spark.sql_statements.from_first import insert_first
+from lakelog.spark.sql_statements.from_first import inserts_first, target_at
 from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import Immediate, read_immediate
 from lakelog.spark.sql_statements.parameters import Parameters
@@ -121,7 +121,12 @@ def test_a_parameter_of_a_computed_name_is_used_up() -> None:
             "FROM (SELECT 1 a) s INSERT OVERWRITE TABLE d.t PARTITION (p = 1) SELECT a",
             "INSERT OVERWRITE TABLE d.t PARTITION (p = 1)  FROM (SELECT 1 a) s  SELECT a",
         ),
-        ("FROM q INSERT INTO t SELECT a INSERT INTO u SELECT b", None),
+        (
+            "FROM (SELECT 1 INSERT) q INSERT INTO t SELECT a WHERE b INSERT INTO TABLE u SELECT c",
+            "INSERT INTO t  FROM (SELECT 1 INSERT) q  SELECT a WHERE b |"
+            "INSERT INTO TABLE u  FROM (SELECT 1 INSERT) q  SELECT c",
+        ),
+        ("FROM q INSERT INTO t INSERT INTO u SELECT b", None),
         ("FROM q SELECT a", None),
         ("FROM q INSERT INTO t", None),
         ("FROM q.insert SELECT a", None),
@@ -130,7 +135,11 @@ def test_a_parameter_of_a_computed_name_is_used_up() -> None:
     ],
 )
 def test_an_insert_that_begins_with_its_source_is_turned(sql: str, wanted: str | None) -> None:
-    assert insert_first(sql, tokenize(sql)) == wanted
+    found = inserts_first(sql, tokenize(sql))
+    assert "|".join(found) == (wanted or "")
+    for each in found:
+        tokens = tokenize(each)
+        assert tokens[target_at(tokens)].text in "tdu"
 
 
 def _row(*values: Any) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.types import StructField, StructType
+
+from lakelog.core.commands.add_columns import Addition, add_columns_at
 from lakelog.core.commands.alter_columns import ColumnChange, change_column, change_columns
 from lakelog.spark.names.moves import rename_table, set_location
 from lakelog.spark.sql_statements.commands.columns import (
@@ -14,6 +17,7 @@ from lakelog.spark.sql_statements.commands.columns import (
     text,
 )
 from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     Change = Callable[[DeltaTable], object]
 
 __all__ = ["alter", "comment_on", "comment_on_column"]
+
+_NOT_OF_V2 = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
+_PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
 
 
 def alter(s: Statement) -> Command | None:
@@ -141,13 +148,13 @@ def _change(s: Statement, place: Place) -> Change:  # one return for each form
             if c.took("TBLPROPERTIES"):
                 given = properties(s)
                 return lambda table: table.setProperties(given)
-            raise s.not_supported(f"ALTER TABLE … SET {c.word}")
+            raise s.not_supported(f"ALTER TABLE … SET {c.word}", _NOT_OF_V2)
         case "UNSET":
             c.need("TBLPROPERTIES")
             c.took("IF", "EXISTS")  # delta-spark takes what isn't there as removed without it, too
             names = list(properties(s, values=False))
             return lambda table: table.unsetProperties(*names, ifExists=True)
-    raise s.not_supported(f"ALTER TABLE … {word}")
+    raise s.not_supported(f"ALTER TABLE … {word}", _NOT_OF_V2)
 
 
 def _added(s: Statement) -> Change:
@@ -160,7 +167,7 @@ def _added(s: Statement) -> Change:
         condition = c.group()
         return lambda table: table.addConstraint(name, condition)
     if c.need_any("COLUMN", "COLUMNS", "PARTITION", "IF") not in ("COLUMN", "COLUMNS"):
-        raise s.not_supported("ALTER TABLE … ADD PARTITION")
+        raise s.not_supported("ALTER TABLE … ADD PARTITION", _PARTITIONS)
     wrapped = c.took("(")
     found = [column_definition(s)]
     while c.took(","):
@@ -192,29 +199,25 @@ def _plain(s: Statement, column: ColumnDefinition) -> None:
 
 
 def _additions(s: Statement, found: list[ColumnDefinition]) -> Change:
-    """Add columns, those of one place in one commit."""
-    from pyspark.sql.types import StructField, StructType
-
-    places = {(each.path[:-1], each.place) for each in found}
-    if len(places) > 1:
-        raise s.cursor.error(
-            "[DELTA_OPERATION_NOT_ALLOWED] These columns have different places (a struct, FIRST, "
-            "AFTER), and each would be a commit of its own: use one ALTER TABLE for each place",
-            found[1].at,
-        )
-    parent, place = found[0].path[:-1], found[0].place
+    """Add columns, all in one commit."""
 
     def run(table: DeltaTable) -> object:
-        new = StructType()
+        additions = []
         for each in found:
-            kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {each.kind}) AS c").schema[0].dataType
-            metadata = {} if each.comment is None else {"comment": each.comment}
-            new.add(StructField(each.path[-1], kind, each.nullable, metadata))
-        after = place[1] if place is not None and place[0] == "after" else None
-        first = place is not None and place[0] == "first"
-        return table.addColumns(new, parent=parent, after=after, first=first)
+            word, after = each.place or ("", None)
+            new = StructType([_new_field(s, each)])
+            additions.append(
+                Addition(to_delta_schema(new), each.path[:-1], after, first=word == "first")
+            )
+        return add_columns_at(table.log, additions)
 
     return run
+
+
+def _new_field(s: Statement, column: ColumnDefinition) -> StructField:
+    kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {column.kind}) AS c").schema[0].dataType
+    metadata = {} if column.comment is None else {"comment": column.comment}
+    return StructField(column.path[-1], kind, column.nullable, metadata)
 
 
 def _changed(s: Statement, *, hive: bool) -> Change:
@@ -294,7 +297,7 @@ def _dropped(s: Statement) -> Change:
         truncate = c.took("TRUNCATE", "HISTORY")
         return lambda table: table.dropFeatureSupport(shown, truncateHistory=truncate)
     if word in ("PARTITION", "IF"):
-        raise s.not_supported("ALTER TABLE … DROP PARTITION")
+        raise s.not_supported("ALTER TABLE … DROP PARTITION", _PARTITIONS)
     if_exists = c.took("IF", "EXISTS")
     names = c.names() if c.word == "(" else [c.name()]
     while c.took(","):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.errors import DeltaAnalysisError
-    from lakelog.spark.sql_statements.cursor import Cursor, Name
+    from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.sql_statements.queries import QueryRunner
 
 __all__ = ["Command", "Statement"]
@@ -148,11 +148,10 @@ class Statement:
             if not self.cursor.took(","):
                 return found
 
-    def not_supported(self, what: str, name: Name | None = None) -> DeltaAnalysisError:
+    def not_supported(
+        self, what: str, condition: str = "DELTA_OPERATION_NOT_ALLOWED"
+    ) -> DeltaAnalysisError:
         """The error for a statement that Delta does not have for its tables."""
-        at = self.cursor.at if name is None else name.first
         return self.cursor.error(
-            f"[DELTA_OPERATION_NOT_ALLOWED] Operation not allowed: {what} is not supported for "
-            "Delta tables",
-            at,
+            f"[{condition}] Operation not allowed: {what} is not supported for Delta tables"
         )

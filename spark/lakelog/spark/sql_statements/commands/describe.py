@@ -31,6 +31,13 @@ def describe_table(s: Statement) -> Command | None:
     follows = c.at + 1 < len(c.tokens) and c.ahead(1) != "."
     extended = follows and (c.took("EXTENDED") or c.took("FORMATTED"))
     name = c.name()
+    if extended and c.has("AS", "JSON") and place_of(s.spark, name.parts) is not None:
+        s.is_ours = True
+        raise c.error(
+            "[NOT_SUPPORTED_COMMAND_FOR_V2_TABLE] DESCRIBE TABLE AS JSON is not supported for "
+            "Delta tables. Use DESCRIBE DETAIL, whose row has a toJSON, or the schema of "
+            "spark.table(…).schema.json()"
+        )
     column = None
     if c.at + 1 == len(c.tokens) and c.token is not None and c.token.name is not None:
         column = c.identifier()

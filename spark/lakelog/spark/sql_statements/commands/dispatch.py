@@ -13,6 +13,7 @@ from lakelog.spark.sql_statements.commands.history import convert, describe, res
 from lakelog.spark.sql_statements.commands.insert import insert
 from lakelog.spark.sql_statements.commands.maintenance import generate, optimize, reorg, vacuum
 from lakelog.spark.sql_statements.commands.merge import merge
+from lakelog.spark.sql_statements.commands.partitions import show_partitions
 from lakelog.spark.sql_statements.commands.rows import delete, truncate, update
 from lakelog.spark.sql_statements.commands.show import show_columns, show_create, show_properties
 from lakelog.spark.sql_statements.cursor import Cursor
@@ -68,6 +69,7 @@ _STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "SHOW": [
         (("SHOW", "COLUMNS"), show_columns),
         (("SHOW", "TBLPROPERTIES"), show_properties),
+        (("SHOW", "PARTITIONS"), show_partitions),
         (("SHOW", "CREATE", "TABLE"), show_create),
     ],
 }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.writing.options import SaveMode
 
-__all__ = ["insert", "insert_rows"]
+__all__ = ["check_insert", "insert", "insert_rows"]
 
 
 @dataclass(slots=True)
@@ -48,6 +48,30 @@ class _Insert:
     columns: list[str] | None = None
     replace_where: str | None = None
     query: str = ""
+
+
+@dataclass(slots=True)
+class _Command:
+    """The statement, ready to run."""
+
+    s: Statement
+    wanted: _Insert
+
+    def __call__(self) -> DataFrame:
+        return _run(self.s, self.wanted)
+
+
+def check_insert(command: Command) -> None:
+    """See whether an INSERT's query fits its table, and write nothing.
+
+    Args:
+        command: any; others are not looked at.
+
+    Raises:
+        DeltaError, PySparkException: what running it would raise before it writes.
+    """
+    if isinstance(command, _Command):
+        _rows(command.s, command.wanted)
 
 
 def insert(s: Statement) -> Command | None:
@@ -66,22 +90,39 @@ def insert(s: Statement) -> Command | None:
         return None
     wanted = _Insert(place, overwrite, _partition(c) if c.took("PARTITION") else [])
     if c.took("IF", "NOT", "EXISTS"):
-        raise s.not_supported("INSERT … IF NOT EXISTS")
+        raise c.error(
+            "[UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS] The feature is not "
+            "supported: INSERT with IF NOT EXISTS in the PARTITION spec of a Delta table. Use "
+            "MERGE … WHEN NOT MATCHED THEN INSERT, which adds the rows that are not there yet",
+            c.at - 3,
+        )
     wanted.by_name = c.took("BY", "NAME")
     if not wanted.by_name and c.word == "(" and c.ahead(1) not in (*QUERY, "("):
         wanted.columns = [each.text for each in c.names()]
     if c.has("REPLACE", "WHERE") and not overwrite:
         c.need("REPLACE", "WHERE")
         wanted.replace_where = c.expression(*QUERY, what="a condition")
-    elif c.has("REPLACE", "ON") or c.has("REPLACE", "USING"):
-        raise s.not_supported(f"INSERT … REPLACE {c.ahead(1)}")
+    _refuse_replace_on(c)
     if c.word not in (*QUERY, "("):
         raise c.unexpected("a query")
     first = c.at
     c.skip()
     wanted.query = c.text(first, c.at)
     c.end()
-    return lambda: _run(s, wanted)
+    return _Command(s, wanted)
+
+
+def _refuse_replace_on(c: Cursor) -> None:
+    """Refuse `INSERT INTO t [[AS] alias] REPLACE ON c | USING (columns) …`."""
+    skipped = 1 if c.word == "AS" else 0
+    for at in (0, skipped + 1):
+        if c.ahead(at) == "REPLACE" and c.ahead(at + 1) in ("ON", "USING"):
+            raise c.error(
+                "[UNSUPPORTED_FEATURE.TABLE_OPERATION] The feature is not supported: a Delta table "
+                f"has no INSERT INTO … REPLACE {c.ahead(at + 1)}. Use MERGE, whose ON says which "
+                "rows are replaced, or REPLACE WHERE with a condition that the new rows keep",
+                c.at + at,
+            )
 
 
 def insert_rows(
@@ -129,19 +170,12 @@ def _partition(c: Cursor) -> list[tuple[str, str | None]]:
 
 
 def _run(s: Statement, wanted: _Insert) -> DataFrame:
-    snapshot = s.log(wanted.place).snapshot
-    schema = snapshot.schema
-    static = [(name, value) for name, value in wanted.partition if value is not None]
-    _check_partition(snapshot, wanted)
-    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
-    query = _with_defaults(wanted.query, schema, targets) if not wanted.by_name else wanted.query
-    frame = s.runner.query(f"{s.ctes} {query}")
-    rows = _fitted(frame, snapshot, wanted, targets, static)
+    snapshot, rows, static = _rows(s, wanted)
     options: dict[str, str] = {}
     if wanted.replace_where is not None:
         options["replaceWhere"] = wanted.replace_where
     elif wanted.overwrite and static and not overwrites_dynamically(snapshot.conf):
-        options["replaceWhere"] = " AND ".join(_equals(schema, *each) for each in static)
+        options["replaceWhere"] = " AND ".join(_equals(snapshot.schema, *each) for each in static)
     replaces = wanted.overwrite or wanted.replace_where is not None
     mode: SaveMode = "overwrite" if replaces else "append"
     reads = replaces and s.runner.has_read(wanted.place.path)
@@ -154,6 +188,18 @@ def _run(s: Statement, wanted: _Insert) -> DataFrame:
         read_version=snapshot.version if reads else None,
     )
     return s.nothing()
+
+
+def _rows(s: Statement, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tuple[str, str]]]:
+    """The table, the rows as it will have them, and the values of PARTITION."""
+    snapshot = s.log(wanted.place).snapshot
+    schema = snapshot.schema
+    static = [(name, value) for name, value in wanted.partition if value is not None]
+    _check_partition(snapshot, wanted)
+    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
+    query = _with_defaults(wanted.query, schema, targets) if not wanted.by_name else wanted.query
+    frame = s.runner.query(f"{s.ctes} {query}")
+    return snapshot, _fitted(frame, snapshot, wanted, targets, static), static
 
 
 def _equals(schema: StructType, name: str, value: str) -> str:
