@@ -23,7 +23,7 @@ class StreamSource(TableStream):
     """The rows of a table: those that it has, then those that later commits add."""
 
     def files_between(self, start: SourceOffset, end: SourceOffset) -> pa.Table:
-        """The files of a batch, as rows of `FILE_SCHEMA`, in order.
+        """The files of a batch, as rows of `FILE_SCHEMA` and `version`, which has them, in order.
 
         Args:
             start: where it begins.
@@ -34,11 +34,13 @@ class StreamSource(TableStream):
             VersionNotFoundError: the version that the query began with can't be rebuilt any more.
             LogGapError: a commit that the stream needs is gone.
         """
-        parts = [
-            pending.files.slice(chosen.start, len(chosen))
-            for _, pending, chosen in self._between(start, end)
-        ]
-        return self._wanted(pa.concat_tables([NO_FILES, *parts]))
+        parts, versions = [NO_FILES], []
+        for version, pending, chosen in self._between(start, end):
+            found = pending.files.slice(chosen.start, len(chosen))
+            parts.append(found)
+            versions += [version] * found.num_rows
+        files = pa.concat_tables(parts)
+        return self._wanted(files.append_column("version", pa.array(versions, pa.int64())))
 
     def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
         return Pending(files)

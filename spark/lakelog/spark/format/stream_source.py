@@ -126,8 +126,9 @@ class _Reader(DataSourceStreamReader):
             try:
                 yield from (each for each in partition.value.batches(0) if each.num_rows)
             except DataFileMissingError as exc:
+                said = str(exc).rstrip(".")
                 raise DataFileMissingError(
-                    f"{exc} A query that reads the table as a stream goes no further then: start "
+                    f"{said}. A query that reads the table as a stream goes no further then: start "
                     "a new one, with another checkpointLocation and a startingVersion after that "
                     "version. VACUUM keeps files for delta.deletedFileRetentionDuration, which "
                     "should be longer than any query stands still.",

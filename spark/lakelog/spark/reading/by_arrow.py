@@ -26,6 +26,7 @@ from lakelog.core.deletion_vectors.reader import DeletionVector
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import mapped_like
+from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.positions import FILE, ROW, with_places
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.filesystems import for_workers
@@ -48,9 +49,10 @@ _LEAST_TASK_BYTES = 4 << 20
 _WANTED_TASKS = 32
 """A table of fewer full tasks than this is cut into smaller ones, so that small tables use all
 cores."""
+_MOST_FILES = 64
+"""The most files that a task has, however small they are."""
 _THREADS = 4
 """A task's files are read by so many threads: most of the time goes into waiting for replies."""
-_BATCH_ROWS = 1 << 16
 _OF_VECTORS = ("path", "deletion_vector", "vector_place", "vector_filesystem")
 
 
@@ -60,12 +62,13 @@ class ScanJob:
 
     table: str
     version: int
+    """The one whose columns come out."""
     reader: RowReader
     filesystems: list[FileSystem]
     files: pa.Table
     """`path`: where the storage has it; `place`: the same as file system number `filesystem`
     spells it; `partition_values`; `size`; `deletion_vector` as in `FILE_SCHEMA`, whose file is
-    `vector_place` in file system number `vector_filesystem`."""
+    `vector_place` in file system number `vector_filesystem`; `version`: one that has the file."""
     pieces: pa.Table
     """`file`: a row of `files`; the row groups of share `part` of `parts`."""
     starts: list[int]
@@ -116,14 +119,15 @@ class ScanJob:
             except DataFileMissingError:
                 raise
             except FileNotFoundError as exc:
-                raise self._missing(chosen["path"][row].as_py()) from exc
+                file = {name: chosen[name][row].as_py() for name in ("path", "version")}
+                raise self._missing(**file) from exc
             if not self.positions:
                 return found
             key = pa.repeat(str(pieces["file"][row].as_py()), found.num_rows)
             return found.add_column(found.num_columns - 1, FILE, key)
 
-        for table in in_order(rows, range(len(pieces)), _THREADS):
-            yield from for_spark(table).to_batches(max_chunksize=_BATCH_ROWS)
+        tables = in_order(rows, range(len(pieces)), _THREADS)
+        yield from joined_batches(map(for_spark, tables))
 
     def _deleted(self, file: Mapping[str, Any]) -> Callable[[int], pa.BooleanArray] | None:
         if file["deletion_vector"] is None:
@@ -133,14 +137,14 @@ class ScanJob:
         )
         return partial(vector.deleted, self.filesystems[file["vector_filesystem"] or 0])
 
-    def _missing(self, path: str) -> DataFileMissingError:
+    def _missing(self, path: str, version: int) -> DataFileMissingError:
         return DataFileMissingError(
-            f"version {self.version} of {self.table} has the data file {path}, which does not "
+            f"version {version} of {self.table} has the data file {path}, which does not "
             "exist. Restore the file, or read a version without it; if VACUUM deleted it, that "
             "version can no longer be read",
             path=path,
             table=self.table,
-            version=self.version,
+            version=version,
         )
 
 
@@ -160,7 +164,7 @@ class ArrowScan:
 
         Args:
             snapshot: the version.
-            files: rows of `FILE_SCHEMA`.
+            files: rows of `FILE_SCHEMA`; `version` says which one has them, if not `snapshot`.
             schema: the columns to read, as a DataFrame shows them.
             prune: row groups without a row for which it is true may be left out.
             positions: whether rows come with `FILE` and `ROW`.
@@ -189,6 +193,9 @@ class ArrowScan:
         ]
         placed, placed_vectors = [found(each) for each in paths], [found(each) for each in vectors]
         pieces, starts = _dealt(files["size"].to_pylist())
+        if "version" not in files.column_names:
+            versions = pa.repeat(snapshot.version, files.num_rows)
+            files = files.append_column("version", versions)
         self.job = ScanJob(
             table=snapshot.table,
             version=snapshot.version,
@@ -211,6 +218,7 @@ class ArrowScan:
                     "deletion_vector": files["deletion_vector"],
                     "vector_place": pa.array([place for _, place in placed_vectors], pa.string()),
                     "vector_filesystem": pa.array([n for n, _ in placed_vectors], pa.int32()),
+                    "version": files["version"],
                 }
             ),
             pieces=pieces,
@@ -253,8 +261,13 @@ def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:
     for row, size in enumerate(sizes):
         parts = max(1, -(-size // _MOST_TASK_BYTES))
         for part in range(parts):
-            if not starts or taken + size // parts > task_bytes:
-                starts.append(len(columns["file"]))
+            count = len(columns["file"])
+            if (
+                not starts
+                or taken + size // parts > task_bytes
+                or count - starts[-1] >= _MOST_FILES
+            ):
+                starts.append(count)
                 taken = 0
             taken += size // parts
             for name, value in zip(columns, (row, part, parts), strict=True):

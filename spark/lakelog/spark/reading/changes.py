@@ -18,6 +18,7 @@ from lakelog.core.data.row_reader import in_order
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.filesystems import for_workers
@@ -44,7 +45,6 @@ _BOUNDS = {
 }
 _OF_STATES = ("versionAsOf", "timestampAsOf")
 _THREADS = 4
-_BATCH_ROWS = 1 << 16
 _TASK_BYTES = 64 << 20
 _MOST_FILES = 64
 """The most files that a task has, however small they are."""
@@ -148,8 +148,7 @@ class ChangeJob:
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         first, end = self.starts[number : number + 2]
-        for table in in_order(self._changed, self.files[first:end], _THREADS):
-            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+        yield from joined_batches(in_order(self._changed, self.files[first:end], _THREADS))
 
     def alone(self, number: int) -> ChangeJob:
         """One task, with its files only."""

@@ -82,6 +82,25 @@ def test_a_stream_reads_the_state_and_then_the_commits() -> None:
     assert end == SourceOffset(3, -1)
 
 
+def test_each_file_comes_with_the_version_that_has_it() -> None:
+    log = _table()
+    _commit(log, _add("a"))
+    source = _source(log)
+    start = source.initial_offset()
+    _commit(log, _add("b"), _add("c"))
+    _commit(log, _add("d"))
+    middle = source.latest_offset(start)
+    found = [
+        source.files_between(start, middle),
+        source.files_between(middle, source.latest_offset(middle)),
+    ]
+    pairs = [
+        list(zip(*(each[n].to_pylist() for n in ("path", "version")), strict=True))
+        for each in found
+    ]
+    assert pairs == [[("a", 1)], [("b", 2), ("c", 2), ("d", 3)]]
+
+
 def test_both_limits_hold_and_a_batch_has_at_least_one_file() -> None:
     log = _table()
     _commit(log, *(_add(f"f{n}", size) for n, size in enumerate([5, 5, 50, 1, 1, 1, 1])))
