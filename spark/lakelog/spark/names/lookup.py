@@ -46,6 +46,8 @@ class _Known:
     namespace: tuple[str, str] | None = None
     """The current catalog and database."""
     entries: dict[tuple[str, ...], Entry | None] = field(default_factory=dict)
+    catalogs: dict[str, bool] = field(default_factory=dict)
+    """Whether a first part of two names a catalog."""
 
 
 _clock = time.monotonic
@@ -95,6 +97,9 @@ def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False)
     known = _of(spark)
     whole = qualified(spark, parts, known)
     if whole is None or not is_session_name(whole[1:]):
+        return None
+    if len(parts) == _CATALOG_PARTS - 1 and _is_catalog(spark, parts[0], known):
+        # `other.t` is a table of a catalog `other`, even if there is a database of that name.
         return None
     # Names are compared ignoring case. A temporary view has one part, so `db.t` never means one.
     key = (str(len(parts) == 1), *(each.lower() for each in whole))
@@ -155,9 +160,6 @@ def _of(spark: SparkSession) -> _Known | None:
 def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry | None:
     """Ask the catalog for one name; with `alone`, for a temporary view first."""
     _, database, table = whole
-    if _is_catalog(spark, database) and not alone:
-        # `other.t` is a table of a catalog `other`, even if there is a database of that name.
-        return None
     if database.lower() == _TEMPORARY and not alone:
         return Entry((_TEMPORARY, table), "temporary view")
     text = f"SHOW TABLE EXTENDED IN {quoted_name(whole[:2])} LIKE '{table}'"
@@ -178,5 +180,10 @@ def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry
     return found
 
 
-def _is_catalog(spark: SparkSession, name: str) -> bool:
-    return spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+def _is_catalog(spark: SparkSession, name: str, known: _Known | None) -> bool:
+    if known is not None and name in known.catalogs:
+        return known.catalogs[name]
+    found = spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+    if known is not None:
+        known.catalogs[name] = found
+    return found

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.spark.sql_statements.errors import located
+from lakelog.spark.sql_statements.errors import SqlSyntaxError, located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.spark.sql_statements.errors import SqlSyntaxError
     from lakelog.spark.sql_statements.tokens import Token
 
 __all__ = ["Cursor", "Name"]
@@ -110,14 +109,16 @@ class Cursor:
         hint = f"; expected {_either(wanted)}" if wanted else ""
         return self.error(f"[PARSE_SYNTAX_ERROR] Syntax error at or near {found}{hint}")
 
-    def error(self, message: str, at: int | None = None) -> SqlSyntaxError:
+    def error(
+        self, message: str, at: int | None = None, kind: type[SqlSyntaxError] = SqlSyntaxError
+    ) -> SqlSyntaxError:
         """An error at a token; the one here, unless another is given."""
         number = self.at if at is None else at
         if number < len(self.tokens):
             place = self.tokens[number].start
         else:
             place = self.tokens[-1].end if self.tokens else 0
-        return located(self.sql, place, message)
+        return located(self.sql, place, message, kind)
 
     def end(self) -> None:
         """Make sure that nothing is left.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = ["SqlSyntaxError", "located", "marked_place"]
+__all__ = ["NoDeltaTableError", "SqlSyntaxError", "located", "marked_place"]
 
 _SHOWN = 200
 
@@ -16,16 +16,26 @@ class SqlSyntaxError(DeltaAnalysisError):
     """
 
 
-def located(sql: str, at: int, message: str) -> SqlSyntaxError:
+class NoDeltaTableError(SqlSyntaxError):
+    """A statement that begins like one which Delta alone has, and names no Delta table.
+
+    It may be a statement of another extension of Spark's.
+    """
+
+
+def located(
+    sql: str, at: int, message: str, kind: type[SqlSyntaxError] = SqlSyntaxError
+) -> SqlSyntaxError:
     """The error for a place in a text.
 
     Args:
         sql: the whole text.
         at: the offset of the place.
         message: what is wrong, with Spark's or Delta's condition in brackets if there is one.
+        kind: its class.
     """
     line, column, shown = marked_place(sql, at)
-    return SqlSyntaxError(
+    return kind(
         f"{message} (line {line}, column {column})\n\n{shown}", sql=sql, line=line, column=column
     )
 

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
@@ -14,7 +14,7 @@ from lakelog.spark.names.plain import plain_method
 from lakelog.spark.sql_statements.commands.dispatch import command_of
 from lakelog.spark.sql_statements.commands.insert import check_insert
 from lakelog.spark.sql_statements.cursor import Cursor
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.errors import NoDeltaTableError, SqlSyntaxError
 from lakelog.spark.sql_statements.from_first import inserts_first, target_at
 from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import read_immediate
@@ -140,10 +140,24 @@ def _run(
         if command is not None:
             return _placing(command, text)
         return runner.run(text, tokens, parameters, kwargs, otherwise)
+    except NoDeltaTableError as exc:
+        return _by_an_extension(otherwise, exc)
     finally:
         runner.close()
         if changes_names:
             forget()
+
+
+def _by_an_extension(otherwise: Callable[[], DataFrame], error: NoDeltaTableError) -> DataFrame:
+    """Let Spark run a statement that it has itself by none but an extension."""
+    try:
+        return otherwise()
+    except AnalysisException as exc:
+        # DESCRIBE HISTORY t is about a table HISTORY for Spark.
+        missing = (exc.getCondition() or "").startswith("TABLE_OR_VIEW_NOT_FOUND")
+        if not missing and not isinstance(exc, ParseException):
+            raise
+    raise error
 
 
 def _placing(command: Callable[[], DataFrame], text: str) -> DataFrame:

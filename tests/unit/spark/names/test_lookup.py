@@ -131,6 +131,16 @@ def test_names_that_spark_s_catalog_can_t_have_are_not_asked_for(session: Any, n
     assert session.asked == []
 
 
+def test_a_database_may_have_the_name_of_a_catalog(watched: Any) -> None:
+    watched.confs["spark.sql.catalog.default"] = "some.Catalog"
+    watched.add("t", "/a")
+    for _ in range(2):
+        assert location(watched, "default.t") is None
+        assert location(watched, "spark_catalog.default.t") == "/a"
+        assert location(watched, "t") == "/a"
+    assert len(watched.asked) == 2
+
+
 def test_names_mean_another_catalog_while_that_is_the_current_one(session: Any) -> None:
     session.add("t", "/a")
     session.namespace[:] = ["cat", "x"]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements import front, places, queries
@@ -68,6 +69,52 @@ def test_a_text_without_a_table_of_ours_goes_to_spark_as_it_came(
 def test_any_text_goes_to_spark_as_it_came(sql: str) -> None:
     assume(not any(word in sql.upper() for word in DELTA_ALONE))
     assert _run(sql, d=1) == [(sql, None, {"d": 1})]
+
+
+STARTS_LIKE_OURS = [
+    "OPTIMIZE db.t",
+    "OPTIMIZE INDEX i ON t",
+    "VACUUM",
+    "VACUUM t KEEP 3 DAYS",
+    "RESTORE TABLE t FROM BACKUP b",
+    "GENERATE series",
+    "GENERATE a FOR TABLE t",
+    "REORG TABLE t BY x",
+    "DESCRIBE HISTORY t",
+    "DESC DETAIL t EXTENDED",
+    "UPDATE STATISTICS t",
+    "MERGE BRANCH a INTO b",
+    "DELETE JAR x",
+    "TRUNCATE PARTITIONS t",
+    "CREATE TABLE u CLONE t",
+    "CONVERT TO ICEBERG t",
+]
+
+
+@pytest.mark.parametrize("sql", STARTS_LIKE_OURS)
+def test_a_statement_that_starts_like_ours_goes_to_spark_which_may_have_it(sql: str) -> None:
+    assert _run(sql) == [(sql, None, {})]
+
+
+@pytest.mark.parametrize(
+    ("raised", "condition", "told"),
+    [
+        (ParseException, "PARSE_SYNTAX_ERROR", "DELTA_TABLE_ONLY_OPERATION"),
+        (AnalysisException, "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_ONLY_OPERATION"),
+        (AnalysisException, "OF_AN_EXTENSION", "what it said"),
+    ],
+)
+def test_what_spark_can_not_read_either_is_refused_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, raised: type[Exception], condition: str, told: str
+) -> None:
+    monkeypatch.setattr(AnalysisException, "getCondition", lambda _: condition)
+
+    def plain(*_: Any, **__: Any) -> Any:
+        raise raised("what it said")
+
+    spark: Any = NoSpark()
+    with pytest.raises((SqlSyntaxError, AnalysisException), match=told):
+        front.run(spark, plain, "DESCRIBE HISTORY t", None, {})
 
 
 OURS = """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql.types import StructType
 
 from lakelog.core.schema.column_paths import dotted
+from lakelog.spark.sql_statements.errors import NoDeltaTableError
 from lakelog.spark.sql_statements.places import Place, opened, place_of
 from lakelog.spark.sql_statements.qualified_columns import Qualifiers
 from lakelog.spark.table.delta_table import DeltaTable
@@ -58,13 +59,13 @@ class Statement:
         return self.place()
 
     def ours(self, what: str) -> Place:
-        """Go past the name of a table that must be one of ours: Spark has no such statement.
+        """Go past the name of a table that must be one of ours: Spark itself has no such statement.
 
         Args:
             what: the statement, for the message.
 
         Raises:
-            SqlSyntaxError: it is not.
+            NoDeltaTableError: it is not.
         """
         first = self.cursor.at
         found = self.place_or_path()
@@ -75,6 +76,7 @@ class Statement:
                 f"Delta table. {what} is only supported for Delta tables; name one by its path as "
                 "delta.`/path`, or by a name that the catalog has with USING delta",
                 first,
+                NoDeltaTableError,
             )
         return found
 
