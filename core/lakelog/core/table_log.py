@@ -15,6 +15,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.log.budget import LogBudget
+from lakelog.core.log.identity import is_told_apart
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
@@ -183,6 +184,9 @@ class TableLog:
         known = self._snapshot
         if known is None:
             return self.snapshot
+        if self._is_doubted and not is_told_apart(known.commit_info, known.state.timestamp):
+            self._snapshot = None
+            return self.snapshot
         commits, is_current = self._news(known)
         if not is_current:
             self._snapshot = None
@@ -207,6 +211,10 @@ class TableLog:
             self._seen_at = -math.inf
 
     @property
+    def _is_doubted(self) -> bool:
+        return self._seen_at == -math.inf
+
+    @property
     def held_files(self) -> int:
         """Internal, for engines: how many files of the known version are in memory."""
         known = self._snapshot
@@ -227,6 +235,7 @@ class TableLog:
             self._table,
             known.version,
             known.commit_info,
+            modified=known.state.timestamp,
             most=_PROBES,
             trusted=far and now - self._seen_at < _TRUSTED_SECONDS,
             at_once=far,

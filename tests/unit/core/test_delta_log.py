@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def log(tmp_path):
-    return RawLog(tmp_path / "t").create(add("a", size=10))
+    return RawLog(tmp_path / "t").create({"commitInfo": {"txnId": "old-0"}}, add("a", size=10))
 
 
 def opened(log):

@@ -25,7 +25,13 @@ FENCE_AGE_MS = 60_000
 One extra request is noise in a job that ran longer than a minute."""
 
 
-def check_fence(store: LogStore, table: str, version: int, read_info: CommitInfo | None) -> None:
+def check_fence(
+    store: LogStore,
+    table: str,
+    version: int,
+    read_info: CommitInfo | None,
+    read_modified: int | None = None,
+) -> None:
     """Refuse to try a version whose predecessor is gone.
 
     Args:
@@ -33,6 +39,7 @@ def check_fence(store: LogStore, table: str, version: int, read_info: CommitInfo
         table: the table's URI.
         version: what is about to be tried.
         read_info: the `commitInfo` of the version before it, as it was read.
+        read_modified: when the file of that version was written, if known.
 
     Raises:
         ConcurrentWriteException: the log is not the one that was read.
@@ -41,7 +48,7 @@ def check_fence(store: LogStore, table: str, version: int, read_info: CommitInfo
     if version == 0:
         gone = has_lost_its_start(store, table)
     else:
-        gone = not still_there(store, table, version - 1, read_info)
+        gone = not still_there(store, table, version - 1, read_info, read_modified)
     if gone:
         raise gone_error(table, version)
 

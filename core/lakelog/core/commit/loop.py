@@ -78,6 +78,7 @@ class CommitLoop:
         read_at_ms: int,
         attempts: list[CommitStats],
         read_info: CommitInfo | None = None,
+        read_modified: int | None = None,
         backoff: Backoff | None = None,
         landing: Landing | None = None,
     ) -> None:
@@ -93,6 +94,7 @@ class CommitLoop:
             read_at_ms: when the transaction's snapshot was known to be current, epoch ms.
             attempts: gets one record an attempt.
             read_info: the `commitInfo` of the version that was read, if known.
+            read_modified: when that version's file was written, if known.
             backoff: the waits; only tests give their own.
             landing: records what becomes of the commit, before and after each write.
         """
@@ -105,6 +107,7 @@ class CommitLoop:
         self._lines = CommitLines(draft.commit_info, draft.actions)
         self._read_at_ms = read_at_ms
         self._read_info = read_info
+        self._read_modified = read_modified
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
         self._landing = landing or Landing()
         self._writer = CommitWriter(
@@ -340,7 +343,8 @@ class CommitLoop:
         if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
             return
         attempt.requests += 1
-        check_fence(self._store, self._pending.table, attempt.version, self._read_info)
+        table, read = self._pending.table, (self._read_info, self._read_modified)
+        check_fence(self._store, table, attempt.version, *read)
 
     def _record(
         self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None

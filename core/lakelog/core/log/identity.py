@@ -3,7 +3,8 @@
 A path outlives its table: the table may be dropped and created again, and log cleanup removes old
 commits. A writer that went on from version V without looking would not notice: V + 1 is missing in
 a shorter log as well, and in a longer one it is there, but belongs to another table. So V itself
-is checked, by the transaction that its `commitInfo` names.
+is checked, by the transaction that its `commitInfo` names; where that was not read, because a
+checkpoint stood in for the commit, or names none, by the time that the storage gave the file.
 """
 
 from __future__ import annotations
@@ -18,22 +19,39 @@ if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["has_lost_its_start", "still_there"]
+__all__ = ["has_lost_its_start", "is_told_apart", "still_there"]
 
 
-def still_there(store: LogStore, table: str, version: int, info: CommitInfo | None) -> bool:
+def is_told_apart(info: CommitInfo | None, modified: int | None) -> bool:
+    """Whether enough is known of a commit for `still_there` to tell it from another one."""
+    return modified is not None or _names_its_commit(info)
+
+
+def still_there(
+    store: LogStore,
+    table: str,
+    version: int,
+    info: CommitInfo | None,
+    modified: int | None = None,
+) -> bool:
     """Whether a commit is in the log, and is the one that was read; one request.
 
     Args:
         store: the store of the log.
         table: the table's URI.
         version: of the commit.
-        info: its `commitInfo` as read before; `None` if it was not: then any commit will do.
+        info: its `commitInfo` as read before; `None` if it was not.
+        modified: when its file was written, as a listing said before; `None` if that is not known.
+            Where neither is, any commit will do.
 
     Raises:
         CorruptCommitError: its `commitInfo` is not JSON.
     """
     try:
+        if modified is not None and not _names_its_commit(info):
+            listed = list_log(store, table, version, version).commits.get(version)
+            # Whole seconds: a store may list finer times than it says of one file.
+            return listed is not None and listed.modification_time // 1000 == modified // 1000
         found = read_commit_info(store, commit_path(table, version))
     except (FileNotFoundError, NotADirectoryError):
         return False
@@ -41,6 +59,10 @@ def still_there(store: LogStore, table: str, version: int, info: CommitInfo | No
         info.txn_id,
         info.timestamp,
     )
+
+
+def _names_its_commit(info: CommitInfo | None) -> bool:
+    return info is not None and (info.txn_id is not None or info.timestamp is not None)
 
 
 def has_lost_its_start(store: LogStore, table: str) -> bool:

@@ -29,6 +29,7 @@ def read_news(
     version: int,
     info: CommitInfo | None,
     *,
+    modified: int | None = None,
     most: int,
     trusted: bool,
     at_once: bool,
@@ -40,6 +41,7 @@ def read_news(
         table: the table's URI.
         version: the known one.
         info: its `commitInfo`; `None` if it is not known.
+        modified: when its file was written; `None` if it is not known.
         most: end after so many commits.
         trusted: whether the known version need not be looked at as long as nothing follows it.
         at_once: whether to make two requests at a time.
@@ -60,7 +62,7 @@ def read_news(
             return None
 
     def look() -> bool:
-        return still_there(store, table, version, info)
+        return still_there(store, table, version, info, modified)
 
     commits: list[Commit] = []
     while len(commits) < most:

@@ -221,6 +221,9 @@ def _checkpoint_files(
                 )
             except (LogGapError, VersionNotFoundError):
                 raise exc from None
+            known = reader.small_actions().metadata
+            if known is not None and other.metadata.id != known.id:
+                raise  # the path has become another table's
             rows: Any = getattr(other.files, kind)
             return rows
 

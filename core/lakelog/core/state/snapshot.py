@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.deprecation import renamed_argument
-from lakelog.core.errors import CorruptLogError, LogGapError
+from lakelog.core.errors import CorruptCheckpointError, CorruptLogError, DeltaError, LogGapError
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.log.names import commit_path
@@ -18,7 +19,7 @@ from lakelog.core.schema.column_mapping import read_schema_of
 from lakelog.core.state.checksums import check_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -35,10 +36,13 @@ if TYPE_CHECKING:
     from lakelog.core.data.scan import Scan
     from lakelog.core.features.properties import TableProperties
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.state.file_state import FileState
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
 
 __all__ = ["Snapshot"]
+
+T = TypeVar("T")
 
 
 class Snapshot:
@@ -278,7 +282,7 @@ class Snapshot:
                 checksum does not match, where the conf makes that fatal.
         """
         if self._file_table is None:
-            live = self._state.files.live
+            live = self._of_files(lambda files: files.live)
             check_state(self._store, self._table, self._state, self._conf)
             self._file_table = live
         return self._file_table
@@ -291,7 +295,26 @@ class Snapshot:
     @property
     def tombstones(self) -> pa.Table:
         """Files that were removed and are still recorded: `TOMBSTONE_SCHEMA`."""
-        return self._state.files.tombstones
+        return self._of_files(lambda files: files.tombstones)
+
+    def _of_files(self, ask: Callable[[FileState], T]) -> T:
+        """Ask the state's files, which are read from what the log had when it was opened.
+
+        By now log cleanup may have removed that, where a newer checkpoint gives the same version.
+        """
+        try:
+            return ask(self._state.files)
+        except CorruptCheckpointError as exc:
+            from lakelog.core.state.replay import load_state
+
+            try:
+                anew = load_state(self._store, self._table, self.version)
+            except (DeltaError, OSError):
+                raise exc from None
+            if anew.metadata.id != self.metadata.id or anew.segment == self._state.segment:
+                raise
+            self._state = replace(self._state, files=anew.files)
+            return ask(anew.files)
 
     @property
     def num_files(self) -> int:
@@ -337,7 +360,7 @@ class Snapshot:
             return self.file_table
         columns = tuple(self.partition_columns)
         selection = FileSelection(expression, schema, columns, session_tz=zone)
-        found = self._state.files.selected(selection)
+        found = self._of_files(lambda files: files.selected(selection))
         return selection.select(self.file_table) if found is None else found
 
     @renamed_argument("filter", "where")

@@ -167,7 +167,8 @@ def commit_large(
         if attempt.version == 0:
             log.store.create_folder(log_path(log.table))
         elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
-            check_fence(log.store, log.table, attempt.version, txn.snapshot.commit_info)
+            read = txn.snapshot.commit_info, txn.snapshot.state.timestamp
+            check_fence(log.store, log.table, attempt.version, *read)
         with hold_lock(txn.lock_choice, log.table, timeout=limits.seconds):
             return _write(writer, attempt, records, pending, landing)
 

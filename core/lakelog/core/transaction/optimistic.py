@@ -425,6 +425,7 @@ class OptimisticTransaction(TransactionChanges):
             read_at_ms=self._read_at_ms,
             attempts=self.attempts,
             read_info=self._snapshot.commit_info if self._snapshot else None,
+            read_modified=self._snapshot.state.timestamp if self._snapshot else None,
             landing=self._landing,
         )
         began = self._clock.monotonic()
