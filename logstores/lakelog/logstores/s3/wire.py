@@ -30,6 +30,8 @@ _OF_ONE_REQUEST: Final = (
     "amz-sdk-",
 )
 """How the headers begin that belong to the request they came with."""
+_ASKED: Final = 1 << 20
+"""Bytes of a body from which on a service is asked whether it wants them, before they are sent."""
 _OF_ONE_CALL: Final = ("request_credentials", "identity_cache")
 """What tells that other credentials than the client's sign."""
 
@@ -163,6 +165,7 @@ class Wire:
     def _before_send(self, request: Any, **_: Any) -> Any:
         if self._drafting.now:
             _stop(request)
+        _without_asking(request)
         return self._http.send(request)
 
     def _refusal(self, response: Any) -> Exception:
@@ -194,6 +197,17 @@ def _signed(draft: _Draft, key: str) -> Any:
     prepared = request.prepare()
     prepared.stream_output = True  # the reply is measured before its body is read
     return prepared
+
+
+def _without_asking(request: Any) -> None:
+    """Let a small body follow its headers at once.
+
+    The SDK first asks whether the body is welcome (`Expect: 100-continue`, which no signature
+    covers), and waits a round trip for the answer: every commit's second one.
+    """
+    headers = request.headers
+    if int(headers.get("Content-Length") or _ASKED) < _ASKED:
+        headers.pop("Expect", None)
 
 
 def _reply(response: Any) -> dict[str, Any]:

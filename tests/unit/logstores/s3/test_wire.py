@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
+from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.conf import S3Settings
 from lakelog.logstores.s3.sdk import sdk_client, wire_of
 from support.scripted_server import ScriptedServer, scripted_server
@@ -171,3 +172,15 @@ def test_the_sdk_sends_over_the_same_connections(
     both(server, settings(server), "a")
     assert len(senders) == 2
     assert senders[0] is senders[1]
+
+
+@pytest.mark.parametrize(("size", "asks"), [(0, False), (700, False), (1 << 20, True)])
+def test_only_a_large_body_waits_to_be_asked_for(
+    server: ScriptedServer, size: int, asks: bool
+) -> None:
+    server.say(200, b"", ETag='"1"')
+    client = S3Client.from_conf({**KEYS, "fs.s3a.endpoint": server.url}, "bucket")
+    client.create("key", b"x" * size, "token")
+    [heard] = server.heard
+    assert heard.body == b"x" * size
+    assert ("Expect" in heard.headers) is asks
