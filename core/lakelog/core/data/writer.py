@@ -86,7 +86,8 @@ def add_files(
     """The actions for what `lakelog.core.portable.writer` reported.
 
     Args:
-        results: tuples in the order of `RESULT_SCHEMA`, such as the rows that Spark collected.
+        results: tuples in the order of `RESULT_SCHEMA`, such as the rows that Spark collected; a
+            footer may be pyarrow's `FileMetaData`, too.
         schema: the table's schema.
         partition_columns: as the table's metadata has them.
         stats: which columns get statistics; `None` for no statistics at all.
@@ -96,10 +97,10 @@ def add_files(
     inside = _PhysicalLayout.from_schema(schema, partition_columns, stats)
     found = []
     for path, size, _, values, footer, nans, modified in results:
+        metadata = _read_footer(io.BytesIO(footer)) if isinstance(footer, bytes) else footer
         if on_footer is not None:
-            on_footer(_read_footer(io.BytesIO(footer)))
+            on_footer(metadata)
         nan_columns = {tuple(parts): nulls for parts, nulls in json.loads(nans)}
-        metadata = _read_footer(io.BytesIO(footer))
         found.append(
             AddFile(
                 path=encode_path(path),
@@ -241,7 +242,7 @@ class DataFileWriter:
         self._schema = schema
         self._stats = stats
         self._data_change = data_change
-        self._writer = PartitionedWriter(plan)
+        self._writer = PartitionedWriter(plan, keeps_footers=True)
         self._actions: list[AddFile] | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:

@@ -151,17 +151,21 @@ class PartitionedWriter:
     `abort` may delete all that this writer made: nothing else refers to it yet.
     """
 
-    def __init__(self, plan: WritePlan, part: int = 0) -> None:
+    def __init__(self, plan: WritePlan, part: int = 0, *, keeps_footers: bool = False) -> None:
         """Open nothing yet.
 
         Args:
             plan: what to write where.
             part: the number in the file names, by custom that of Spark's partition.
+            keeps_footers: whether results have footers as pyarrow's `FileMetaData`, for who stays
+                in this process.
         """
         from pyarrow.fs import LocalFileSystem
 
         self._plan = plan
         self._part = part
+        self._keeps_footers = keeps_footers
+        self._open_files = 0
         self._filesystem = plan.filesystem or LocalFileSystem()
         fields = [pa.field(f.name, relaxed(f.type), f.nullable) for f in plan.schema]
         self._schema = pa.schema(fields)
@@ -323,8 +327,8 @@ class PartitionedWriter:
 
         parquet: Any = pyarrow.parquet
         plan = self._plan
-        while len(busy := [k for k, f in self._files.items() if f.writer]) >= plan.max_open_files:
-            self._finish(busy[0])
+        while self._open_files >= plan.max_open_files:
+            self._finish(next(key for key, other in self._files.items() if other.writer))
         if self._dictionary is None:
             self._dictionary = self._dictionary_leaves(table)
         codec = _CODECS.get(plan.compression, "")
@@ -350,6 +354,7 @@ class PartitionedWriter:
             metadata_collector=each.collected,
             store_schema=False,
         )
+        self._open_files += 1
         return each.writer
 
     def _make_folder(self, folder: str) -> None:
@@ -383,14 +388,20 @@ class PartitionedWriter:
         each.writer.close()
         size = each.sink.tell()
         each.sink.close()
-        footer = pa.BufferOutputStream()
-        each.collected[0].write_metadata_file(footer)
+        self._open_files -= 1
         values = dict(zip(self._partitions, each.values, strict=True))
         nans = json.dumps(list(each.nan_nulls.items()))
-        made, now = footer.getvalue().to_pybytes(), time.time_ns() // 1_000_000
+        made, now = self._footer(each.collected[0]), time.time_ns() // 1_000_000
         self._results.append((each.path, size, each.rows, json.dumps(values), made, nans, now))
         each.writer = each.sink = None
         each.rows = 0
+
+    def _footer(self, made: Any) -> Any:
+        if self._keeps_footers:
+            return made
+        sink = pa.BufferOutputStream()
+        made.write_metadata_file(sink)
+        return sink.getvalue().to_pybytes()
 
 
 def _combined(columns: Sequence[pa.Array]) -> pa.Array:
