@@ -39,13 +39,23 @@ def sync_files(root: str, paths: Sequence[str]) -> None:
         return
     with ThreadPoolExecutor(_THREADS, "lakelog-sync") as pool:
         # A folder after what is in it: an entry on the disk is that of a whole file.
-        list(pool.map(_sync, files))
-        list(pool.map(_sync, folders))
+        list(pool.map(_sync_all, _shares(files)))
+        list(pool.map(_sync_all, _shares(folders)))
 
 
 def _parents(path: str) -> list[str]:
     names = path.split("/")[:-1]
     return ["/".join(names[: count + 1]) for count in range(len(names))]
+
+
+def _shares(paths: list[str]) -> list[list[str]]:
+    # A task for each file would cost more than its flush asks of the processor.
+    return [share for first in range(_THREADS) if (share := paths[first::_THREADS])]
+
+
+def _sync_all(paths: list[str]) -> None:
+    for each in paths:
+        _sync(each)
 
 
 def _sync(path: str) -> None:
