@@ -56,6 +56,12 @@ def rows(uri):
     return snapshot(uri).to_arrow().sort_by("id").to_pylist()
 
 
+def struct_at(uri, index):
+    struct = snapshot(uri).schema.fields[index].data_type
+    assert isinstance(struct, StructType)
+    return struct
+
+
 def last(uri):
     entry = DeltaLog.for_table(uri).history(1)[0]
     return entry.operation, entry.parameters
@@ -470,15 +476,13 @@ def test_a_default_within_a_struct_is_kept_and_fills_nothing(uri):
     with pytest.raises(DeltaAnalysisError, match=r"INVALID_DEFAULT_VALUE\.NOT_CONSTANT"):
         change_column(uri, "s.x", default="id")
     change_column(uri, "s.x", default="1 + 2")
-    assert snapshot(uri).schema.fields[1].data_type.fields[0].metadata == {
-        "CURRENT_DEFAULT": "1 + 2"
-    }
+    assert struct_at(uri, 1).fields[0].metadata == {"CURRENT_DEFAULT": "1 + 2"}
     write_arrow(uri, ROWS.select(["id"]).slice(0, 1), mode="append")
     write_arrow(uri, pa.table({"id": [9], "s": [{"y": "b"}]}), mode="append")
     assert [row["s"] for row in rows(uri) if row["id"] == 9] == [{"x": None, "y": "b"}]
     assert [row["s"] for row in rows(uri)].count(None) == len(rows(uri)) - 2
     change_column(uri, "s.x", default="")
-    assert snapshot(uri).schema.fields[1].data_type.fields[0].metadata == {}
+    assert struct_at(uri, 1).fields[0].metadata == {}
 
 
 def test_columns_are_added_at_several_places_in_one_commit(uri):
@@ -497,7 +501,7 @@ def test_columns_are_added_at_several_places_in_one_commit(uri):
     ] == [("a", "FIRST"), ("b", "AFTER A"), ("s.z", "FIRST"), ("c", None)]
     schema = snapshot(uri).schema
     assert schema.names == ["a", "b", "id", "s", "l", "p", "c"]
-    assert schema.fields[3].data_type.names == ["z", "x", "y"]
+    assert struct_at(uri, 3).names == ["z", "x", "y"]
     for wrong in (Addition("d INT", after="nothing"), Addition("e INT", parent="n")):
         with pytest.raises(DeltaAnalysisError, match="NOT_FOUND"):
             add_columns_at(uri, [Addition("n STRUCT<x: INT>"), wrong])
