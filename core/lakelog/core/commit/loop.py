@@ -31,6 +31,7 @@ from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.fence import FENCE_AGE_MS, check_fence
 from lakelog.core.commit.landing import Landing
 from lakelog.core.commit.lock import warn_if_not_durable
+from lakelog.core.commit.look_ahead import LookAhead
 from lakelog.core.commit.report import CommitMessages, CommitRecords
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.commit.writer import CommitWriter, Written
@@ -248,7 +249,7 @@ class CommitLoop:
             self._pending, self._limits, version, self._last_winner, out_of_time=out_of_time
         )
 
-    def _wait(self, attempt: Attempt, deadline: float, *, at_least: float = 0.0) -> float:
+    def _wait(self, attempt: Attempt, deadline: float, *, at_least: float) -> float:
         left = deadline - self._clock.monotonic()
         return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
 
@@ -271,7 +272,8 @@ class CommitLoop:
             self._record(attempt, CommitOutcome.UNKNOWN)
             return None, attempt.version
         # Wait first, look then: what is seen just before the next write is seen fresh.
-        attempt.wait = self._wait(attempt, deadline)
+        left = deadline - self._clock.monotonic()
+        attempt.wait = self._backoff.wait_after_loss(attempt.write_seconds, at_most=left)
         return self._get_next_attempt_version(attempt)
 
     def _get_next_attempt_version(self, attempt: Attempt) -> tuple[int | None, int]:
@@ -284,8 +286,13 @@ class CommitLoop:
         began = self._clock.monotonic()
         version, number = attempt.version, self._records.attempts + 1
         self._messages.checking(number, version, self._pending, self._lines.actions)
+        ahead = LookAhead(self._store, self._pending.table, attempt.write_seconds)
+
+        def read(wanted: int) -> WinningCommit | None:
+            return self._writer.read(attempt, wanted)
+
         try:
-            while (winner := self._writer.read(attempt, version)) is not None:
+            while (winner := ahead.read(version, read, self._writer.is_ours)) is not None:
                 if self._writer.is_ours(winner):
                     self._landing.landed(version)
                     self._record(attempt, CommitOutcome.COMMITTED, version)
@@ -294,6 +301,7 @@ class CommitLoop:
                 version += 1
         finally:
             attempt.check_seconds = self._clock.monotonic() - began
+            attempt.requests += ahead.requests
         lost = range(attempt.version, version)
         self._messages.passed_all(number, lost, self._pending, self._lines.actions)
         self._record(attempt, CommitOutcome.REBASED)

@@ -23,6 +23,22 @@ def test_every_wait_lies_between_nothing_and_the_longest(
     backoff = Backoff(ManualClock(), longest, random.Random(seed))
     for base in bases:
         assert 0 < backoff.next_wait(base) <= longest
+        assert 0 < backoff.next_wait_after_loss(base) <= longest
+
+
+def test_who_has_lost_more_often_comes_back_sooner() -> None:
+    def drawn(losses: int) -> list[float]:
+        found = []
+        for seed in range(200):
+            backoff = Backoff(ManualClock(), random=random.Random(seed))
+            found.append([backoff.next_wait_after_loss(0.01) for _ in range(losses)][-1])
+        return found
+
+    windows = [max(drawn(losses)) for losses in (1, 2, 4, 8, 100)]
+    assert windows == sorted(windows, reverse=True)
+    assert 0.15 < windows[0] <= 0.16
+    # Never so soon that all who have waited long come back at the same moment.
+    assert 0.019 < windows[-1] <= 0.02
 
 
 def test_waits_follow_the_speed_of_the_storage() -> None:
@@ -41,7 +57,8 @@ def test_a_wait_is_at_least_the_pace_and_at_most_what_is_left() -> None:
     assert backoff.wait(0.001, at_least=1.0, at_most=10.0) == 1.0
     assert backoff.wait(0.001, at_least=1.0, at_most=0.25) == 0.25
     assert backoff.wait(0.001, at_most=-3.0) == 0.0
-    assert clock.slept == [1.0, 0.25, 0.0]
+    assert backoff.wait_after_loss(0.001, at_most=-3.0) == 0.0
+    assert clock.slept == [1.0, 0.25, 0.0, 0.0]
 
 
 def test_limits_are_deltas_unless_the_conf_says_otherwise() -> None:

@@ -1,0 +1,103 @@
+"""Winners' commits, fetched several at a time where each is a journey.
+
+A writer that lost reads the commits that came before it, one by one, until none is left. Where a
+request takes a round trip, another commit lands meanwhile, and another: who has fallen behind by a
+few versions never catches up with writers that begin afresh. So the next versions are asked for
+beside the one that is read, twice as many each time.
+"""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Final
+
+from lakelog.core.conflicts.winner import read_winner
+from lakelog.logstores.contract import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.logstores import LogStore
+
+__all__ = ["LookAhead"]
+
+_WORTH: Final = 0.003
+"""Seconds a request takes from which on a thread for another one costs less than the wait."""
+_MOST: Final = 8
+
+
+class LookAhead:
+    """What is after a version that was lost. Used for one attempt, by one thread."""
+
+    def __init__(self, store: LogStore, table: str, seconds: float) -> None:
+        """Fetch nothing yet.
+
+        Args:
+            store: of the table's log.
+            table: the table's URI.
+            seconds: that a request to it took; one at a time is made where that is little.
+        """
+        self._store = store
+        self._table = table
+        far = store.capabilities.exclusive_create == Scope.CLUSTER
+        self._width = 2 if far and seconds >= _WORTH else 1
+        self._found: dict[int, WinningCommit] = {}
+        self._missing: set[int] = set()
+        self.requests = 0
+        """Made ahead."""
+
+    def read(
+        self,
+        version: int,
+        read: Callable[[int], WinningCommit | None],
+        is_ours: Callable[[WinningCommit], bool],
+    ) -> WinningCommit | None:
+        """The commit of a version; ask for versions in ascending order.
+
+        Args:
+            version: the one that is wanted.
+            read: reads it as it has to be read where much depends on it: failures of the storage
+                are repeated, a commit of ours is whole. What was fetched ahead without a failure,
+                and is another's, needs none of that.
+            is_ours: whether this writer made a commit.
+
+        Returns:
+            None if the log had no such version a moment ago.
+        """
+        known = self._found.pop(version, None)
+        if known is not None and not is_ours(known):
+            return known
+        # A version can only be missing now if all after it are: a later one was there, so look.
+        if version in self._missing and not self._found:
+            return None
+        if self._width == 1:
+            return read(version)
+        return self._read_more(version, read)
+
+    def _read_more(
+        self, version: int, read: Callable[[int], WinningCommit | None]
+    ) -> WinningCommit | None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        ahead = [
+            each for each in range(version + 1, version + self._width) if each not in self._found
+        ]
+        self._missing.clear()
+        self.requests += len(ahead)
+        with ThreadPoolExecutor(max(1, len(ahead)), "lakelog-winners") as pool:
+            for each in ahead:
+                pool.submit(copy_context().run, self._fetch, each)
+            winner = read(version)
+        self._width = min(_MOST, 2 * self._width)
+        return winner
+
+    def _fetch(self, version: int) -> None:
+        try:
+            found = read_winner(self._store, self._table, version)
+        except Exception:  # it is read again when its turn comes
+            return
+        if found is None:
+            self._missing.add(version)
+        else:
+            self._found[version] = found
