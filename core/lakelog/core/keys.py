@@ -249,6 +249,11 @@ AUTO_MIN_SIZE: Final[Key[str | None]] = Key(
 AUTO_MAX_PARTITIONS: Final = whole(
     f"{_D}autoCompact.maxNumModifiedPartitions", 128, "The most partitions of one commit."
 )
+OPTIMIZE_METADATA_QUERY: Final = flag(
+    f"{_D}optimizeMetadataQuery.enabled",
+    True,
+    "Whether `SELECT count(*)`, `min` and `max` of a whole table are answered by its statistics.",
+)
 OPTIMIZE_WRITE: Final[Key[bool | None]] = Key(
     f"{_D}optimizeWrite.enabled",
     "flag",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructField
     from lakelog.core.stats.bounds import Bounds
 
-__all__ = ["better_of", "counted", "extreme_so_far"]
+__all__ = ["better_of", "counted", "extreme_so_far", "known_count", "known_extreme"]
 
 _EXACT = frozenset(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))
 _WIDE = r'"tightBounds"\s*:\s*false'
@@ -62,6 +62,41 @@ def counted(snapshot: TableVersion, files: pa.Table, where: Expression | None) -
     if where is not None:
         rows = pc.if_else(_all_match(snapshot, files, where), rows, pa.scalar(None, rows.type))
     return Counted(pc.sum(rows).as_py() or 0, rows.is_null())
+
+
+def known_count(snapshot: TableVersion, where: Expression | None) -> int | None:
+    """How many rows match; `None` where the log does not say it of every file.
+
+    Args:
+        snapshot: the version.
+        where: as for `counted`.
+    """
+    known = counted(snapshot, snapshot.file_table_for(where), where)
+    return None if pc.any(known.unknown).as_py() else known.sum
+
+
+def known_extreme(
+    snapshot: TableVersion, where: Expression | None, field: StructField, which: str
+) -> pa.Scalar | None:
+    """The least or the greatest value; `None` where a file would have to be read for it.
+
+    Args:
+        snapshot: the version.
+        where: as for `counted`.
+        field: as for `extreme_so_far`.
+        which: `min` or `max`.
+
+    Returns:
+        A scalar; a null one where no row has a value.
+
+    Raises:
+        DeltaAnalysisError: the column's values have no order.
+    """
+    files = snapshot.file_table_for(where)
+    best, unread = extreme_so_far(snapshot, files, where, field, which)
+    if pc.any(unread).as_py():
+        return None
+    return pa.scalar(None) if best is None else best
 
 
 def extreme_so_far(

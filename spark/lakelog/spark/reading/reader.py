@@ -268,5 +268,9 @@ class SkippingReader(DeltaReader):
     Such a condition may hold what only the query can say (a subquery, `rand()`, its aliases).
     """
 
+    def version(self, path: str) -> Snapshot:
+        """The version of a table that `load` would read, by the options; see there."""
+        return self._snapshot(path)
+
     def _matching(self, df: DataFrame) -> DataFrame:
         return df

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
+from lakelog.spark.sql_statements.aggregates import answer, wanted
 from lakelog.spark.sql_statements.placed_errors import placed
 from lakelog.spark.sql_statements.places import opened, path_in, place_of
 from lakelog.spark.sql_statements.references import references
@@ -67,9 +68,14 @@ class QueryRunner:
             kwargs: what `{…}` in it stands for.
             otherwise: what to do if there is none; to let Spark run it, by default.
         """
+        tables_named = references(tokens)
+        if otherwise is not None and len(tables_named) == 1 and not kwargs:
+            answered = self._answered(tokens, tables_named[0], parameters)
+            if answered is not None:
+                return answered
         found = [
             (each, frame)
-            for each in references(tokens)
+            for each in tables_named
             if (frame := self._frame(each, parameters)) is not None
         ]
         if not found:
@@ -147,6 +153,21 @@ class QueryRunner:
         row = self._plain(f"SELECT CAST(({text}\n) AS STRING)").first()
         return None if row is None else row[0]
 
+    def _answered(
+        self, tokens: Sequence[Token], reference: Reference, parameters: Parameters
+    ) -> DataFrame | None:
+        """The answer that the log has to a whole statement, if it has one."""
+        items = wanted(tokens, reference)
+        place = None if items is None else place_of(self._spark, reference.parts)
+        if items is None or place is None:
+            return None
+        when = None if reference.travel is None else parameters.text(*reference.when)
+        reader = self._reader(reference.travel, when)
+        snapshot = opened(self._spark, place, reader.version)
+        where = _unqualified(parameters.text(*reference.where), reference.alias) or None
+        text = answer(snapshot, where, items)
+        return None if text is None else self._plain(text)
+
     def _frame(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         if reference.is_call:
             return self._changes(reference, parameters)
@@ -173,9 +194,7 @@ class QueryRunner:
         """
         key = (place.path, travel, when, where)
         if key not in self._frames:
-            reader = SkippingReader(self._spark)
-            if travel is not None:
-                reader.option(f"{travel}AsOf", self.moment(travel, when or ""))
+            reader = self._reader(travel, when)
             if where is not None:
                 reader.where(where)
             try:
@@ -185,6 +204,12 @@ class QueryRunner:
                     raise
                 return self._table(place, travel, when, None)
         return self._frames[key]
+
+    def _reader(self, travel: str | None, when: str | None) -> SkippingReader:
+        reader = SkippingReader(self._spark)
+        if travel is not None:
+            reader.option(f"{travel}AsOf", self.moment(travel, when or ""))
+        return reader
 
     def moment(self, travel: str, when: str) -> str:
         """The version or time of an AS OF, as text.
