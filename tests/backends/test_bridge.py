@@ -30,9 +30,9 @@ LARGE = ["x" * (1 << 20)] * 9
 def make_store(bridge_jvm: BridgeJvm) -> Callable[..., ServedStore]:
     """A store of the JVM's for an endpoint file; it gives up on a lost service after a second."""
 
-    def make(file: Path, seconds: float = 1) -> ServedStore:
+    def make(file: Path, seconds: float = 1, **conf: str) -> ServedStore:
         where = {ENDPOINT: str(bridge_jvm.endpoint_file), BEHIND: str(file)}
-        return ServedStore({**where, "lakelog.bridge.settle.seconds": str(seconds)})
+        return ServedStore({**where, "lakelog.bridge.settle.seconds": str(seconds), **conf})
 
     return make
 
@@ -157,6 +157,19 @@ def test_a_scheme_nobody_knows_is_told(
         ):
             with pytest.raises(LogStoreError, match="no built-in store for the scheme 'gopher'"):
                 call()
+
+
+@pytest.mark.parametrize("key", ["spark.lakelog.bridge.store", "spark.lakelog.bridge.store.file"])
+def test_a_session_says_which_store_is_behind_the_bridge(
+    make_store: Callable[..., ServedStore], log: str, tmp_path: Path, key: str
+) -> None:
+    """lakelog takes that store in the same session; two ways to commit would exclude nobody."""
+    came: list[str] = []
+    with LogStoreService(endpoint_file=tmp_path / "bridge") as service:
+        store = make_store(service.endpoint_file, **{key: CLASS})
+        hooks["before"] = came.append
+        store.write(_commit(log), ["x"])
+    assert came == [f"file:{_commit(log)}"]
 
 
 def test_data_files_are_listed_by_hadoop_and_logs_by_the_service(

@@ -34,7 +34,8 @@ import org.apache.hadoop.fs.Path;
  * conf has go to the service, which makes its stores with them.
  */
 public final class BridgeLogStore extends LogStore {
-  private static final String OWN = "lakelog.bridge.";
+  private static final String ENDPOINT = "lakelog.bridge.endpoint";
+  private static final String SETTLE_SECONDS = "lakelog.bridge.settle.seconds";
   private static final String[] FORWARDED = {
     "fs.", "dfs.", "hadoop.security.", "kerberos.", "google.cloud.auth.", "io.delta.storage.", "lakelog.",
   };
@@ -45,10 +46,10 @@ public final class BridgeLogStore extends LogStore {
   /** Made by Delta, by its class name; nothing is asked of the service yet. */
   public BridgeLogStore(Configuration conf) {
     super(conf);
-    String file = conf.get(OWN + "endpoint", "").trim();
+    String file = conf.get(ENDPOINT, "").trim();
     connections =
         new Connections(file.isEmpty() ? Endpoint.defaultFile() : file, forwarded(conf));
-    settleSeconds = conf.getDouble(OWN + "settle.seconds", 10);
+    settleSeconds = conf.getDouble(SETTLE_SECONDS, 10);
   }
 
   @Override
@@ -147,7 +148,9 @@ public final class BridgeLogStore extends LogStore {
       String key = each.getKey();
       String bare = key.startsWith("spark.") ? key.substring("spark.".length()) : key;
       bare = bare.startsWith("hadoop.") && key.startsWith("spark.") ? bare.substring("hadoop.".length()) : bare;
-      if (bare.startsWith(OWN) || !startsWithAny(bare) || isDefault(conf, key)) {
+      // Other keys of the bridge's own, `lakelog.bridge.store` and its like, are the service's.
+      boolean ours = bare.equals(ENDPOINT) || bare.equals(SETTLE_SECONDS);
+      if (ours || !startsWithAny(bare) || isDefault(conf, key)) {
         continue;
       }
       String value = conf.get(key);

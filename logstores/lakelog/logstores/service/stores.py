@@ -30,17 +30,19 @@ class Stores:
     def __init__(self, conf: Mapping[str, str]) -> None:
         """Keep the service's own settings, which win over those that clients come with."""
         self._conf = _spelled_out(conf)
-        if not any(key.startswith(_CHOICE) for key in conf):
+        chosen = [key for key in conf if key.startswith(_CHOICE)]
+        if not chosen:
             # So that what the client's conf says is behind the bridge counts.
             self._conf["spark.delta.logStore.class"] = BRIDGE_CLASS
+        self._by_scheme = bool(chosen) and not any(key.endswith(".class") for key in chosen)
         self._lock = threading.Lock()
         self._made: dict[tuple[str, frozenset[tuple[str, str]]], LogStore] = {}
 
     def store_for(self, path: str, settings: Mapping[str, str]) -> LogStore:
         """The store of a path, for a client with these settings.
 
-        Its `spark.lakelog.bridge.store` chooses the class, unless the service's own conf does; its
-        keys of Delta's say that it comes by the bridge, and are left out.
+        Its `spark.lakelog.bridge.store` chooses the class, unless the service's own conf does for
+        the path's scheme; its keys of Delta's say that it comes by the bridge, and are left out.
 
         Raises:
             LogStoreError: as `log_store_for`.
@@ -50,12 +52,19 @@ class Stores:
         with self._lock:
             store = self._made.get(key)
             if store is None:
-                store = log_store_for(path, {**_spelled_out(theirs), **self._conf})
+                store = log_store_for(path, {**_spelled_out(theirs), **self._own(scheme_of(path))})
                 if len(self._made) >= _MOST:
                     # Not closed: a request may be using it. It goes when that is through.
                     del self._made[next(iter(self._made))]
                 self._made[key] = store
             return store
+
+    def _own(self, scheme: str) -> dict[str, str]:
+        """The service's own settings; a scheme that they don't name is the client's to choose."""
+        impl = f"{_CHOICE[1]}{scheme}.impl"
+        if not self._by_scheme or impl in self._conf or f"spark.{impl}" in self._conf:
+            return self._conf
+        return {**self._conf, f"spark.{impl}": BRIDGE_CLASS}
 
     def close(self) -> None:
         """Close them all; nobody may be using one."""

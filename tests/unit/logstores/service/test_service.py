@@ -248,6 +248,15 @@ def test_clients_say_what_is_behind_the_bridge_where_the_service_does_not() -> N
     assert isinstance(Stores(own).store_for("s3a://b/t", theirs), S3DynamoDBLogStore)
 
 
+@pytest.mark.parametrize("prefix", ["", "spark."])
+def test_a_service_that_chooses_for_one_scheme_leaves_the_others_to_clients(prefix: str) -> None:
+    theirs = {"spark.lakelog.bridge.store": f"{__name__}.Careless"}
+    stores = Stores({f"{prefix}delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"})
+    assert isinstance(stores.store_for("s3a://b/t", theirs), S3DynamoDBLogStore)
+    assert isinstance(stores.store_for("/t", theirs), Careless)
+    assert type(stores.store_for("/t", {})) is LocalLogStore
+
+
 def test_confs_are_not_remembered_without_end() -> None:
     stores = Stores({})
     first = stores.store_for("/t", {"spark.app.id": "0"})
