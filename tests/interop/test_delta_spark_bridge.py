@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.logstores.service import BRIDGE_CLASS, LogStoreService, bridge_jar
+from lakelog.logstores.service import LogStoreService
 from support import appenders
+from support.bridge_stores import CLASS, hooks
 from support.delta_spark import PeerUnavailableError, installed
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.delta_spark_s3 import s3a_jars
@@ -37,34 +41,50 @@ JVMS, WRITERS, COMMITS = (2, 6, 25) if LONG else (1, 3, 8)
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory):
-    return tmp_path_factory.mktemp("service") / "bridge"
-
-
-@pytest.fixture(scope="module")
-def service(endpoint):
-    """What runs; a test that stops it puts another in its place."""
-    running = [LogStoreService(endpoint_file=endpoint)]
-    yield running
-    running[0].stop()
-
-
-@pytest.fixture(scope="module")
-def jvms(endpoint, service, minio):
+def jvms(tmp_path_factory, minio):
+    """The first is begun by `lakelog.spark.bridge`, those after it by the lines of `serve`."""
     try:
         peer = installed()
-        peer = replace(peer, jars=(*peer.jars, *s3a_jars(), bridge_jar()))
+        peer = replace(peer, jars=(*peer.jars, *s3a_jars()))
     except PeerUnavailableError as exc:
         pytest.skip(str(exc))
-    confs = {
-        **minio.conf,
-        "spark.delta.logStore.class": BRIDGE_CLASS,
-        # What VACUUM lists by; thousands of tasks if nobody says.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        "spark.hadoop.lakelog.bridge.endpoint": str(endpoint),
-    }
+    # What VACUUM lists by; thousands of tasks if nobody says.
+    confs = {**minio.conf, "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
     with ExitStack() as stack:
-        yield [stack.enter_context(DeltaSparkPeer(peer, confs, timeout=500)) for _ in range(JVMS)]
+        begun = [DeltaSparkPeer(peer, confs, timeout=500, bridged=True)]
+        if JVMS > 1:
+            file = tmp_path_factory.mktemp("service") / "bridge"
+            told = stack.enter_context(serving(file))
+            jars = Path(told.pop("spark.jars"))
+            peer = replace(peer, jars=(*peer.jars, jars))
+            begun += [DeltaSparkPeer(peer, confs | told, timeout=500) for _ in range(JVMS - 1)]
+        yield [stack.enter_context(each) for each in begun]
+
+
+@contextmanager
+def serving(file):
+    """`lakelog serve` as a process: the settings that it prints. It is killed at the end."""
+    main = "from lakelog.cli import main; main()"
+    command = [sys.executable, "-c", main, "serve", "--endpoint", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first, *lines = islice(process.stdout or (), 4)
+            assert first.startswith("# Serving")
+            yield dict(line.rstrip("\n").split(" ", 1) for line in lines)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def settings(jvm, **conf):
+    """For the tables that the session opens within the block."""
+    try:
+        for key, value in conf.items():
+            jvm.sql(f"SET {key}={value}")
+        yield
+    finally:
+        for key in conf:
+            jvm.sql(f"RESET {key}")
 
 
 def write_at_once(jvms, table, conf):
@@ -150,14 +170,43 @@ def test_every_kind_of_command_commits_by_the_bridge(jvms, minio, s3_bucket, tmp
     assert any("checkpoint" in each.name for each in log.store.list_from(f"{table}/_delta_log/"))
 
 
-def test_without_its_service_a_commit_fails_at_once_and_the_next_one_works(
-    jvms, endpoint, service, tmp_path
-):
+def test_in_a_bridged_session_lakelog_and_delta_spark_take_turns(jvms, tmp_path):
     jvm, table = jvms[0], str(tmp_path / "t")
-    jvm.append_rows(table, SCHEMA, [[1, "a"]])
-    service[0].stop()
-    with pytest.raises(DeltaSparkError, match="no LogStore service runs here"):
-        jvm.append_rows(table, SCHEMA, [[2, "lost"]])
-    service[0] = LogStoreService(endpoint_file=endpoint)
-    jvm.append_rows(table, SCHEMA, [[3, "b"]])
+    for turn in range(2):
+        jvm.append_rows(table, SCHEMA, [[2 * turn, "delta-spark"]])
+        jvm.append_rows_by_lakelog(table, SCHEMA, [[2 * turn + 1, "lakelog"]])
+    check_whole(jvm, DeltaLog.for_table(table), range(4))
+
+
+def test_beside_lakelog_serve_a_commit_fails_while_that_is_gone_and_works_when_it_is_back(
+    jvms, tmp_path
+):
+    jvm, table, file = jvms[0], str(tmp_path / "t"), tmp_path / "bridge"
+    with settings(jvm, **{"lakelog.bridge.endpoint": file}):
+        with serving(file) as told:
+            assert told["spark.hadoop.lakelog.bridge.endpoint"] == str(file)
+            jvm.append_rows(table, SCHEMA, [[1, "a"]])
+            assert jvm.count(table) == 1
+        with pytest.raises(DeltaSparkError, match="has ended, or was killed") as gone:
+            jvm.append_rows(table, SCHEMA, [[2, "lost"]])
+        assert "`lakelog serve`" in str(gone.value)
+        assert len(list(Path(table, "_delta_log").glob("*.json"))) == 1
+        with serving(file):
+            jvm.append_rows(table, SCHEMA, [[3, "b"]])
+            assert jvm.count(table) == 2
     assert ids(DeltaLog.for_table(table).snapshot.to_arrow()) == [1, 3]
+
+
+def test_a_session_says_which_store_its_delta_spark_commits_by(jvms, tmp_path):
+    jvm, table, file = jvms[0], str(tmp_path / "t"), tmp_path / "bridge"
+    came: list[str] = []
+    with (
+        LogStoreService(endpoint_file=file),
+        settings(
+            jvm, **{"lakelog.bridge.endpoint": file, "spark.lakelog.bridge.store.file": CLASS}
+        ),
+    ):
+        for _ in range(2):
+            hooks["before"] = came.append
+            jvm.append_rows(table, SCHEMA, [[1, "a"]])
+    assert [each.rpartition("/")[2] for each in came] == [f"{n:020d}.json" for n in range(2)]

@@ -12,6 +12,7 @@ import os
 import queue
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -47,17 +48,31 @@ class DeltaSparkPeer:
         peer: Where delta-spark stands, from `delta_spark.installed()`.
         confs: Spark confs of the session, beside those that Delta needs.
         timeout: Seconds that a command may take before the session is killed.
+        bridged: Whether `lakelog.spark.bridge` begins the session, so that its process has the
+            LogStore service. It runs in our environment then, with delta-spark's PySpark.
     """
 
     def __init__(
-        self, peer: DeltaSpark, confs: Mapping[str, str] | None = None, *, timeout: float = 180.0
+        self,
+        peer: DeltaSpark,
+        confs: Mapping[str, str] | None = None,
+        *,
+        timeout: float = 180.0,
+        bridged: bool = False,
     ) -> None:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._scratch = Path(tempfile.mkdtemp(prefix="delta-spark-peer-"))
         self._log = (self._scratch / "spark.log").open("w+")
         jars = ",".join(map(str, peer.jars))
-        self._command = [str(peer.python), str(SERVER), jars, json.dumps(dict(confs or {}))]
+        python = sys.executable if bridged else str(peer.python)
+        self._command = [python, str(SERVER), jars, json.dumps(dict(confs or {}))]
+        self._environment = _clean_environment()
+        if bridged:
+            self._command.append("bridged")
+            # Goes before the folder of our environment that has a PySpark, too.
+            (theirs,) = peer.python.parents[1].glob("lib/python*/site-packages")
+            self._environment["PYTHONPATH"] = str(theirs)
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._listener: threading.Thread | None = None
@@ -91,6 +106,12 @@ class DeltaSparkPeer:
     def append_rows(self, path: str | Path, schema: str, *batches: Sequence[Sequence[Any]]) -> None:
         """Append batches of rows, one commit each, without waiting for the caller between them."""
         self._call("append_rows", str(path), schema=schema, batches=[list(b) for b in batches])
+
+    def append_rows_by_lakelog(
+        self, path: str | Path, schema: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Append rows by `lakelog.spark` in the same session, which is bridged."""
+        self._call("append_rows_by_lakelog", str(path), schema=schema, rows=list(rows))
 
     def merges(self, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Run MERGEs, one after another: of each its metrics, or its error."""
@@ -203,7 +224,7 @@ class DeltaSparkPeer:
                 stderr=self._log,
                 text=True,
                 cwd=self._scratch,
-                env=_clean_environment(),
+                env=self._environment,
             )
             self._answers = queue.SimpleQueue()
             self._listener = threading.Thread(

@@ -1,7 +1,7 @@
 """delta-spark as a process: commands come as JSON lines, answers go back as JSON lines.
 
-It runs in delta-spark's own virtual environment, so it imports nothing of the project's.
-`delta_spark_peer.py` is the other end, and says what each command does.
+It runs in delta-spark's own virtual environment, so it imports nothing of the project's but for a
+session that is bridged. `delta_spark_peer.py` is the other end, and says what each command does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JAVA = (
 )
 
 
-def _session(jars: str, confs: dict[str, str]) -> Any:
+def _session(jars: str, confs: dict[str, str], *, bridged: bool) -> Any:
     from pyspark.sql import SparkSession
 
     builder = (
@@ -56,6 +56,10 @@ def _session(jars: str, confs: dict[str, str]) -> Any:
     )
     for key, value in confs.items():
         builder = builder.config(key, value)
+    if bridged:
+        import lakelog.spark
+
+        builder = lakelog.spark.bridge(builder, jars=jars.split(","))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -89,6 +93,12 @@ class Server:
         for rows in batches:
             frame = self.spark.createDataFrame([tuple(row) for row in rows], schema)
             frame.coalesce(1).write.format("delta").mode("append").save(path)
+
+    def append_rows_by_lakelog(self, path: str, *, schema: str, rows: list[list[Any]]) -> None:
+        import lakelog.spark
+
+        frame = self.spark.createDataFrame([tuple(row) for row in rows], schema)
+        lakelog.spark.write(frame).mode("append").save(path)
 
     def read(self, path: str, *, target: str, options: dict[str, str], where: str | None) -> None:
         self._load(path, options, where).coalesce(1).write.mode("overwrite").parquet(target)
@@ -241,7 +251,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    server = Server(_session(sys.argv[1], json.loads(sys.argv[2])))
+    jars, confs, *how = sys.argv[1:]
+    server = Server(_session(jars, json.loads(confs), bridged="bridged" in how))
     print(json.dumps({"result": server.spark.version}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)
