@@ -7,9 +7,15 @@ import tomllib
 import zipfile
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+
+from lakelog.logstores.service import bridge_jar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).parents[2]
 ROOTS = ("logstores", "core", "spark", "cli", "contrib")
@@ -81,10 +87,16 @@ def test_the_core_has_few_floors() -> None:
     assert max(floor.values()) <= MOST_FLOORS, sorted(floor.items(), key=lambda each: each[1])
 
 
-def test_the_wheel_ships_every_module(tmp_path: Path) -> None:
-    (wheel,) = WheelBuilder(str(REPOSITORY)).build(directory=str(tmp_path), versions=["standard"])
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    folder = str(tmp_path_factory.mktemp("wheel"))
+    (wheel,) = WheelBuilder(str(REPOSITORY)).build(directory=folder, versions=["standard"])
     with zipfile.ZipFile(wheel) as archive:
-        shipped = {n for n in archive.namelist() if n.endswith((".py", "py.typed"))}
+        yield archive
+
+
+def test_the_wheel_ships_every_module(wheel: zipfile.ZipFile) -> None:
+    shipped = {n for n in wheel.namelist() if n.endswith((".py", "py.typed"))}
     source = {
         str(path.relative_to(REPOSITORY / root))
         for root in ROOTS
@@ -92,3 +104,10 @@ def test_the_wheel_ships_every_module(tmp_path: Path) -> None:
         for path in (REPOSITORY / root).rglob(pattern)
     }
     assert shipped == source
+
+
+def test_the_wheel_ships_the_jar_that_delta_spark_loads(wheel: zipfile.ZipFile) -> None:
+    name = "lakelog/logstores/service/lakelog-bridge.jar"
+    with wheel.open(name) as file, zipfile.ZipFile(file) as jar:
+        assert "io/lakelog/BridgeLogStore.class" in jar.namelist()
+    assert wheel.read(name) == bridge_jar().read_bytes()
