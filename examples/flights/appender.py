@@ -34,6 +34,8 @@ def main() -> None:
 
     def deliver(number: int) -> None:
         delivery = settings.source / "deliveries" / f"{number}.parquet"
+        if child.name != DELTA_SPARK:
+            child.turns.acquire()
         # An append reads nothing that another could change: both rebase it until it is in.
         writer.append(delivery, f"{child.name}: delivery {number}")
         child.say("committed", delivery=number)

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,9 @@ def _written(console: Console, settings: Settings, python: str) -> dict[str, dic
         name: bars.add_task(name, total=len(mine)) for name, mine in settings.deliveries.items()
     }
     committed: Counter[str] = Counter()
+    # delta-spark takes longest for a commit, so the others take a turn after each of its: all of
+    # them write until the end. Two turns come first, as a last one may be of either.
+    turns = cycle(name for name in settings.deliveries if name != DELTA_SPARK)
     with Team(settings) as team, bars:
         for name in settings.deliveries:
             team.start(name, "appender.py", python if name == DELTA_SPARK else None)
@@ -133,9 +136,13 @@ def _written(console: Console, settings: Settings, python: str) -> dict[str, dic
                 if not starting:
                     console.print("  all processes are up; go")
                     team.tell_all("go")
+                    team.tell(next(turns), "turn")
+                    team.tell(next(turns), "turn")
             elif what == "committed":
                 committed[name] += 1
                 bars.advance(tasks[name])
+                if name == DELTA_SPARK:
+                    team.tell(next(turns), "turn")
                 if not console.is_terminal and committed[name] % _TOLD_EVERY == 0:
                     console.print(f"  {name:<16}  {committed[name]} commits", highlight=False)
             elif what == "written":

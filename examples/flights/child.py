@@ -30,6 +30,8 @@ class Child:
         self.name = sys.argv[2]
         self._go = threading.Event()
         self.stopped = threading.Event()
+        self.turns = threading.Semaphore(0)
+        """One for each commit that the main process has asked for."""
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
         os.dup2(2, 1)
         threading.Thread(target=self._listen, daemon=True).start()
@@ -59,6 +61,8 @@ class Child:
         for line in sys.stdin:
             if line.strip() == "go":
                 self._go.set()
+            elif line.strip() == "turn":
+                self.turns.release()
             elif line.strip() == "stop":
                 self.stopped.set()
         # The main process is gone, and nobody waits for what we do.
