@@ -178,6 +178,14 @@ def test_in_a_bridged_session_lakelog_and_delta_spark_take_turns(jvms, tmp_path)
     check_whole(jvm, DeltaLog.for_table(table), range(4))
 
 
+def test_a_table_s_path_may_have_any_character(jvms, tmp_path):
+    jvm, table = jvms[0], str(tmp_path / "a:b *[c]{d}\\e\nf é中😀%20#?q=1+&'")
+    jvm.append_rows(table, SCHEMA, [[0, "delta-spark"]])
+    write_arrow(table, appenders.row(1, "lakelog"), mode="append")
+    jvm.append_rows(table, SCHEMA, [[2, "delta-spark"]])
+    check_whole(jvm, DeltaLog.for_table(table), range(3))
+
+
 def test_beside_lakelog_serve_a_commit_fails_while_that_is_gone_and_works_when_it_is_back(
     jvms, tmp_path
 ):

@@ -96,6 +96,7 @@ public final class BridgeLogStore extends LogStore {
 
   @Override
   public Path resolvePathOnPhysicalStorage(Path path, Configuration conf) throws IOException {
+    DeltaApi.check(); // every call comes by here
     // A path with a scheme is whole already, and its file system need not be there.
     return path.toUri().getScheme() != null ? path : path.getFileSystem(conf).makeQualified(path);
   }

@@ -247,14 +247,15 @@ def _nearest_key(key: str) -> str:
     return f"{prefix}{_BARE}{scheme}{_IMPL}"
 
 
-def _default(scheme: str) -> Resolution:
+def _default(scheme: str, key: str = "") -> Resolution:
+    """The scheme's own store; `key` is what chooses one where there is none."""
     if scheme in _DEFAULTS:
         return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
     near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}://? Otherwise set" if near else ". Set"
     raise LogStoreClassError(
         f"this version has no built-in store for the scheme {scheme!r}"
-        f"{hint} spark.{_BARE}{scheme}{_IMPL} to the dotted path of a LogStore class, or to an "
+        f"{hint} {key or f'spark.{_BARE}{scheme}{_IMPL}'} to the dotted path of a LogStore class, or to an "
         f"entry point of the group {ENTRY_POINT_GROUP!r}."
     )
 
@@ -270,7 +271,7 @@ def _behind_the_bridge(conf: Mapping[str, str], scheme: str) -> Resolution:
             )
         if value:
             return _from_value(key, value, scheme)
-    return _default(scheme)
+    return _default(scheme, f"{store_keys.BRIDGE_STORE}.{scheme}")
 
 
 def _from_value(key: str, value: str, scheme: str) -> Resolution:

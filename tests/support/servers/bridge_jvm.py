@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +28,22 @@ from support.tools import tool
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["BridgeJvm", "bridge_jvm", "delta_storage", "install", "run_bridge_jvm"]
+__all__ = ["BridgeJvm", "bridge_jvm", "compile_java", "delta_storage", "install", "run_bridge_jvm"]
 
 _MAIN = Path(__file__).parents[1] / "java" / "BridgeHarness.java"
 _HADOOP = ("hadoop-client-api", "hadoop-client-runtime", "commons-logging", "slf4j-api")
+_HARNESS = "io.lakelog.BridgeHarness"
+_AS_A_USER = """
+import ctypes, os, sys
+prctl = getattr(ctypes.CDLL(None), "prctl", None)
+for capability in (1, 2) if prctl and os.geteuid() == 0 else ():
+    prctl(24, capability, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""To root, too, a file that belongs to somebody else is closed: without CAP_DAC_OVERRIDE and
+CAP_DAC_READ_SEARCH."""
 _JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
@@ -75,21 +86,36 @@ def install() -> Path:
 
 
 def _build(folder: Path) -> None:
-    javac = need_program("javac", "compiling the bridge's harness")
-    run_step([javac, "-nowarn", "-cp", _class_path(), "-d", str(folder), str(_MAIN)], cwd=folder)
+    compile_java(_MAIN, folder)
 
 
-def _class_path(*more: Path) -> str:
+def compile_java(source: Path, folder: Path) -> None:
+    """Compile a file against Delta's, Hadoop's and our classes.
+
+    Raises:
+        ServerUnavailableError: there is no compiler, or it failed.
+    """
+    javac = need_program("javac", "compiling for the bridge")
+    run_step([javac, "-nowarn", "-cp", _class_path(), "-d", str(folder), str(source)], cwd=folder)
+
+
+def _class_path(*more: Path, delta: str = DELTA) -> str:
     jars = Path(pyspark.__file__).parent / "jars"
     hadoop = [path for name in _HADOOP for path in sorted(jars.glob(f"{name}-[0-9]*.jar"))]
-    return ":".join(map(str, (*more, bridge_jar(), delta_storage(), *hadoop)))
+    return ":".join(map(str, (*more, bridge_jar(), delta_storage(delta), *hadoop)))
 
 
 @contextlib.contextmanager
-def run_bridge_jvm() -> Iterator[BridgeJvm]:
-    """A JVM of its own, until the block ends."""
+def run_bridge_jvm(delta: str = DELTA, before: Sequence[Path] = ()) -> Iterator[BridgeJvm]:
+    """A JVM of its own, until the block ends.
+
+    Args:
+        delta: the version of delta-storage.
+        before: what comes first on the class path.
+    """
     main, java = install(), need_program("java", "the bridge")
-    argv = [java, *_JAVA, "-cp", _class_path(main), "io.lakelog.BridgeHarness"]
+    class_path = _class_path(*before, main, delta=delta)
+    argv = [sys.executable, "-c", _AS_A_USER, java, *_JAVA, "-cp", class_path, _HARNESS]
     with (
         tempfile.TemporaryDirectory(prefix="bridge-jvm-") as folder,
         running(argv, cwd=Path(folder), hold_stdin=True) as process,
