@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -128,9 +129,9 @@ def run_bridge_jvm(delta: str = DELTA, before: Sequence[Path] = ()) -> Iterator[
 
 @pytest.fixture(scope="session")
 def bridge_jvm() -> Iterator[BridgeJvm]:
-    """One JVM for all tests of the process."""
+    """One JVM for all tests of the process, with the delta-storage that the environment names."""
     try:
-        with run_bridge_jvm() as jvm:
+        with run_bridge_jvm(os.environ.get("LAKELOG_TEST_BRIDGE_DELTA", DELTA)) as jvm:
             yield jvm
     except ServerUnavailableError as error:
         pytest.skip(str(error))
