@@ -95,6 +95,8 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.commits < 4:
         parser.error("--commits is a number from 4 up: a process has to have one")
+    if options.delta_spark and "://" in (options.table or "").replace("file://", ""):
+        parser.error("--delta-spark writes on the local disk: --table is a folder then")
     if not 1 <= options.months <= 12:
         parser.error("--months is a number from 1 to 12")
     if options.rows_per_month is not None and options.rows_per_month < 10:

@@ -89,16 +89,23 @@ def test_demo_classic_only_runs_unchanged_on_object_storage_by_conf_alone(
 def test_demo_classic_only_lets_delta_spark_and_lakelog_write_one_table_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    done = run_demo(tmp_path, "--delta-spark", "--commits", "12", "--months", "1")
+    done = run_demo(tmp_path, "--delta-spark", "--commits", "8", "--months", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "none lost: 12 commits, versions 1 to 12; 500 rows, each once" in done.stdout
+    assert "none lost: 8 commits, versions 1 to 8; 500 rows, each once" in done.stdout
     assert "for delta-spark, deltalake, lakelog alone, lakelog on Spark" in done.stdout
     assert "spark.delta.logStore.class=io.lakelog.BridgeLogStore" in done.stdout
     history = DeltaLog.for_table(tmp_path / "flights").history()
     by_delta_spark = [entry for entry in history if "Delta-Lake" in (entry.engine_info or "")]
-    assert len(by_delta_spark) == 6
+    assert len(by_delta_spark) == 4
     assert not (tmp_path / "bridge").exists()
     assert processes_of(tmp_path) == []
+
+
+def test_demo_classic_only_has_no_connector_of_hadoop_s_for_delta_spark(tmp_path: Path) -> None:
+    done = run_demo(tmp_path, "--delta-spark", "--table", "s3a://b/flights")
+    assert done.returncode == 2
+    assert "--table is a folder then" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_demo_classic_only_names_a_store_that_does_not_exist_before_starting_anything(
