@@ -9,16 +9,15 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.InterruptedIOException;
-import java.io.OutputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ProtocolFamily;
-import java.net.Socket;
 import java.net.SocketAddress;
 import java.net.StandardProtocolFamily;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.nio.file.AccessDeniedException;
@@ -29,7 +28,7 @@ import java.util.Map;
 final class Connection implements Closeable {
   private static final int BUFFER = 64 << 10;
 
-  private final Closeable socket;
+  private final SocketChannel channel;
   private final DataInputStream in;
   private final DataOutputStream out;
 
@@ -42,10 +41,10 @@ final class Connection implements Closeable {
     }
   }
 
-  private Connection(Closeable socket, InputStream in, OutputStream out) {
-    this.socket = socket;
-    this.in = new DataInputStream(new BufferedInputStream(in, BUFFER));
-    this.out = new DataOutputStream(new BufferedOutputStream(out, BUFFER));
+  private Connection(SocketChannel channel) {
+    this.channel = channel;
+    in = new DataInputStream(new BufferedInputStream(Channels.newInputStream(channel), BUFFER));
+    out = new DataOutputStream(new BufferedOutputStream(Channels.newOutputStream(channel), BUFFER));
   }
 
   /** Connects and greets. Whatever goes wrong here, nothing was asked for yet. */
@@ -93,30 +92,23 @@ final class Connection implements Closeable {
 
   private static Connection connected(Endpoint endpoint, String file) throws IOException {
     SocketAddress address = unixAddress(endpoint.unix);
-    if (address != null) {
-      SocketChannel channel = unixChannel();
-      try {
-        channel.connect(address);
-      } catch (IOException | RuntimeException e) {
-        channel.close();
-        throw e;
-      }
-      return new Connection(
-          channel, Channels.newInputStream(channel), Channels.newOutputStream(channel));
-    }
-    if (endpoint.port == 0) {
+    boolean unix = address != null;
+    if (!unix && endpoint.port == 0) {
       throw new NoServiceException(
           "Java " + System.getProperty("java.version") + " has no Unix sockets (16 has), and the "
               + "LogStore service of " + file + " listens on nothing else: run `lakelog serve --tcp`",
           null);
     }
-    Socket socket = new Socket();
+    SocketChannel channel = unix ? unixChannel() : SocketChannel.open();
     try {
-      socket.setTcpNoDelay(true);
-      socket.connect(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), endpoint.port));
-      return new Connection(socket, socket.getInputStream(), socket.getOutputStream());
+      if (!unix) {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        address = new InetSocketAddress(InetAddress.getByName("127.0.0.1"), endpoint.port);
+      }
+      channel.connect(address);
+      return new Connection(channel);
     } catch (IOException | RuntimeException e) {
-      socket.close();
+      channel.close();
       throw e;
     }
   }
@@ -145,6 +137,23 @@ final class Connection implements Closeable {
       throw new IOException(e.getCause());
     } catch (ReflectiveOperationException e) {
       throw new IOException(e);
+    }
+  }
+
+  /**
+   * Whether the service still holds its end; asked between requests, when it has nothing to say.
+   *
+   * <p>Both ends are on one host: when a service ends or is killed, its end closes at once, and a
+   * look at the channel tells that without a round trip.
+   */
+  boolean isOpen() {
+    try {
+      channel.configureBlocking(false);
+      boolean silent = channel.read(ByteBuffer.allocate(1)) == 0;
+      channel.configureBlocking(true);
+      return silent;
+    } catch (IOException gone) {
+      return false;
     }
   }
 
@@ -231,7 +240,7 @@ final class Connection implements Closeable {
   @Override
   public void close() {
     try {
-      socket.close();
+      channel.close();
     } catch (IOException gone) {
       // It is closed either way.
     }

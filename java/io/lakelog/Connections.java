@@ -20,17 +20,14 @@ final class Connections {
     this.settings = settings;
   }
 
-  /** A connection that answers: one that was kept may be of a service that is gone. */
+  /** A connection that lives: one that was kept may be of a service that is gone. */
   Connection take() throws IOException {
     for (Connection old = idle.pollFirst(); old != null; old = idle.pollFirst()) {
       kept.decrementAndGet();
-      try {
-        old.send(Wire.PING, new byte[0]);
-        old.answer(file);
+      if (old.isOpen()) {
         return old;
-      } catch (IOException gone) {
-        old.close();
       }
+      old.close();
     }
     return Connection.open(file, settings);
   }

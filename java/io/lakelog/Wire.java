@@ -13,7 +13,6 @@ final class Wire {
   static final int MOST_PAYLOAD = 1 << 20;
 
   static final byte HELLO = 'H';
-  static final byte PING = 'N';
   static final byte WRITE = 'W';
   static final byte READ = 'R';
   static final byte LIST = 'L';
@@ -80,25 +79,35 @@ final class Wire {
     }
 
     boolean readBoolean() throws IOException {
-      return readRaw(1)[0] != 0;
+      need(1);
+      return payload.get() != 0;
     }
 
     long readLong() throws IOException {
-      return ByteBuffer.wrap(readRaw(8)).getLong();
+      need(8);
+      return payload.getLong();
     }
 
     String readText() throws IOException {
-      int length = ByteBuffer.wrap(readRaw(4)).getInt();
-      return new String(readRaw(length), StandardCharsets.UTF_8);
+      need(4);
+      int length = payload.getInt();
+      need(length);
+      int from = payload.position();
+      payload.position(from + length);
+      return new String(payload.array(), from, length, StandardCharsets.UTF_8);
     }
 
     byte[] readRaw(int length) throws IOException {
-      if (length < 0 || length > payload.remaining()) {
-        throw new IOException("the service's answer ends within a field");
-      }
+      need(length);
       byte[] data = new byte[length];
       payload.get(data);
       return data;
+    }
+
+    private void need(int length) throws IOException {
+      if (length < 0 || length > payload.remaining()) {
+        throw new IOException("the service's answer ends within a field");
+      }
     }
 
     /** All of it. */

@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Sequence
 
-__all__ = ["BridgeJvm", "bridge_jvm", "compile_java", "delta_storage", "install", "run_bridge_jvm"]
+__all__ = [
+    "BridgeJvm",
+    "bridge_jvm",
+    "class_path",
+    "compile_java",
+    "delta_storage",
+    "install",
+    "run_bridge_jvm",
+]
 
 _MAIN = Path(__file__).parents[1] / "java" / "BridgeHarness.java"
 _HADOOP = ("hadoop-client-api", "hadoop-client-runtime", "commons-logging", "slf4j-api")
@@ -97,10 +105,10 @@ def compile_java(source: Path, folder: Path) -> None:
         ServerUnavailableError: there is no compiler, or it failed.
     """
     javac = need_program("javac", "compiling for the bridge")
-    run_step([javac, "-nowarn", "-cp", _class_path(), "-d", str(folder), str(source)], cwd=folder)
+    run_step([javac, "-nowarn", "-cp", class_path(), "-d", str(folder), str(source)], cwd=folder)
 
 
-def _class_path(*more: Path, delta: str = DELTA) -> str:
+def class_path(*more: Path, delta: str = DELTA) -> str:
     jars = Path(pyspark.__file__).parent / "jars"
     hadoop = [path for name in _HADOOP for path in sorted(jars.glob(f"{name}-[0-9]*.jar"))]
     return ":".join(map(str, (*more, bridge_jar(), delta_storage(delta), *hadoop)))
@@ -115,7 +123,7 @@ def run_bridge_jvm(delta: str = DELTA, before: Sequence[Path] = ()) -> Iterator[
         before: what comes first on the class path.
     """
     main, java = install(), need_program("java", "the bridge")
-    class_path = _class_path(*before, main, delta=delta)
+    class_path = class_path(*before, main, delta=delta)
     argv = [sys.executable, "-c", _AS_A_USER, java, *_JAVA, "-cp", class_path, _HARNESS]
     with (
         tempfile.TemporaryDirectory(prefix="bridge-jvm-") as folder,

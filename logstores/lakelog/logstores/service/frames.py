@@ -5,7 +5,6 @@ big-endian; a text is four bytes of length and UTF-8.
 
     client                                   service
     HELLO  magic, version, token, who, conf  OK version, who
-    PING                                     OK
     WRITE  overwrite, path; DATA…; END       OK
                             DATA…; ABORT     FAIL            when nothing of it is left
     READ   path                              DATA…; END
@@ -39,7 +38,6 @@ __all__ = [
     "MAGIC",
     "OK",
     "PARTIAL",
-    "PING",
     "PROTOCOL_VERSION",
     "READ",
     "WRITE",
@@ -57,7 +55,7 @@ MAGIC: Final = "lakelog"
 MOST_PAYLOAD: Final = 1 << 20
 """Bytes of a frame beside its head: what one end has to hold of the other's words at a time."""
 
-HELLO, PING, WRITE, READ, LIST, PARTIAL, DIGEST = b"H", b"N", b"W", b"R", b"L", b"P", b"G"
+HELLO, WRITE, READ, LIST, PARTIAL, DIGEST = b"H", b"W", b"R", b"L", b"P", b"G"
 DATA, END, ABORT, OK, FAIL = b"D", b"E", b"A", b"K", b"X"
 
 _HEAD: Final = struct.Struct(">Ic")

@@ -66,7 +66,6 @@ class Conversation:
         self._at_work = at_work
         self._settings: dict[str, str] = {}
         self._requests: dict[bytes, Callable[[Fields], None]] = {
-            frames.PING: lambda _: self._say(frames.OK),
             frames.WRITE: self._write,
             frames.READ: self._read,
             frames.LIST: self._list,

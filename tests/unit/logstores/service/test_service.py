@@ -145,7 +145,7 @@ def test_a_client_that_breaks_off_has_written_nothing(
     with connected(endpoint) as (out, source):
         write_frame(out, frames.WRITE, packed(False, path))
         write_frame(out, frames.DATA, b"half\n")
-        write_frame(out, frames.PING)
+        write_frame(out, frames.PARTIAL, packed(path))
         out.flush()
         assert source.read(1) == b""
     store.write(path, ["whole"])
