@@ -7,7 +7,12 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.NoSuchElementException;
 
-/** The lines of a file as it comes, part by part; a line ends at a line feed only. */
+/**
+ * The lines of a file as it comes, part by part; a line ends at a line feed only.
+ *
+ * <p>As with Delta's own: to go on after `close` is an error, so that nobody takes half a file for
+ * the whole.
+ */
 final class Lines implements CloseableIterator<String> {
   private final Connections.Stream stream;
   private final ByteArrayOutputStream begun = new ByteArrayOutputStream();
@@ -15,6 +20,7 @@ final class Lines implements CloseableIterator<String> {
   private int at;
   private String next;
   private boolean ended;
+  private boolean closed;
 
   Lines(Connections.Stream stream) {
     this.stream = stream;
@@ -22,6 +28,9 @@ final class Lines implements CloseableIterator<String> {
 
   @Override
   public boolean hasNext() {
+    if (closed) {
+      throw new IllegalStateException("this reading was closed before its end");
+    }
     while (next == null && !ended) {
       int end = at;
       while (end < part.length && part[end] != '\n') {
@@ -50,8 +59,7 @@ final class Lines implements CloseableIterator<String> {
 
   @Override
   public void close() {
-    ended = true;
-    next = null;
+    closed = !ended || next != null;
     stream.close();
   }
 

@@ -123,8 +123,8 @@ def run_bridge_jvm(delta: str = DELTA, before: Sequence[Path] = ()) -> Iterator[
         before: what comes first on the class path.
     """
     main, java = install(), need_program("java", "the bridge")
-    class_path = class_path(*before, main, delta=delta)
-    argv = [sys.executable, "-c", _AS_A_USER, java, *_JAVA, "-cp", class_path, _HARNESS]
+    classes = class_path(*before, main, delta=delta)
+    argv = [sys.executable, "-c", _AS_A_USER, java, *_JAVA, "-cp", classes, _HARNESS]
     with (
         tempfile.TemporaryDirectory(prefix="bridge-jvm-") as folder,
         running(argv, cwd=Path(folder), hold_stdin=True) as process,
