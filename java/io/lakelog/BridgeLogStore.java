@@ -118,7 +118,7 @@ public final class BridgeLogStore extends LogStore {
     // As a whole: whoever takes it may stop anywhere, and has no way to say so.
     List<FileStatus> found = new ArrayList<>();
     String whole = path.toString();
-    String folder = whole.substring(0, whole.lastIndexOf('/') + 1);
+    Folder folder = new Folder(whole.substring(0, whole.lastIndexOf('/') + 1));
     try (Connections.Stream stream = connections.stream(Wire.LIST, whole)) {
       for (Wire.Fields entries = stream.next(); entries != null; entries = stream.next()) {
         while (entries.more()) {
@@ -126,7 +126,7 @@ public final class BridgeLogStore extends LogStore {
           long length = entries.readLong();
           long time = entries.readLong();
           boolean isFolder = entries.readBoolean();
-          found.add(new FileStatus(length, isFolder, 1, 0, time, new Path(folder + name)));
+          found.add(new FileStatus(length, isFolder, 1, 0, time, folder.of(name)));
         }
       }
     }
