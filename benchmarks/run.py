@@ -3,8 +3,8 @@
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N] [--rounds N] [--tuned]
 
 The parts are core, s3, small, memory, opening, scale, many, planning, growth, spark, commands,
-alone, tpch, streams and sql. Each replaces its own section of the file and leaves the others as
-they were.
+alone, tpch, streams, sql and bridge. Each replaces its own section of the file and leaves the
+others as they were.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def _publish(name: str, section: str) -> None:
             "tpch": "## TPC-H",
             "streams": "## Streams",
             "sql": "## Statements that are not lakelog's",
+            "bridge": "## The bridge to delta-spark",
         }
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
@@ -112,6 +113,7 @@ def main() -> int:
             "tpch",
             "streams",
             "sql",
+            "bridge",
         ],
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
@@ -180,6 +182,15 @@ def main() -> int:
         _publish(
             "sql", "<!-- sql -->\n" + "\n\n".join([said, about, table]) + "\n<!-- end of sql -->\n"
         )
+        missed += not reached
+    if "bridge" in args.parts:
+        import bridge
+
+        print("bridge: commits and listings of a JVM by lakelog's stores", flush=True)
+        table, reached = bridge.measure(args.folder)
+        said = f"`python benchmarks/run.py bridge` on {_machine()}."
+        parts = "\n\n".join([said, bridge.ABOUT, table])
+        _publish("bridge", f"<!-- bridge -->\n{parts}\n<!-- end of bridge -->\n")
         missed += not reached
     if "planning" in args.parts:
         import planning
