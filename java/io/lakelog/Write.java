@@ -154,12 +154,26 @@ final class Write {
       if (settledByStore) {
         throw said;
       }
-      if (!isOurs()) {
-        throw unknown(said);
-      }
+      lookUp(said);
     } catch (IOException said) {
       connections.giveBack(connection);
       throw said;
+    }
+  }
+
+  /** The store itself can't say what became of it; whether a look can is all that is left. */
+  private void lookUp(ServiceException said) throws IOException {
+    boolean ours;
+    try {
+      ours = isOurs();
+    } catch (FileAlreadyExistsException | Connection.BrokenException known) {
+      throw known;
+    } catch (IOException stillDark) {
+      // As it stands it would say that nothing was written, as all others do.
+      throw unknown(said);
+    }
+    if (!ours) {
+      throw unknown(said);
     }
   }
 
