@@ -19,9 +19,10 @@ import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError, LocalLogStore
 from support.bridge_client import BEHIND, ENDPOINT, RefusalError, ServedStore
+from support.examples import examples
 from support.servers.bridge_jvm import run_bridge_jvm
 
-KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS", "3"))
+KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS", examples(3)))
 """Of each kind; fifty take some minutes."""
 WRITERS = 3
 SERVE = "from lakelog.cli import main; main()"
@@ -115,6 +116,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "bridge"
 
 
+@pytest.mark.soak
 @pytest.mark.needs("bridge_jvm")
 def test_kills_of_service_and_jvm_take_nothing_back(log: str, file: Path) -> None:
     chance = random.Random()

@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lakelog.logstores import (
+    AzureConditionalLogStore,
     Capabilities,
     CommitOutcomeUnknownError,
     FileStatus,
     LocalLogStore,
     LogStore,
     LogStoreError,
+    S3ConditionalLogStore,
 )
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.service import frames
@@ -26,18 +28,25 @@ from lakelog.logstores.service.endpoint import Endpoint
 from lakelog.logstores.service.frames import Fields, packed, read_frame, write_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     import pyarrow.fs
 
-__all__ = ["BEHIND", "ENDPOINT", "RefusalError", "ServedStore", "connected"]
+__all__ = [
+    "BEHIND",
+    "ENDPOINT",
+    "RefusalError",
+    "ServedAzureStore",
+    "ServedS3Store",
+    "ServedStore",
+    "connected",
+]
 
 ENDPOINT = "tests.bridge.endpoint"
 """The key that names the endpoint file of whoever is spoken to."""
 BEHIND = "lakelog.bridge.endpoint"
 """The same for a JVM: whom it is to speak to."""
-_LOCAL = LocalLogStore()
 
 
 class RefusalError(OSError):
@@ -102,6 +111,13 @@ def _exception(path: str, kind: str, text: str) -> Exception:
 class ServedStore(LogStore):
     """Files on the local disk: the log through the protocol, data files past it."""
 
+    kind: ClassVar[type[LogStore]] = LocalLogStore
+    """The store that the service has behind it, which here says what it promises."""
+
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        super().__init__(conf)
+        self._beside = self.kind(conf)
+
     def read(self, path: str) -> Iterator[str]:
         return decode_lines(_lines(self._stream(frames.READ, path)))
 
@@ -136,14 +152,25 @@ class ServedStore(LogStore):
 
     @property
     def capabilities(self) -> Capabilities:
-        return _LOCAL.capabilities
+        return self._beside.capabilities
 
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
-        return _LOCAL.filesystem
+        return self._beside.filesystem
 
     def filesystem_path(self, path: str) -> str:
-        return _LOCAL.filesystem_path(path)
+        return self._beside.filesystem_path(path)
+
+    def create_folder(self, path: str) -> None:
+        self._beside.create_folder(path)
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        return self._beside.delete_files(paths)
+
+    @contextlib.contextmanager
+    def staged(self, path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
+        with self._beside.staged(path) as draft:
+            yield draft
 
     def _ask(self, request: bytes, path: str) -> Fields:
         with self._connected() as (out, source):
@@ -162,6 +189,18 @@ class ServedStore(LogStore):
 
     def _connected(self) -> contextlib.AbstractContextManager[tuple[BinaryIO, BinaryIO]]:
         return connected(Endpoint.read(Path(self.conf[ENDPOINT])), dict(self.conf))
+
+
+class ServedS3Store(ServedStore):
+    """The same on S3."""
+
+    kind = S3ConditionalLogStore
+
+
+class ServedAzureStore(ServedStore):
+    """The same on Azure."""
+
+    kind = AzureConditionalLogStore
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
