@@ -45,10 +45,10 @@ SPARKS_OWN = {
     "DataStreamReader": "csv json name orc parquet text xml",
     "DataStreamWriter": "",
     "Catalog": """
-        analyzeTable clearCache currentCatalog currentDatabase databaseExists functionExists
-        getCreateTableString getDatabase getFunction getTable getTableProperties isCached
+        analyzeTable currentCatalog currentDatabase databaseExists functionExists
+        getCreateTableString getDatabase getFunction getTable getTableProperties
         listCatalogs listDatabases listFunctions listPartitions listTables listViews
-        refreshByPath registerFunction tableExists uncacheTable
+        refreshByPath registerFunction tableExists
     """,
 }
 """Class -> its methods that `enable` leaves alone. One that is neither here nor wrapped fails a
@@ -56,7 +56,7 @@ test: a new PySpark has it, and somebody has to say what it means for Delta tabl
 
 DIFFERS = {
     "SparkSession.sql": "[which statements](sql.md)",
-    "SparkSession.table": "reads the version that is the newest when it is called",
+    "SparkSession.table": "reads the version that is the newest when it is called; of views, too",
     "DataFrame.mergeInto": "gives an object with the methods of `MergeIntoWriter`, all of which "
     "work but `whenNotMatchedBySource().updateAll()`, which has no row to take values from",
     "DataFrameReader.schema": "compared with the table's, and refused where it differs",
@@ -77,7 +77,8 @@ DIFFERS = {
     "DataStreamWriter.foreachBatch": "Spark's own; it takes the place of a format",
     "DataFrameReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
     "DataStreamReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
-    "Catalog.cacheTable": "refused: `df = spark.table(name)`, `df.cache()`",
+    "Catalog.cacheTable": "works; a newer version is cached anew at its first use, where "
+    "delta-spark may show the old one",
     "Catalog.recoverPartitions": "refused: the log has the partitions",
 }
 """What a row of the page says where it does not say "works"."""
@@ -87,7 +88,8 @@ NOTES = {
     "catalog's entry has, which is neither columns nor properties: `DESCRIBE DETAIL`, "
     "`SHOW TBLPROPERTIES` and `SHOW CREATE TABLE` show those of the table.",
     "DataFrame": "The four methods that make views, and `registerTempTable`, are Spark's own; "
-    "names are looked up again after them.",
+    "names are looked up again after them. A view of a DataFrame stays at its version; one that "
+    "[SQL makes](sql.md#views) shows the newest.",
 }
 
 HEAD = f"""\

@@ -125,9 +125,11 @@ def test_errors_of_spark_show_the_place_in_the_text_as_written(table: Script) ->
         assert caught.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
         assert caught.value.getSqlState() == "42703"
         assert "__lakelog" not in str(caught.value).splitlines()[0]
-    for kept in ("CREATE VIEW v AS", "CREATE OR REPLACE TEMP VIEW v AS", "CACHE TABLE v AS"):
-        with pytest.raises(SqlSyntaxError, match="keeps its query for later"):
+    for kept in ("CREATE OR REPLACE TEMP VIEW v AS", "CACHE TABLE v AS"):
+        with pytest.raises(SqlSyntaxError, match=r"call lakelog\.spark\.enable\(spark\) first"):
             table(f"{kept} SELECT * FROM delta.`/T/t`")
+    with pytest.raises(SqlSyntaxError, match="this form of the statement keeps its query"):
+        table("CREATE MATERIALIZED VIEW v AS SELECT * FROM delta.`/T/t`")
 
 
 @pytest.mark.connect

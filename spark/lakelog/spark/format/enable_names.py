@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.no_layout import no_layout_error
-from lakelog.spark.format.our_names import is_our_name
+from lakelog.spark.format.our_names import is_our_name, is_our_view
 from lakelog.spark.format.requests import (
     Note,
     Request,
@@ -74,11 +74,19 @@ def frame_of(writer: Any) -> DataFrame:
 
 def _session_table(original: Any) -> Any:
     def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-        if not is_our_name(self, tableName):
-            return original(self, tableName)
-        return DeltaReader(self).table(tableName)
+        frame = _by_name(self, tableName)
+        return original(self, tableName) if frame is None else frame
 
     return table
+
+
+def _by_name(spark: SparkSession, name: Any) -> Any:
+    """The rows of a Delta table, or of a view over one; `None` for what Spark reads."""
+    if not (is_our_name(spark, name) or is_our_view(spark, name)):
+        return None
+    from lakelog.spark.sql_statements.named import named_frame
+
+    return named_frame(spark, name)
 
 
 def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], Any]:
@@ -86,10 +94,13 @@ def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], A
 
     def replaced(original: Any) -> Any:
         def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
-            spark = session_of_reader(self)
+            spark, options = session_of_reader(self), request_of(self).options
+            if reader is DeltaReader and (not options or is_our_view(spark, tableName)):
+                frame = _by_name(spark, tableName)
+                return original(self, tableName) if frame is None else frame
             if not is_our_name(spark, tableName):
                 return original(self, tableName)
-            return reader(spark).options(**request_of(self).options).table(tableName)
+            return reader(spark).options(**options).table(tableName)
 
         return table
 
@@ -294,6 +305,37 @@ def _refusing(method: str, reason: str) -> Any:
     return wrap
 
 
+def _of_cache(name: str) -> Any:
+    """A method about what is cached of a table or view."""
+
+    def wrap(original: Any) -> Any:
+        def method(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+            spark = self._sparkSession
+            if is_our_name(spark, tableName) or is_our_view(spark, tableName):
+                from lakelog.spark.sql_statements import named
+
+                answer = getattr(named, name)(spark, tableName, *args, **kwargs)
+                if name == "is_table_cached" and answer is not None:
+                    return answer
+                if name != "is_table_cached" and answer:
+                    return None
+            return original(self, tableName, *args, **kwargs)
+
+        return method
+
+    return wrap
+
+
+def _clear_cache(original: Any) -> Any:
+    def clear_cache(self: Any) -> None:
+        from lakelog.spark.sql_statements.cached import forget_cached
+
+        original(self)
+        forget_cached(self._sparkSession)
+
+    return clear_cache
+
+
 def _truncate(original: Any) -> Any:
     def truncate(self: Any, tableName: str) -> None:  # noqa: N803  # PySpark's name
         if not is_our_name(self._sparkSession, tableName):
@@ -394,9 +436,10 @@ WRITER_V2 = {
 }
 CATALOG = {
     "truncateTable": _truncate,
-    "cacheTable": _refusing(
-        "cacheTable", "Spark would read it again by itself: df = spark.table(name); df.cache()"
-    ),
+    "cacheTable": _of_cache("cache_table"),
+    "uncacheTable": _of_cache("uncache_table"),
+    "isCached": _of_cache("is_table_cached"),
+    "clearCache": _clear_cache,
     "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
     "listColumns": _list_columns,
     "createTable": _create_table,

@@ -12,7 +12,7 @@ from lakelog.spark.names.lookup import find
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_our_name"]
+__all__ = ["is_our_name", "is_our_view"]
 
 
 def is_our_name(spark: SparkSession, name: object) -> bool:
@@ -32,3 +32,20 @@ def is_our_name(spark: SparkSession, name: object) -> bool:
         return is_ours(spark, parts[-2])
     entry = find(spark, parts)
     return entry is not None and entry.is_delta and is_ours(spark, entry.provider)
+
+
+def is_our_view(spark: SparkSession, name: object) -> bool:
+    """Whether a name means a view that may read Delta tables which this session leaves to lakelog.
+
+    Args:
+        spark: see `is_our_name`.
+        name: see `is_our_name`.
+    """
+    if not isinstance(name, str) or not is_ours(spark, "delta"):
+        return False
+    try:
+        parts = parse(name)
+    except DeltaAnalysisError:
+        return False
+    entry = None if path_in(parts) is not None else find(spark, parts)
+    return entry is not None and entry.view is not None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from lakelog.spark.session.given_options import FORMATS
+
+if TYPE_CHECKING:
+    from lakelog.spark.names.stored_views import StoredView
 
 __all__ = ["Entry", "read_entry"]
 
@@ -34,6 +37,8 @@ class Entry:
     location: str | None = None
     managed: bool = False
     """Whether the table's folder is the catalog's, and goes when the entry is dropped."""
+    view: StoredView | None = None
+    """The query of a view, which may read Delta tables."""
 
     @property
     def is_delta(self) -> bool:

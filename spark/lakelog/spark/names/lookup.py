@@ -11,10 +11,10 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from lakelog.core.conf import DeltaConf
 from lakelog.logstores import keys as store_keys
@@ -25,14 +25,15 @@ from lakelog.spark.names.identifiers import (
     parse,
     quoted_name,
 )
-from lakelog.spark.names.plain import plain_sql
+from lakelog.spark.names.plain import plain_method, plain_sql
+from lakelog.spark.names.stored_views import described_view, kept_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-__all__ = ["find", "forget", "qualified", "unwatch", "watch"]
+__all__ = ["find", "forget", "is_watched", "qualified", "unwatch", "watch"]
 
 _CATALOG_PARTS = 3
 _TEMPORARY = "global_temp"
@@ -65,6 +66,11 @@ def unwatch(sessions: type) -> None:
     """End what `watch` began."""
     _watched.discard(sessions)
     forget()
+
+
+def is_watched(spark: SparkSession) -> bool:
+    """Whether `watch` is in force for a session."""
+    return type(spark) in _watched
 
 
 def forget() -> None:
@@ -142,7 +148,7 @@ def qualified(
 
 def _of(spark: SparkSession) -> _Known | None:
     """What is kept for a session; `None` where nothing is."""
-    if type(spark) not in _watched:
+    if not is_watched(spark):
         return None
     now = _clock()
     with _lock:
@@ -161,7 +167,7 @@ def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry
     """Ask the catalog for one name; with `alone`, for a temporary view first."""
     _, database, table = whole
     if database.lower() == _TEMPORARY and not alone:
-        return Entry((_TEMPORARY, table), "temporary view")
+        return _temporary(spark, (_TEMPORARY, table))
     text = f"SHOW TABLE EXTENDED IN {quoted_name(whole[:2])} LIKE '{table}'"
     try:
         rows = plain_sql(spark, text).collect()
@@ -173,11 +179,26 @@ def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry
         if row.tableName.lower() != table.lower():
             continue
         if row.isTemporary and alone:
-            return Entry((row.tableName,), "temporary view")
+            return _temporary(spark, (row.tableName,))
         if not row.isTemporary:
             parts = (SESSION_CATALOG, row.namespace, row.tableName)
             found = read_entry(parts, row.information)
+    if found is not None and found.kind == "view":
+        shown = plain_sql(spark, f"DESCRIBE TABLE EXTENDED {quoted_name(found.parts)}").collect()
+        return replace(found, view=described_view(shown))
     return found
+
+
+def _temporary(spark: SparkSession, parts: tuple[str, ...]) -> Entry:
+    """The entry of a temporary view, with its query where `enable` saw how it was made."""
+    view = None
+    if is_watched(spark):
+        try:
+            schema = plain_method(spark, "table")(quoted_name(parts)).schema
+        except PySparkException:
+            schema = None  # there is none, or Spark can no longer read it, and will say so
+        view = None if schema is None else kept_view(schema, parts)
+    return Entry(parts, "temporary view", view=view)
 
 
 def _is_catalog(spark: SparkSession, name: str, known: _Known | None) -> bool:

@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["accept_delta", "accepts_delta", "is_for_entry", "note_accepted", "run_using_delta"]
+__all__ = [
+    "accept_delta",
+    "accepts_delta",
+    "is_for_entry",
+    "note_accepted",
+    "reads_delta",
+    "run_using_delta",
+]
 
 _accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+_reading: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 class DeltaByName(DataSource):
@@ -89,6 +97,12 @@ def accepts_delta(spark: SparkSession) -> bool:
 def note_accepted(spark: SparkSession) -> None:
     """Note that a session knows the format by a source that can do more."""
     _accepted.add(spark)
+    _reading.add(spark)
+
+
+def reads_delta(spark: SparkSession) -> bool:
+    """Whether a session knows the format by a source that reads tables by their path."""
+    return spark in _reading
 
 
 def run_using_delta(spark: SparkSession, text: str) -> None:

@@ -268,7 +268,15 @@ class SkippingReader(DeltaReader):
     Such a condition may hold what only the query can say (a subquery, `rand()`, its aliases).
     """
 
-    def version(self, path: str) -> Snapshot:
+    version: int | None = None
+    """What `load` read; `None` for changes."""
+
+    def _snapshot(self, path: str) -> Snapshot:
+        snapshot = super()._snapshot(path)
+        self.version = snapshot.version
+        return snapshot
+
+    def snapshot(self, path: str) -> Snapshot:
         """The version of a table that `load` would read, by the options; see there."""
         return self._snapshot(path)
 

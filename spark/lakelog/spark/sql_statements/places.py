@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["Place", "opened", "path_in", "place_of"]
+    from lakelog.spark.names.entries import Entry
+
+__all__ = ["Place", "entry_of", "opened", "path_in", "place_of"]
 
 _T = TypeVar("_T")
 
@@ -55,13 +57,18 @@ def place_of(spark: SparkSession, parts: Sequence[str]) -> Place | None:
     path = path_in(parts)
     if path is not None:
         return Place(path, tuple(parts))
-    try:
-        entry = find(spark, parts)
-    except PySparkException:
-        return None  # Spark will say what is wrong with its catalog
+    entry = entry_of(spark, parts)
     if entry is None or not entry.is_delta:
         return None
     return Place(entry.location or "", tuple(parts), in_catalog=True, whole=entry.parts)
+
+
+def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
+    """What a name that is no path means; `None` if it means nothing of Spark's own catalog."""
+    try:
+        return find(spark, parts)
+    except PySparkException:
+        return None  # Spark will say what is wrong with its catalog
 
 
 def opened(spark: SparkSession, place: Place, use: Callable[[str], _T]) -> _T:

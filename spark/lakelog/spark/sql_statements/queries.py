@@ -11,12 +11,15 @@ from pyspark.errors import AnalysisException, ParseException
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
 from lakelog.spark.sql_statements.aggregates import answer, wanted
+from lakelog.spark.sql_statements.cached import current, has_cached, is_cached
+from lakelog.spark.sql_statements.options_clause import given_options
 from lakelog.spark.sql_statements.placed_errors import placed
-from lakelog.spark.sql_statements.places import opened, path_in, place_of
-from lakelog.spark.sql_statements.references import references
+from lakelog.spark.sql_statements.places import Place, entry_of, opened, place_of
+from lakelog.spark.sql_statements.references import Reference, references
+from lakelog.spark.sql_statements.rewriting import edits_of, renaming, rewritten
 from lakelog.spark.sql_statements.tokens import tokenize
-from lakelog.spark.sql_statements.views import refuse_lasting
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.sql_statements.views import as_view, recursive_view, refuse_lasting
+from lakelog.spark.types.paths import hadoop_path, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.spark.sql_statements.parameters import Parameters
-    from lakelog.spark.sql_statements.places import Place
-    from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
 __all__ = ["QueryRunner"]
@@ -34,20 +35,46 @@ _BY_PATH = "table_changes_by_path"
 _BOUNDS = ("starting", "ending")
 
 
+_TRAVELS = ("version", "timestamp")
+
+
+class _NoneOfOursError(Exception):
+    """A query has no table of ours."""
+
+
+def _none() -> DataFrame:
+    raise _NoneOfOursError
+
+
 class QueryRunner:
     """Runs a text that is, or has, a query."""
 
-    def __init__(self, spark: SparkSession, plain: Callable[..., DataFrame]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        plain: Callable[..., DataFrame],
+        namespace: tuple[str, ...] = (),
+        above: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
         """Prepare.
 
         Args:
             spark: the session.
             plain: Spark's own `sql`.
+            namespace: catalog and database of names without; empty: the current ones.
+            above: the views, by their whole names in lower case, whose query this one is in.
         """
         self._spark = spark
-        self._plain = plain
-        self._frames: dict[Any, DataFrame] = {}
+        self.plain = plain
+        """Spark's own `sql`."""
+        self._namespace = namespace
+        self._above = above
+        self._frames: dict[Any, tuple[DataFrame, int | None]] = {}
+        self._read_by: dict[tuple[str, ...], dict[Any, int | None]] = {}
+        """View -> what its query reads."""
         self._views: list[str] = []
+        self.read: dict[tuple[str, str | None, str | None], int | None] = {}
+        """Path and AS OF of each table that was read -> its version; `None` for its changes."""
         self._wholes: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Name as written -> with its catalog and database."""
 
@@ -68,51 +95,75 @@ class QueryRunner:
             kwargs: what `{…}` in it stands for.
             otherwise: what to do if there is none; to let Spark run it, by default.
         """
-        tables_named = references(tokens)
-        if otherwise is not None and len(tables_named) == 1 and not kwargs:
-            answered = self._answered(tokens, tables_named[0], parameters)
+        named = references(tokens)
+        if otherwise is not None and len(named) == 1 and not kwargs:
+            answered = self._answered(tokens, named[0], parameters)
             if answered is not None:
                 return answered
         found = [
-            (each, frame)
-            for each in tables_named
-            if (frame := self._frame(each, parameters)) is not None
+            (each, frame) for each in named if (frame := self._frame(each, parameters)) is not None
         ]
         if not found:
             if otherwise is not None:
                 return otherwise()
-            return self._plain(sql, parameters.args, **kwargs)
+            return self.plain(sql, parameters.args, **kwargs)
         refuse_lasting(sql, tokens, found[0][0])
-        frames = {f"lakelog_{number}": frame for number, (_, frame) in enumerate(found)}
+        frames = {f"lakelog_{i}": self._viewable(frame) for i, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
         tables = [each for each, _ in found]
         known = [self._names(each) for each in tables]
-        edits = _edits(tokens, tables, names, known)
-        text = _rewritten(sql, edits, escape=not kwargs)
+        edits = edits_of(tokens, tables, names, known)
+        if self._namespace:
+            others = [each for each in named if each not in tables and len(each.parts) == 1]
+            whole = [(*self._namespace, *each.parts) for each in others]
+            edits = sorted([*edits, *renaming(tokens, others, whole)], key=lambda each: each[:2])
+        text = rewritten(sql, edits, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
-            return self._plain(text, args, **kwargs, **frames)
+            return self.plain(text, args, **kwargs, **frames)
         except ParseException:
             # Its places are those of the rewritten text. The error of the text as written, which
             # Spark parses before it looks for a table, has the right ones.
-            self._plain(sql, parameters.args, **kwargs)
+            self.plain(sql, parameters.args, **kwargs)
             raise
         except AnalysisException as exc:
             if kwargs:
                 raise
             raise placed(exc, sql, edits) from exc
 
+    def _viewable(self, frame: DataFrame) -> DataFrame:
+        """Rows for a temporary view: dropping it, Spark drops what is cached of the same plan."""
+        return frame.where("true") if has_cached(self._spark) else frame
+
     def _names(self, reference: Reference) -> list[tuple[str, ...]]:
         """What columns of a table without an alias may have before them: `t`, `db.t` and so on."""
         whole = self._wholes.get(reference.parts, ())
         return [reference.parts, *([whole, whole[1:]] if len(whole) > 1 else [])]
 
-    def query(self, text: str) -> DataFrame:
-        """Run the text of a query that has no parameters."""
+    def query(self, text: str, otherwise: Callable[[], DataFrame] | None = None) -> DataFrame:
+        """Run the text of a query that has no parameters.
+
+        Args:
+            text: the query.
+            otherwise: see `run`.
+        """
         from lakelog.spark.sql_statements.parameters import Parameters
 
         tokens = tokenize(text)
-        return self.run(text, tokens, Parameters(self._spark, text, tokens), {})
+        return self.run(text, tokens, Parameters(self._spark, text, tokens), {}, otherwise)
+
+    def query_of_ours(self, text: str) -> DataFrame | None:
+        """Run the text of a query if it names a table of ours, or a view over one."""
+        try:
+            return self.query(text, _none)
+        except _NoneOfOursError:
+            return None
+
+    def names_ours(self, text: str, call: Reference) -> bool:
+        """Whether a call of `table_changes` in a text is about a table of ours."""
+        from lakelog.spark.sql_statements.parameters import Parameters
+
+        return self._changed(call, Parameters(self._spark, text, tokenize(text))) is not None
 
     def expression(self, text: str) -> str:
         """An expression whose queries read temporary views of our tables, until `close`.
@@ -130,14 +181,14 @@ class QueryRunner:
             frame = self._frame(each, parameters)
             if frame is not None:
                 name = f"lakelog_{uuid4().hex}"
-                frame.createTempView(name)
+                self._viewable(frame).createTempView(name)
                 self._views.append(name)
                 found.append(each)
                 names.append(name)
         if not found:
             return text
         known = [self._names(each) for each in found]
-        return _rewritten(text, _edits(tokens, found, names, known), escape=False)
+        return rewritten(text, edits_of(tokens, found, names, known), escape=False)
 
     def close(self) -> None:
         """Drop the views that `expression` made."""
@@ -150,7 +201,7 @@ class QueryRunner:
 
     def value(self, text: str) -> Any:
         """What an expression without columns gives, as text; `None` for null."""
-        row = self._plain(f"SELECT CAST(({text}\n) AS STRING)").first()
+        row = self.plain(f"SELECT CAST(({text}\n) AS STRING)").first()
         return None if row is None else row[0]
 
     def _answered(
@@ -159,26 +210,101 @@ class QueryRunner:
         """The answer that the log has to a whole statement, if it has one."""
         items = wanted(tokens, reference)
         place = None if items is None else place_of(self._spark, reference.parts)
-        if items is None or place is None:
+        if items is None or place is None or is_cached(self._spark, place.path):
             return None
         when = None if reference.travel is None else parameters.text(*reference.when)
         reader = self._reader(reference.travel, when)
-        snapshot = opened(self._spark, place, reader.version)
+        snapshot = opened(self._spark, place, reader.snapshot)
         where = _unqualified(parameters.text(*reference.where), reference.alias) or None
         text = answer(snapshot, where, items)
-        return None if text is None else self._plain(text)
+        return None if text is None else self.plain(text)
 
     def _frame(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         if reference.is_call:
             return self._changes(reference, parameters)
-        place = place_of(self._spark, reference.parts)
+        parts = reference.parts
+        if self._namespace and len(parts) == 1:
+            parts = (*self._namespace, *parts)
+        place = place_of(self._spark, parts)
         if place is None:
-            return None
+            return None if reference.travel else self._view(reference, parts)
         self._wholes[reference.parts] = place.whole
+        if reference.options[1]:
+            return self._by_options(place, reference, parameters)
         travel = reference.travel
         when = None if travel is None else parameters.text(*reference.when)
         where = _unqualified(parameters.text(*reference.where), reference.alias) or None
         return self._table(place, travel, when, where)
+
+    def _by_options(
+        self, place: Place, reference: Reference, parameters: Parameters
+    ) -> DataFrame | None:
+        """The rows of ``t WITH (`path` = '…')``, as persistent views name tables."""
+        options = given_options(parameters.text(*reference.options), self.value)
+        path = options.pop("path", None)
+        if path not in (None, place.path, hadoop_path(place.path)):
+            place = Place(path, place.parts)
+        when = {name: options[f"{name}asof"] for name in _TRAVELS if f"{name}asof" in options}
+        if len(options) != len(when) or len(when) > 1:
+            return None
+        travel, moment = next(iter(when.items()), (None, None))
+        is_time = travel == "timestamp" and moment is not None
+        return self._table(place, travel, text_literal(moment or "") if is_time else moment, None)
+
+    def _view(self, reference: Reference, parts: tuple[str, ...]) -> DataFrame | None:
+        """The rows of a view whose query reads tables of ours."""
+        entry = entry_of(self._spark, parts)
+        if entry is None or entry.view is None:
+            return None
+        self._wholes[reference.parts] = entry.parts
+        key = tuple(each.lower() for each in entry.parts)
+        if key in self._above:
+            raise recursive_view(entry.text)
+        if key not in self._frames:
+            inner = self.inside(key, entry.view.namespace)
+            text = entry.view.text
+            # Of a temporary view it is certain that its query had tables of ours.
+            query = inner.query_of_ours(text) if entry.view.namespace else inner.query(text)
+            if query is None:
+                return None
+            frame = current(self._spark, key, as_view(query, entry), inner.read)
+            self._frames[key] = frame, None
+            self._read_by[key] = inner.read
+        self.read.update(self._read_by[key])
+        return self._frames[key][0]
+
+    def inside(self, view: tuple[str, ...], namespace: tuple[str, ...] = ()) -> QueryRunner:
+        """What runs the query of a view.
+
+        Args:
+            view: its whole name in lower case.
+            namespace: see the constructor.
+        """
+        inner = QueryRunner(self._spark, self.plain, namespace, (*self._above, view))
+        inner._frames, inner._read_by = self._frames, self._read_by
+        return inner
+
+    def named(self, parts: Sequence[str]) -> DataFrame | None:
+        """The rows of a table of ours, or of a view over one; `None` for other names."""
+        place = place_of(self._spark, parts)
+        if place is not None:
+            return self.newest(place)
+        return self._view(Reference(tuple(parts), 0, 0), tuple(parts))
+
+    def older(self, place: Place, travel: str, when: str) -> tuple[DataFrame, int | None]:
+        """The rows of a version, and its number.
+
+        Args:
+            place: the table.
+            travel: `version` or `timestamp`.
+            when: an expression for it.
+        """
+        frame = self._table(place, travel, when, None)
+        return frame, self.read[place.path, travel, when]
+
+    def newest(self, place: Place) -> DataFrame:
+        """The rows of a table as they are now."""
+        return self._table(place, None, None, None)
 
     def _table(
         self, place: Place, travel: str | None, when: str | None, where: str | None
@@ -192,18 +318,24 @@ class QueryRunner:
             where: a condition that the query has on all of the rows: files without a match are
                 left out where lakelog understands it.
         """
+        if travel is None and is_cached(self._spark, place.path):
+            where = None
         key = (place.path, travel, when, where)
         if key not in self._frames:
             reader = self._reader(travel, when)
             if where is not None:
                 reader.where(where)
             try:
-                self._frames[key] = opened(self._spark, place, reader.load)
+                frame = opened(self._spark, place, reader.load)
             except InvalidPredicateError:
                 if where is None:
                     raise
                 return self._table(place, travel, when, None)
-        return self._frames[key]
+            if travel is None:
+                frame = current(self._spark, place.path, frame, {key[:3]: reader.version})
+            self._frames[key] = frame, reader.version
+        frame, self.read[key[:3]] = self._frames[key]
+        return frame
 
     def _reader(self, travel: str | None, when: str | None) -> SkippingReader:
         reader = SkippingReader(self._spark)
@@ -236,19 +368,21 @@ class QueryRunner:
         """Epoch milliseconds of a time that `moment` gave."""
         return int(self.value(f"unix_millis(CAST({text_literal(moment)} AS TIMESTAMP))"))
 
+    def _changed(self, reference: Reference, parameters: Parameters) -> str | None:
+        """The path of the table of a call."""
+        name = self.value(parameters.text(*reference.arguments[0]))
+        if reference.parts[0].lower() == _BY_PATH:
+            return None if name is None else str(name)
+        tokens = tokenize(name or "")
+        parts = tuple(each.name for each in tokens[::2] if each.name is not None)
+        place = place_of(self._spark, parts)
+        return None if place is None else place.path
+
     def _changes(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         texts = [parameters.text(*each) for each in reference.arguments]
-        name = self.value(texts[0])
-        path = name if reference.parts[0].lower() == _BY_PATH else None
+        path = self._changed(reference, parameters)
         if path is None:
-            tokens = tokenize(name or "")
-            parts = tuple(each.name for each in tokens[::2] if each.name is not None)
-            path = path_in(parts)
-            if path is None:
-                place = place_of(self._spark, parts)
-                if place is None:
-                    return None
-                path = place.path
+            return None
         if not 2 <= len(texts) <= 3:  # a table, and one or two bounds
             raise DeltaAnalysisError(
                 f"[INCORRECT_NUMBER_OF_ARGUMENTS] {reference.parts[0]} takes the table, where to "
@@ -257,7 +391,7 @@ class QueryRunner:
             )
         reader = DeltaReader(self._spark).option("readChangeFeed", "true")
         for bound, text in zip(_BOUNDS, texts[1:], strict=False):
-            kind = self._plain(f"SELECT ({text}\n)").schema[0].dataType.typeName()
+            kind = self.plain(f"SELECT ({text}\n)").schema[0].dataType.typeName()
             is_number = kind in ("byte", "short", "integer", "long")
             if kind == "void":
                 raise DeltaAnalysisError(
@@ -278,75 +412,3 @@ def _unqualified(condition: str, alias: str | None) -> str:
             parts.append(condition[at : each.start])
             at = dot.end
     return "".join([*parts, condition[at:]])
-
-
-def _edits(
-    tokens: Sequence[Token],
-    found: Sequence[Reference],
-    names: Sequence[str],
-    known: Sequence[Sequence[tuple[str, ...]]],
-) -> list[tuple[int, int, str]]:
-    """What gives each table another name; one without an alias keeps its own as that.
-
-    Args:
-        tokens: those of the text.
-        found: the tables.
-        names: to be written for them.
-        known: of each, what columns of it may have before them.
-
-    Returns:
-        Start, end and the new text of each part, in their order.
-    """
-    edits: list[tuple[int, int, str]] = []
-    for name, each in zip(names, found, strict=True):
-        start, end = tokens[each.first].start, tokens[each.end - 1].end
-        edits.append((start, end, name))
-        if each.alias_at is not None:
-            at = tokens[each.alias_at - 1].end
-            alias = each.parts[0] if each.is_call else each.parts[-1]
-            edits.append((at, at, f" AS {quoted(alias)}"))
-    edits += _qualifiers(tokens, found, known)
-    return sorted(edits, key=lambda each: each[:2])
-
-
-def _rewritten(sql: str, edits: Sequence[tuple[int, int, str]], *, escape: bool) -> str:
-    """The text with some parts replaced.
-
-    Args:
-        sql: the text.
-        edits: what `_edits` gives.
-        escape: whether braces of the text mean themselves.
-    """
-    parts, at = [], 0
-    for start, end, new in edits:
-        kept = sql[at:start]
-        parts += [kept.replace("{", "{{").replace("}", "}}") if escape else kept, new]
-        at = end
-    kept = sql[at:]
-    return "".join([*parts, kept.replace("{", "{{").replace("}", "}}") if escape else kept])
-
-
-def _qualifiers(
-    tokens: Sequence[Token],
-    found: Sequence[Reference],
-    names: Sequence[Sequence[tuple[str, ...]]],
-) -> list[tuple[int, int, str]]:
-    """Columns that are qualified by a name of several parts: the alias has the last one alone."""
-    named = {
-        tuple(part.lower() for part in parts): each.parts[-1]
-        for each, known in zip(found, names, strict=True)
-        for parts in known
-        if len(parts) > 1 and each.alias_at is not None
-    }
-    edits = []
-    inside = {at for each in found for at in range(each.first, each.end)}
-    for parts, alias in named.items():
-        width = 2 * len(parts)
-        for at in range(len(tokens) - width):
-            if at in inside or (at and tokens[at - 1].text == "."):
-                continue
-            window = tokens[at : at + width]
-            dots = all(each.text == "." for each in window[1::2])
-            if dots and tuple((each.name or "").lower() for each in window[::2]) == parts:
-                edits.append((window[0].start, window[-2].end, quoted(alias)))
-    return edits

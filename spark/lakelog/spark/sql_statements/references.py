@@ -57,11 +57,18 @@ class Reference:
     """The tokens of the condition that all rows of the table must fulfil, if there is one."""
     alias: str | None = None
     """What that condition may call the table."""
+    options: tuple[int, int] = (0, 0)
+    """The tokens between the parentheses of `WITH (…)` after it."""
 
     @property
     def is_call(self) -> bool:
         """Whether it is a call of `table_changes`."""
         return bool(self.arguments)
+
+    @property
+    def name_end(self) -> int:
+        """The token after the name."""
+        return self.first + 2 * len(self.parts) - 1
 
 
 def references(tokens: Sequence[Token]) -> list[Reference]:
@@ -196,14 +203,20 @@ class _Scan:
         if len(parts) == 1 and parts[0].lower() in known:
             return at
         travel, when, end = self._as_of(at, high)
+        options = (0, 0)
         if self.upper(end) == "WITH" and self.upper(end + 1) == "(":
-            return end  # it says by options what it is
+            close = self.closing.get(end + 1)
+            if close is None:
+                return end
+            options, end = (end + 2, close), close + 1
         # `TABLE t` has no alias.
         named = self.upper(first - 1) == "TABLE"
         alias_at = None if named else self._alias_place(end, high)
         where = self._where(first, end, high)
         alias = parts[-1] if where[0] == end + 1 else self.tokens[where[0] - 2].name
-        self.found.append(Reference(parts, first, end, travel, when, (), alias_at, where, alias))
+        self.found.append(
+            Reference(parts, first, end, travel, when, (), alias_at, where, alias, options)
+        )
         return end
 
     def _name(self, at: int, high: int) -> tuple[tuple[str, ...], int]:

@@ -15,6 +15,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements import front, places, queries
 from lakelog.spark.sql_statements.commands.dispatch import command_of
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.options_clause import given_options
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.queries import QueryRunner
 from lakelog.spark.sql_statements.tokens import tokenize
@@ -235,13 +236,16 @@ def test_what_can_not_be_read_is_shown_in_its_place(
 
 
 @pytest.mark.parametrize(
-    "sql", ["CACHE TABLE delta.`/p`", "CACHE LAZY TABLE delta.`/p` OPTIONS (a 1)"]
+    ("text", "found"),
+    [
+        ("'path' '/x y', a.b = 1, `C` \"d\"", {"path": "/x y", "a.b": "1", "c": "d"}),
+        ("`path` = '/it\\'s'", {"path": "'/it\\'s'"}),  # which Spark is asked to read
+        ("a", {}),
+        ("", {}),
+    ],
 )
-def test_a_table_is_not_cached_by_spark(sql: str) -> None:
-    with pytest.raises(SqlSyntaxError, match=r"by itself: .*df\.cache") as caught:
-        _read(sql)
-    assert sql[caught.value.column - 1 :].startswith("delta.`/p`")
-    assert _read("CACHE TABLE c AS SELECT * FROM delta.`/p`") is None
+def test_options_are_read_with_and_without_equals_signs(text: str, found: dict[str, str]) -> None:
+    assert given_options(text, lambda value: value) == found
 
 
 def test_parameters_become_literals_and_one_without_a_value_is_shown() -> None:

@@ -41,6 +41,8 @@ class Statement:
     """The WITH before it, as text."""
     qualifiers: Qualifiers = field(default_factory=Qualifiers)
     """The names that its expressions may have before columns."""
+    frames: tuple[str, ...] = ()
+    """The temporary views that stand for DataFrames, while it runs."""
     is_ours: bool = False
     """Whether it is known to be about a Delta table; what can't be read before is Spark's."""
 

@@ -1,30 +1,149 @@
-"""CACHE TABLE, which has no meaning for a table of ours."""
+"""CACHE TABLE, UNCACHE TABLE and CLEAR CACHE."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.spark.sql_statements.views import NO_CACHE
+from pyspark import StorageLevel
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.sql_statements.cached import forget_cached, has_cached, hold, release
+from lakelog.spark.sql_statements.commands.views import NewView, made_view
+from lakelog.spark.sql_statements.keywords import QUERY
+from lakelog.spark.sql_statements.options_clause import given_options
+from lakelog.spark.sql_statements.places import entry_of, place_of
+from lakelog.spark.sql_statements.queries import QueryRunner
 
 if TYPE_CHECKING:
-    from lakelog.spark.sql_statements.commands.base import Statement
+    from collections.abc import Sequence
 
-__all__ = ["refuse_cache"]
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.spark.sql_statements.cached import Key
+    from lakelog.spark.sql_statements.commands.base import Command, Statement
+
+__all__ = ["cache", "cache_named", "clear_cache", "drop", "key_of", "uncache"]
 
 
-def refuse_cache(s: Statement) -> None:
-    """Refuse `CACHE [LAZY] TABLE t` of a table of ours; with a query it is left to the query.
-
-    Raises:
-        SqlSyntaxError: it is one; the message says what to do instead.
-    """
+def cache(s: Statement) -> Command | None:
+    """`CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' '…')] [[AS] query]`."""
     c = s.cursor
     c.need("CACHE")
-    c.took("LAZY")
+    lazy = c.took("LAZY")
     c.need("TABLE")
-    first = c.at
-    if s.place() is not None and (c.token is None or c.word == "OPTIONS"):
-        raise c.error(
-            f"[UNSUPPORTED_FEATURE] Spark would read the Delta table again by itself: {NO_CACHE}",
-            first,
+    name = c.name()
+    level = _level(s) if c.took("OPTIONS") else None
+    with_query = c.took("AS") or c.word in (*QUERY, "(")
+    if not with_query:
+        c.end()
+        if key_of(s.spark, s.runner, name.parts) is None:
+            return None
+        s.is_ours = True
+
+        def keep() -> DataFrame:
+            cache_named(s.spark, s.runner, name.parts, level, eager=not lazy)
+            return s.nothing()
+
+        return keep
+    begin = c.at
+    c.skip()
+    c.end()
+    make = made_view(s, NewView(name, temporary=True), c.text(begin, c.at))
+    if make is None:
+        return None
+
+    def make_and_keep() -> DataFrame:
+        from lakelog.spark.names.lookup import forget
+
+        made = make()
+        forget()
+        cache_named(s.spark, s.runner, name.parts, level, eager=not lazy)
+        return made
+
+    return make_and_keep
+
+
+def uncache(s: Statement) -> Command | None:
+    """`UNCACHE TABLE [IF EXISTS] t`."""
+    c = s.cursor
+    c.need("UNCACHE", "TABLE")
+    c.took("IF", "EXISTS")
+    name = c.name()
+    c.end()
+    key = key_of(s.spark, s.runner, name.parts)
+    if key is None:
+        return None
+    s.is_ours = True
+
+    def run() -> DataFrame:
+        release(s.spark, key)
+        return s.nothing()
+
+    return run
+
+
+def clear_cache(s: Statement) -> Command | None:
+    """`CLEAR CACHE`, which is Spark's own."""
+    forget_cached(s.spark)
+    return None
+
+
+def drop(s: Statement) -> Command | None:
+    """`DROP TABLE t`, `DROP VIEW v`, which are Spark's own: what is cached of them is let go."""
+    if has_cached(s.spark):
+        c = s.cursor
+        c.at += 2
+        c.took("IF", "EXISTS")
+        key = key_of(s.spark, s.runner, c.name().parts)
+        if key is not None:
+            release(s.spark, key)
+    return None
+
+
+def key_of(spark: SparkSession, runner: QueryRunner, parts: Sequence[str]) -> Key | None:
+    """What a table of ours, or a view over one, is cached as; `None` for others."""
+    place = place_of(spark, parts)
+    if place is not None:
+        return place.path
+    entry = entry_of(spark, parts)
+    if entry is None or runner.named(parts) is None:
+        return None
+    return tuple(each.lower() for each in entry.parts)
+
+
+def cache_named(
+    spark: SparkSession,
+    runner: QueryRunner,
+    parts: Sequence[str],
+    level: StorageLevel | None = None,
+    *,
+    eager: bool = False,
+) -> None:
+    """Cache a table of ours, or a view over one.
+
+    Args:
+        spark: the session.
+        runner: reads it.
+        parts: its name.
+        level: see `hold`.
+        eager: see `hold`.
+    """
+    key = key_of(spark, runner, parts)
+    fresh = QueryRunner(spark, runner.plain)
+    frame = fresh.named(parts)
+    if key is not None and frame is not None:
+        hold(spark, key, frame, fresh.read, level, eager=eager)
+
+
+def _level(s: Statement) -> StorageLevel | None:
+    name = given_options(s.cursor.group(), s.runner.value).get("storagelevel")
+    if name is None:
+        return None
+    found = getattr(StorageLevel, name.upper(), None)
+    if not isinstance(found, StorageLevel):
+        raise DeltaAnalysisError(
+            f"[INVALID_STORAGE_LEVEL] {name} is no storage level: MEMORY_ONLY, MEMORY_AND_DISK, "
+            "DISK_ONLY and so on are",
+            level=name,
         )
+    return found

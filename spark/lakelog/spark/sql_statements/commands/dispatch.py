@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
 from lakelog.spark.sql_statements.commands.base import Statement
-from lakelog.spark.sql_statements.commands.caching import refuse_cache
+from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
 from lakelog.spark.sql_statements.commands.create import create
 from lakelog.spark.sql_statements.commands.describe import describe_table
 from lakelog.spark.sql_statements.commands.history import convert, describe, restore
@@ -16,6 +16,7 @@ from lakelog.spark.sql_statements.commands.merge import merge
 from lakelog.spark.sql_statements.commands.partitions import show_partitions
 from lakelog.spark.sql_statements.commands.rows import delete, truncate, update
 from lakelog.spark.sql_statements.commands.show import show_columns, show_create, show_properties
+from lakelog.spark.sql_statements.commands.views import alter_view, create_view
 from lakelog.spark.sql_statements.cursor import Cursor
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.sql_statements.parameters import Parameters
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
 __all__ = ["command_of"]
 
 _Reader = "Callable[[Statement], Command | None]"
+
+
+def _create(s: Statement) -> Command | None:
+    """CREATE of a table or of a view."""
+    begin = s.cursor.at
+    command = create(s)
+    if command is None:
+        s.cursor.at = begin
+        command = create_view(s)
+    return command
+
 
 _STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "DELETE": [(("DELETE", "FROM"), delete)],
@@ -58,14 +70,17 @@ _STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
         (("DESC", "DETAIL"), describe),
         (("DESC",), describe_table),
     ],
-    "CREATE": [(("CREATE",), create)],
+    "CREATE": [(("CREATE",), _create)],
     "REPLACE": [(("REPLACE", "TABLE"), create)],
-    "ALTER": [(("ALTER", "TABLE"), alter)],
+    "ALTER": [(("ALTER", "TABLE"), alter), (("ALTER", "VIEW"), alter_view)],
     "COMMENT": [
         (("COMMENT", "ON", "TABLE"), comment_on),
         (("COMMENT", "ON", "COLUMN"), comment_on_column),
     ],
-    "CACHE": [(("CACHE",), refuse_cache)],
+    "CACHE": [(("CACHE",), cache)],
+    "UNCACHE": [(("UNCACHE", "TABLE"), uncache)],
+    "CLEAR": [(("CLEAR", "CACHE"), clear_cache)],
+    "DROP": [(("DROP", "TABLE"), drop), (("DROP", "VIEW"), drop)],
     "SHOW": [
         (("SHOW", "COLUMNS"), show_columns),
         (("SHOW", "TBLPROPERTIES"), show_properties),
@@ -112,6 +127,7 @@ def command_of(
     cursor = Cursor(sql, tokens, parameters.text)
     cursor.at = start
     statement = Statement(spark, cursor, runner, parameters.text(0, start))
+    statement.frames = tuple(placeholders.frames)
     try:
         command = read(statement)
     except SqlSyntaxError:
