@@ -4,20 +4,32 @@ import lakelog.spark.compat as compat
 
 compat.install()
 from delta.tables import DeltaTable
+from delta.exceptions import ConcurrentAppendException
 from delta import configure_spark_with_delta_pip
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaAnalysisError,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -27,9 +39,10 @@ _MADE = "__lakelog_compat__"
 
 
 def install() -> None:
-    """Make `delta` and `delta.tables` importable in this process, with lakelog's classes.
+    """Make `delta` importable in this process, with lakelog's classes under delta-spark's names.
 
-    Calling it again changes nothing.
+    And its modules `delta.tables`, `delta.exceptions` and `delta.pip_utils`. Calling it again
+    changes nothing.
 
     Raises:
         DeltaAnalysisError: a package `delta` is installed, or a module of that name imported.
@@ -53,42 +66,56 @@ def install() -> None:
     from lakelog.spark.table.delta_table import DeltaTable
     from lakelog.spark.table.optimization import DeltaOptimizeBuilder
 
-    package, tables = ModuleType("delta", __doc__), ModuleType("delta.tables", __doc__)
-    for each in (
-        DeltaTable,
-        DeltaMergeBuilder,
-        DeltaTableBuilder,
-        DeltaOptimizeBuilder,
-        IdentityGenerator,
-    ):
-        setattr(tables, each.__name__, each)
-    package.__path__ = []
-    names = {
-        "tables": tables,
-        "DeltaTable": DeltaTable,
-        "configure_spark_with_delta_pip": configure_spark_with_delta_pip,
-        _MADE: True,
+    modules = {
+        "tables": (
+            DeltaTable,
+            DeltaMergeBuilder,
+            DeltaTableBuilder,
+            DeltaOptimizeBuilder,
+            IdentityGenerator,
+        ),
+        "exceptions": (
+            DeltaConcurrentModificationException,
+            ConcurrentWriteException,
+            MetadataChangedException,
+            ProtocolChangedException,
+            ConcurrentAppendException,
+            ConcurrentDeleteReadException,
+            ConcurrentDeleteDeleteException,
+            ConcurrentTransactionException,
+        ),
+        "pip_utils": (configure_spark_with_delta_pip,),
     }
-    for name, value in names.items():
-        setattr(package, name, value)
-    sys.modules.update({"delta": package, "delta.tables": tables})
+    package = ModuleType("delta", __doc__)
+    package.__path__ = []
+    setattr(package, _MADE, True)
+    for each in (DeltaTable, configure_spark_with_delta_pip):
+        setattr(package, each.__name__, each)
+    sys.modules["delta"] = package
+    for name, members in modules.items():
+        made = ModuleType(f"delta.{name}", __doc__)
+        for member in members:
+            setattr(made, member.__name__, member)
+        setattr(package, name, made)
+        sys.modules[made.__name__] = made
 
 
 def uninstall() -> None:
     """Undo `install`; what scripts have imported stays theirs."""
     if hasattr(sys.modules.get("delta"), _MADE):
-        for name in ("delta", "delta.tables"):
-            sys.modules.pop(name, None)
+        for name in [each for each in sys.modules if each.partition(".")[0] == "delta"]:
+            del sys.modules[name]
 
 
 def configure_spark_with_delta_pip(
     spark_session_builder: SparkSession.Builder,
     extra_packages: Sequence[str] | None = None,
 ) -> SparkSession.Builder:
-    """Give back a builder whose sessions are made without Delta's jars.
+    """Give back a builder whose sessions are made without Delta's jars, and enabled.
 
     The confs by which scripts name Delta's catalog and extension, for which a session would look
-    in the jars, are taken out. Call `lakelog.spark.enable(spark)` on the session.
+    in the jars, are taken out. While `install` is in force, `lakelog.spark.enable` is called on the
+    session that the builder gives; otherwise that is left to the caller.
 
     Args:
         spark_session_builder: a builder.
@@ -110,7 +137,22 @@ def configure_spark_with_delta_pip(
             del options[key]
     if extra_packages:
         spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    if hasattr(sys.modules.get("delta"), _MADE):
+        for name in ("getOrCreate", "create"):
+            setattr(spark_session_builder, name, _enabling(getattr(spark_session_builder, name)))
     return spark_session_builder
+
+
+def _enabling(make: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    @functools.wraps(make)
+    def made() -> SparkSession:
+        from lakelog.spark.format.enable import enable
+
+        spark = make()
+        enable(spark)
+        return spark
+
+    return made
 
 
 _OF_THE_JARS = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelog.core import errors
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import DeltaTable, compat
 
@@ -30,6 +31,16 @@ def test_imports_of_delta_spark_find_lakelog() -> None:
     for name in ("DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTableBuilder"):
         assert getattr(tables, name).__module__.startswith("lakelog.spark.")
     assert importlib.import_module("delta").DeltaTable is DeltaTable
+    theirs = importlib.import_module("delta.exceptions")
+    for name in (
+        *("DeltaConcurrentModificationException", "ConcurrentWriteException"),
+        *("MetadataChangedException", "ProtocolChangedException", "ConcurrentAppendException"),
+        *("ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException"),
+        "ConcurrentTransactionException",
+    ):
+        assert getattr(theirs, name) is getattr(errors, name)
+    utils = importlib.import_module("delta.pip_utils")
+    assert utils.configure_spark_with_delta_pip is compat.configure_spark_with_delta_pip
     compat.uninstall()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("delta.tables")
