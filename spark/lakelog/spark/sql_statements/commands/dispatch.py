@@ -9,6 +9,7 @@ from lakelog.spark.sql_statements.commands.base import Statement
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
 from lakelog.spark.sql_statements.commands.create import create
 from lakelog.spark.sql_statements.commands.describe import describe_table
+from lakelog.spark.sql_statements.commands.explain import explain
 from lakelog.spark.sql_statements.commands.history import convert, describe, restore
 from lakelog.spark.sql_statements.commands.insert import insert
 from lakelog.spark.sql_statements.commands.maintenance import generate, optimize, reorg, vacuum
@@ -77,6 +78,7 @@ _STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
         (("COMMENT", "ON", "TABLE"), comment_on),
         (("COMMENT", "ON", "COLUMN"), comment_on_column),
     ],
+    "EXPLAIN": [(("EXPLAIN",), explain)],
     "CACHE": [(("CACHE",), cache)],
     "UNCACHE": [(("UNCACHE", "TABLE"), uncache)],
     "CLEAR": [(("CLEAR", "CACHE"), clear_cache)],

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.writing.options import SaveMode
 
-__all__ = ["check_insert", "insert", "insert_rows"]
+__all__ = ["check_insert", "insert", "insert_query", "insert_rows"]
 
 
 @dataclass(slots=True)
@@ -110,6 +110,26 @@ def insert(s: Statement) -> Command | None:
     wanted.query = c.text(first, c.at)
     c.end()
     return _Command(s, wanted)
+
+
+def insert_query(s: Statement) -> tuple[Place, str] | None:
+    """The table of an INSERT, and its query without DEFAULT; `None` if it is none of ours."""
+    command = insert(s)
+    if not isinstance(command, _Command):
+        return None
+    wanted = command.wanted
+    static = [(name, value) for name, value in wanted.partition if value is not None]
+    return wanted.place, _query(s.log(wanted.place).snapshot.schema, wanted, static)[0]
+
+
+def _query(
+    schema: StructType, wanted: _Insert, static: Sequence[tuple[str, str]]
+) -> tuple[str, list[str]]:
+    """The query with values in the places of DEFAULT, and the columns that it is for."""
+    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
+    if wanted.by_name:
+        return wanted.query, targets
+    return _with_defaults(wanted.query, schema, targets), targets
 
 
 def _refuse_replace_on(c: Cursor) -> None:
@@ -196,8 +216,7 @@ def _rows(s: Statement, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tupl
     schema = snapshot.schema
     static = [(name, value) for name, value in wanted.partition if value is not None]
     _check_partition(snapshot, wanted)
-    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
-    query = _with_defaults(wanted.query, schema, targets) if not wanted.by_name else wanted.query
+    query, targets = _query(schema, wanted, static)
     frame = s.runner.query(f"{s.ctes} {query}")
     return snapshot, _fitted(frame, snapshot, wanted, targets, static), static
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.builder import DeltaMergeBuilder
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["merge"]
+__all__ = ["merge", "merge_source"]
 
 _ALL = "*"
 _Clause = tuple[str, str, str | None, Any]
@@ -28,7 +28,7 @@ def merge(s: Statement) -> Command | None:
         return None
     alias = s.target(place, "USING")
     c.need("USING")
-    source, source_alias = _source(s)
+    source, source_alias = merge_source(s)
     c.need("ON")
     condition = s.qualifiers.shortened(c.expression("WHEN", what="the condition"))
     clauses = []
@@ -57,7 +57,7 @@ def merge(s: Statement) -> Command | None:
     return run
 
 
-def _source(s: Statement) -> tuple[str, str | None]:
+def merge_source(s: Statement) -> tuple[str, str | None]:
     """The source as text after FROM, and what expressions call it."""
     c = s.cursor
     first = c.at
