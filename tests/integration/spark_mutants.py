@@ -5,18 +5,24 @@ What executors run is not among them: their Python imports lakelog anew, as it i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as sf
 import pytest
 from integration import (
     test_change_feed,
+    test_delete_update,
     test_delta_table,
+    test_dml_conflicts,
+    test_dml_reads,
     test_filled_columns,
+    test_merge,
+    test_merge_at_size,
     test_reader,
     test_replay,
     test_scan,
+    test_table_optimization,
     test_write_modes,
     test_write_overwrite,
     test_write_rules,
@@ -29,6 +35,13 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
 )
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.dml import delete_update as _delete_update
+from lakelog.spark.dml import merge as _merge
+from lakelog.spark.dml import places as _places
+from lakelog.spark.dml import updated_rows as _updated_rows
+from lakelog.spark.dml.reads import MergeReads
+from lakelog.spark.dml.source import MergeSource
+from lakelog.spark.dml.writes import MergeWrites
 from lakelog.spark.reading import by_spark as _by_spark
 from lakelog.spark.reading import changes as _changes_read
 from lakelog.spark.reading import reader as _reader
@@ -40,6 +53,7 @@ from lakelog.spark.table import delta_table as _table
 from lakelog.spark.writing import by_driver as _small_write
 from lakelog.spark.writing import by_spark as _native_write
 from lakelog.spark.writing import constraints as _constraints
+from lakelog.spark.writing import files as _files
 from lakelog.spark.writing import filled_columns as _filled
 from lakelog.spark.writing import overwrite as _overwrite
 from lakelog.spark.writing import replaced_changes as _replaced_changes
@@ -55,6 +69,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MUTANTS", "SparkMutant"]
 
+_evaluated = MergeSource.evaluated
+_first_ids = MergeWrites._first_ids
+_hit_positions = _delete_update.hit_positions
 _options_of = WriteOptions.from_options
 _with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame
@@ -71,6 +88,8 @@ class SparkMutant(Mutant):
     test: Callable[..., None]
     given: Mapping[str, Any] = field(default_factory=dict)
     """The test's parameters, where it has any."""
+    uses: tuple[str, ...] = ()
+    """Fixtures of its file that it has without asking for them."""
     shows: tuple[type[BaseException], ...] = (AssertionError, pytest.fail.Exception)
     """How it shows: an expectation that is not met, unless an error comes before one."""
 
@@ -200,7 +219,119 @@ def _without_removes(replayer: Any, tasks: Any, columns: str) -> Any:
     return found.where(IS_KIND) if IS_KIND in found.columns else found
 
 
+# Changes of rows
+
+
+def _evaluated_each_time(source: Any, keys: Sequence[str] = ()) -> MergeSource:
+    return replace(_evaluated(source, keys), df=source.df)
+
+
+def _one_further(writes: Any) -> Any:
+    first = sf.col("__lakelog_first")
+    return _first_ids(writes).withColumn("__lakelog_first", first + 1)
+
+
+def _a_byte_further(rows: Any, numbers: Any) -> Any:
+    found = _hit_positions(rows, numbers)
+    return {file: {at + 8: bits for at, bits in each.items()} for file, each in found.items()}
+
+
+def _all_columns(schema: Any, *_: Any) -> Any:
+    return schema
+
+
+def _as_it_comes(frame: Any, _: Any) -> Any:
+    return frame
+
+
 MUTANTS = [
+    SparkMutant(
+        "a MERGE evaluates its source each time",
+        MergeSource,
+        "evaluated",
+        _evaluated_each_time,
+        test_merge.test_a_source_that_differs_each_time_is_evaluated_once,
+        uses=("by_jobs",),
+    ),
+    SparkMutant(
+        "rows may match several times",
+        _merge,
+        "refuse_many_matches",
+        _nothing,
+        test_merge.test_rows_that_several_rows_match_are_shown,
+        uses=("by_jobs",),
+    ),
+    SparkMutant(
+        "bitmaps know no rows that match several times",
+        _places,
+        "_many_aggregated",
+        _nothing,
+        test_merge_at_size.test_a_row_that_matches_twice_is_found_in_bitmaps,
+        uses=("by_jobs",),
+    ),
+    SparkMutant(
+        "updated rows have the ids of others",
+        MergeWrites,
+        "_first_ids",
+        _one_further,
+        test_merge.test_rows_keep_their_ids,
+        {"properties": test_merge.TRACKED},
+        uses=("by_jobs",),
+    ),
+    SparkMutant(
+        "a MERGE has read the table",
+        MergeReads,
+        "predicate",
+        _nothing,
+        test_merge.test_an_append_to_a_partition_that_could_match_conflicts,
+        uses=("by_jobs",),
+        shows=(ConcurrentAppendException,),
+    ),
+    SparkMutant(
+        "nothing is known of a Column",
+        _delete_update,
+        "sql_of",
+        _nothing,
+        test_dml_conflicts.test_a_change_by_a_column_conflicts_in_its_partitions_alone,
+        {"change": "delete"},
+    ),
+    SparkMutant(
+        "a DELETE reads all columns",
+        _delete_update,
+        "columns_needed",
+        _all_columns,
+        test_dml_reads.test_a_delete_reads_the_columns_of_its_condition,
+        {
+            "condition": "t.n + 1 = 4",
+            "read": ["n"],
+            "gone": lambda i: i % 10 == 3,
+        },
+    ),
+    SparkMutant(
+        "other rows are deleted than were hit",
+        _delete_update,
+        "hit_positions",
+        _a_byte_further,
+        test_delete_update.test_rows_are_deleted,
+        {"kind": "plain", "way": "few"},
+        shows=(AssertionError, ValueError),
+    ),
+    SparkMutant(
+        "an UPDATE judges no rule",
+        _updated_rows,
+        "table_rules",
+        _none_of,
+        test_delete_update.test_rules_generated_columns_and_defaults,
+        {"way": "many"},
+    ),
+    SparkMutant(
+        "a MERGE writes rows as they come",
+        _files,
+        "together",
+        _as_it_comes,
+        test_table_optimization.test_a_merge_into_partitions_makes_few_files,
+        {"properties": {}, "conf": {}, "most": 3},
+    ),
     SparkMutant(
         "new rows are not compared with replaceWhere",
         _save._Save,

@@ -275,12 +275,12 @@ def test_an_append_to_a_partition_that_could_match_conflicts(spark, path, monkey
     people(path, partition_by=["name"])
     real = touched_by_places
 
-    def meanwhile(*args):
+    def meanwhile(*args, **named):
         columns = {"id": pa.array([9], pa.int32()), "name": [name], "n": [0]}
         write_arrow(path, pa.table(columns), mode="append")
-        return real(*args)
+        return real(*args, **named)
 
-    monkeypatch.setattr("lakelog.spark.dml.merge.touched_by_places", meanwhile)
+    monkeypatch.setattr("lakelog.spark.dml.places.touched_by_places", meanwhile)
     source = spark.sql("SELECT 5 AS id, 5L AS n").alias("s")
     merge = (
         DeltaTable.forPath(spark, path)

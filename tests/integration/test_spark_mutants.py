@@ -15,7 +15,7 @@ import pytest
 from integration.spark_mutants import MUTANTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from integration.spark_mutants import SparkMutant
 
@@ -24,16 +24,23 @@ class Borrowed:
     """The arguments of another file's test, from its own fixtures and from those of all."""
 
     def __init__(
-        self, test: Callable[..., None], given: Mapping[str, Any], request: pytest.FixtureRequest
+        self,
+        test: Callable[..., None],
+        given: Mapping[str, Any],
+        uses: Sequence[str],
+        request: pytest.FixtureRequest,
     ) -> None:
         self._own = vars(sys.modules[test.__module__])
         self._given = given
         self._request = request
         self._made: dict[str, Any] = {}
         self._ends = ExitStack()
+        self._uses = uses
         self._names = list(inspect.signature(test).parameters)
 
     def __enter__(self) -> dict[str, Any]:
+        for name in self._uses:
+            self._value(name)
         return {name: self._value(name) for name in self._names}
 
     def __exit__(self, *_: object) -> None:
@@ -65,7 +72,7 @@ def test_the_suite_catches_a_layer_in_which(
     mutant: SparkMutant, request: pytest.FixtureRequest
 ) -> None:
     with (
-        Borrowed(mutant.test, mutant.given, request) as values,
+        Borrowed(mutant.test, mutant.given, mutant.uses, request) as values,
         mutant.patched(),
         pytest.raises(mutant.shows),
     ):

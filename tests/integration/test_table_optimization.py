@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import lakelog.spark as delta
-from lakelog.core import DeltaLog, delete_rows, write_arrow
+from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.spark.dml import delete_update, here
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.table import bins
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENABLED = "spark.databricks.delta.optimizeWrite.enabled"
+REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
 pytestmark = pytest.mark.connect
 
 
@@ -117,6 +119,61 @@ def test_optimized_writes_make_few_files(
     snapshot = DeltaLog.for_table(path).update()
     assert snapshot.num_files == (3 if few else 12)
     assert delta.read(spark).load(path).where("`p.q` = 1").count() == 1333
+
+
+@pytest.mark.parametrize(
+    ("properties", "conf", "most"),
+    [
+        ({}, {}, 3),
+        ({}, {REPARTITION: "false"}, None),
+        ({"delta.autoOptimize.optimizeWrite": "true"}, {REPARTITION: "false"}, 3),
+        ({}, {REPARTITION: "false", ENABLED: "true"}, 3),
+    ],
+)
+def test_a_merge_into_partitions_makes_few_files(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    conf: dict[str, str],
+    most: int | None,
+) -> None:
+    monkeypatch.setattr(here, "HERE_BYTES", -1)
+    path = str(tmp_path / "t")
+    properties = {**properties, "delta.enableChangeDataFeed": "true"}
+    create_table(path, "id BIGINT, p BIGINT", partition_by=["p"], properties=properties)
+    ids = range(300)
+    write_arrow(path, pa.table({"id": ids, "p": [i % 3 for i in ids]}), mode="append")
+    source = spark.range(0, 600, 1, 4).selectExpr("id", "id % 3 AS p").alias("s")
+    with temporary_confs(spark, conf):
+        merge = delta.DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    log = DeltaLog.for_table(path)
+    metrics = next(iter(log.history(1))).metrics or {}
+    assert metrics["numTargetRowsUpdated"] == metrics["numTargetRowsInserted"] == "300"
+    files = log.update().num_files, int(metrics["numTargetChangeFilesAdded"])
+    assert files == (most, most) if most else min(files) > 6
+    assert log.snapshot.to_arrow().sort_by("id")["id"].to_pylist() == list(range(600))
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+def test_optimized_writes_are_for_updates_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimized: bool
+) -> None:
+    monkeypatch.setattr(here, "HERE_BYTES", -1)
+    monkeypatch.setattr(delete_update, "_FEW_ROWS", -1)
+    path = str(tmp_path / "t")
+    create_table(path, "id BIGINT, p BIGINT", partition_by=["p"])
+    for first in range(0, 400, 100):
+        ids = range(first, first + 100)
+        write_arrow(path, pa.table({"id": ids, "p": [i % 2 for i in ids]}), mode="append")
+    # A task for each file.
+    conf = {"spark.sql.files.openCostInBytes": "512m", ENABLED: str(optimized).lower()}
+    with temporary_confs(spark, conf):
+        delta.DeltaTable.forPath(spark, path).update(set={"id": "id + 1"})
+    snapshot = DeltaLog.for_table(path).update()
+    assert snapshot.num_files == (2 if optimized else 8)
+    assert sorted(snapshot.to_arrow()["id"].to_pylist()) == list(range(1, 401))
 
 
 def test_a_save_compacts_where_the_session_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -264,6 +264,12 @@ OPTIMIZE_WRITE: Final[Key[bool | None]] = Key(
 OPTIMIZE_WRITE_BIN: Final = text(
     f"{_D}optimizeWrite.binSize", "512", "The size of a task of that, in MiB or as `512m`."
 )
+MERGE_REPARTITION: Final = flag(
+    f"{_D}merge.repartitionBeforeWrite.enabled",
+    True,
+    "Whether Spark puts the rows of a partition together before MERGE writes them, where optimized "
+    "writes do not shuffle them anyway.",
+)
 ZORDER_STATS: Final = flag(
     f"{_D}optimize.zorder.checkStatsCollection.enabled",
     True,

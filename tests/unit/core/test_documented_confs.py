@@ -164,7 +164,11 @@ ELSEWHERE = {
         "auto compaction, whose values have tests of their own",
     ),
     **dict.fromkeys(
-        (f"{DELTA}optimizeWrite.enabled", f"{DELTA}optimizeWrite.binSize"),
+        (
+            f"{DELTA}optimizeWrite.enabled",
+            f"{DELTA}optimizeWrite.binSize",
+            f"{DELTA}merge.repartitionBeforeWrite.enabled",
+        ),
         "Spark's writes alone",
     ),
     f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",

@@ -41,15 +41,18 @@ from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import here
+from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.expressions import check_expressions, has_subquery, text_of
 from lakelog.spark.dml.frames import under
 from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
+from lakelog.spark.dml.needed import columns_needed
 from lakelog.spark.dml.reads import known_part, outside_of
 from lakelog.spark.dml.updated_rows import checked_types, updated_rows
 from lakelog.spark.dml.values import as_column
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.by_driver import arrow_of
 from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.options import WriteOptions
@@ -232,10 +235,14 @@ class _Change:
         return analyse_update(self.values, schema, alias=self.alias, has_defaults=has_defaults)
 
     def _rows(
-        self, snapshot: Snapshot, files: pa.Table, schema: object
+        self,
+        snapshot: Snapshot,
+        files: pa.Table,
+        schema: StructType,
+        prune: Expression | None = None,
     ) -> tuple[PositionedRows, DataFrame]:
         """The rows of some files, under the name that expressions use."""
-        found = positioned_df(self.spark, snapshot, files, schema=schema)  # type: ignore[arg-type]
+        found = positioned_df(self.spark, snapshot, files, schema=schema, prune=prune)
         df = under(self.frame, found.df)
         return found, df if self.alias is None else df.alias(self.alias)
 
@@ -252,7 +259,7 @@ class _Change:
     ) -> None:
         clock, metrics = self.log.clock, changes.metrics
         began = clock.monotonic()
-        files, by_partition = self._files(txn, snapshot)
+        files, by_partition, known = self._files(txn, snapshot)
         if by_partition and self.values is None:
             changes.take_whole(to_add_files(files))
             metrics.execution_ms = round(1000 * (clock.monotonic() - began))
@@ -260,41 +267,60 @@ class _Change:
         if by_partition or self.condition is None:
             touched = touched_whole(snapshot, files)
         else:
-            found, rows = self._rows(snapshot, files, snapshot.schema)
+            found, rows = self._rows(snapshot, files, self._needed(snapshot), known)
             touched = touched_at(snapshot, files, hit_positions(self._hit(rows), found.numbers))
         metrics.scan_ms = round(1000 * (clock.monotonic() - began))
         if touched:
             if self.values is not None:
-                self._write_new(txn, snapshot, touched, columns, changes, attempt)
+                self._write_new(txn, snapshot, touched, known, columns, changes, attempt)
             changes.apply(touched)
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
         metrics.execution_ms = metrics.scan_ms + metrics.rewrite_ms
 
-    def _files(self, txn: OptimisticTransaction, snapshot: Snapshot) -> tuple[pa.Table, bool]:
-        """The files that may have rows to change, and whether all of their rows are.
+    def _needed(self, snapshot: Snapshot) -> StructType:
+        """The columns that the condition sees."""
+        schema, condition = snapshot.schema, self.condition
+        if condition is None or self.frame is not None:
+            return schema
+        none = snapshot.file_table.slice(0, 0)
+        return columns_needed(
+            schema,
+            snapshot.partition_columns,
+            [condition],
+            lambda some: self._hit(self._rows(snapshot, none, some)[1]),
+        )
+
+    def _files(
+        self, txn: OptimisticTransaction, snapshot: Snapshot
+    ) -> tuple[pa.Table, bool, Expression | None]:
+        """The files that may have rows to change, whether all of their rows are, and a condition.
+
+        All rows to change meet the condition, where there is one.
 
         The transaction learns what was read, by which the commits of others are judged.
         """
-        known = known_part(self.condition, snapshot, self.alias)
         if self.condition is None:
-            return txn.filter_file_table(None), False
+            return txn.filter_file_table(None), False, None
+        none = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
+        known = known_part(sql_of(self.condition, none), snapshot, self.alias)
         files = snapshot.file_table_for(known)
         condition = as_column(self.condition)
         whole = partitions_matching(self.spark, snapshot, files, condition, self.alias)
         if whole is None:
-            return txn.filter_file_table(known), False
+            return txn.filter_file_table(known), False, known
         if known is None:
             others = sorted(set(range(files.num_rows)) - set(whole))
             values = readable_partitions(snapshot, files.take(others))
             known = outside_of(snapshot, values.select(snapshot.partition_columns))
         txn.filter_file_table(known)
-        return files.take(whole), True
+        return files.take(whole), True, None
 
     def _write_new(
         self,
         txn: OptimisticTransaction,
         snapshot: Snapshot,
         touched: Sequence[TouchedFile],
+        known: Expression | None,
         columns: Sequence[NewColumn],
         changes: RowRewrite,
         attempt: AttemptFiles,
@@ -303,7 +329,7 @@ class _Change:
         files = from_add_files([each.add for each in touched])
         ids = changes.row_ids
         schema = snapshot.schema if ids is None else ids.add_id_columns(snapshot.schema)
-        found, rows = self._rows(snapshot, files, schema)
+        found, rows = self._rows(snapshot, files, schema, known)
         firsts = {key: touched[i].add.base_row_id for key, i in found.numbers.items()}
         new = updated_rows(self._hit(rows), columns, txn.metadata, ids, firsts)
         count = sum(each.hit.true_count for each in touched)
@@ -315,7 +341,8 @@ class _Change:
             changes.write_changed(old, fresh)
             return
         options = WriteOptions.from_options("append", None, {}, self.log.conf)
-        plain = TableFileWriter(self.log, layout, options, attempt)
+        shuffles = is_balanced(options, self.log.conf, txn.metadata.configuration)
+        plain = TableFileWriter(self.log, layout, options, attempt, shuffles=shuffles)
         feeds = snapshot.properties.change_data_feed
         if feeds and any(has_subquery(each) for each in (self.values or {}).values()):
             # Its table may change between the two writes.

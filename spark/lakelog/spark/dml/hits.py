@@ -10,14 +10,14 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.spark.reading.positions import FILE, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["hit_positions", "partitions_matching", "row_width"]
+__all__ = ["bitmaps", "hit_positions", "partitions_matching", "row_width"]
 
 _BUCKET_ROWS = 1 << 15
 """Bits of one of Spark's bitmaps."""
@@ -31,18 +31,28 @@ def hit_positions(rows: DataFrame, numbers: Mapping[str, int]) -> dict[int, dict
         rows: have `FILE` and `ROW`.
         numbers: of the files, by the values of `FILE`.
     """
+    found = bitmaps(rows.select(FILE, ROW)).toArrow()
+    hits: dict[int, dict[int, bytes]] = {}
+    for file, start, bits in zip(*(each.to_pylist() for each in found.columns), strict=True):
+        hits.setdefault(numbers[file], {})[start] = bits
+    return hits
+
+
+def bitmaps(rows: DataFrame, keys: Sequence[str] = (), counts: Sequence[Column] = ()) -> DataFrame:
+    """Where some rows are, as bitmaps of 32,768 rows each: few, however many rows there are.
+
+    Columns: `FILE`, `keys`, the position of the bitmap's first row, `counts`, and the bits.
+
+    Args:
+        rows: have `FILE`, `ROW` and `keys`; one that is there twice is one bit.
+        keys: columns whose values have bitmaps of their own.
+        counts: other aggregates of each bitmap's rows.
+    """
     # Spark counts from 1 here: bucket 1 has the numbers from 1 to 32768.
     number = f"({ROW} + 1)"
-    found = (
-        rows.select(FILE, ROW)
-        .groupBy(FILE, sf.expr(f"bitmap_bucket_number({number}) AS __lakelog_bucket"))
-        .agg(sf.expr(f"bitmap_construct_agg(bitmap_bit_position({number})) AS __lakelog_bits"))
-        .toArrow()
-    )
-    hits: dict[int, dict[int, bytes]] = {}
-    for file, bucket, bits in zip(*(each.to_pylist() for each in found.columns), strict=True):
-        hits.setdefault(numbers[file], {})[(bucket - 1) * _BUCKET_ROWS] = bits
-    return hits
+    start = f"(bitmap_bucket_number({number}) - 1) * {_BUCKET_ROWS} AS __lakelog_start"
+    bits = f"bitmap_construct_agg(bitmap_bit_position({number})) AS __lakelog_bits"
+    return rows.groupBy(FILE, *keys, sf.expr(start)).agg(*counts, sf.expr(bits))
 
 
 def partitions_matching(

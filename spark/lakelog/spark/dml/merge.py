@@ -26,10 +26,10 @@ from lakelog.core.commands.merge.metrics import MergeMetrics
 from lakelog.core.commands.moved_row_ids import MovedRowIds
 from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.commands.rewrite import RowRewrite
-from lakelog.core.compute import pc
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.conditions import Scope, check_deterministic
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.expressions import text_of
@@ -42,14 +42,15 @@ from lakelog.spark.dml.here import (
     merged_here,
 )
 from lakelog.spark.dml.many_matches import refuse_many_matches
+from lakelog.spark.dml.needed import columns_needed
+from lakelog.spark.dml.places import places_of
 from lakelog.spark.dml.reads import MergeReads
-from lakelog.spark.dml.rows import CLAUSE, NO_CLAUSE, MergeRows
+from lakelog.spark.dml.rows import MergeRows
 from lakelog.spark.dml.source import NUMBER, MergeSource
 from lakelog.spark.dml.target import MergeTarget
-from lakelog.spark.dml.touched import touched_by_places
 from lakelog.spark.dml.values import as_column, check_given, given_in
 from lakelog.spark.dml.writes import Changed, Inserted, MergeWrites, Written
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.positions import FILE
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.by_driver import fetched_if_small
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.commands.merge.analysis import MergePlan
+    from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
@@ -90,6 +92,8 @@ class _Run:
     _keeps_row_ids: bool = True
     _frame: DataFrame | None = None
     """Of `toDF`, whose columns the expressions name."""
+    _condition: str | None = None
+    """The text of the condition by which rows match, where there is one."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -104,7 +108,7 @@ class _Run:
         merge = self.merge
         source = to_delta_schema(merge.source.schema)
         return MergeReads.from_condition(
-            merge.condition, self.snapshot.read_schema, source, merge.alias
+            self._condition, self.snapshot.read_schema, source, merge.alias
         )
 
     def run(self) -> dict[str, int]:
@@ -128,8 +132,7 @@ class _Run:
                 source = source.evaluated([theirs for _, theirs in self.reads.keys])
             self.metrics.source_rows = source.rows
             self.metrics.source_ms = round(1000 * (clock.monotonic() - began))
-            files = self._files(plan, source)
-            actions = self._actions(plan, types, source, files, attempt)
+            actions = self._actions(plan, types, source, attempt)
             self.txn.mark_written()
             self.metrics.execution_ms = round(1000 * (clock.monotonic() - began))
             found = self.metrics.operation_metrics()
@@ -178,6 +181,7 @@ class _Run:
                     (given, f"{clause.name} clause") for given in given_in(column.value)
                 ]
         both = target.df.join(source.df)
+        self._condition = sql_of(condition, both)
         scopes = {
             "matched": Scope(both, sf.col(NUMBER)),
             "not matched": Scope(source.df, sf.col(NUMBER)),
@@ -209,25 +213,57 @@ class _Run:
             self._frame = self.merge.frames.known_to(target.df, given, self.merge.alias, source.df)
         return target if self._frame is None else self._target(NO_FILES)
 
-    def _target(self, files: pa.Table) -> MergeTarget:
-        merge = self.merge
+    def _target(
+        self,
+        files: pa.Table,
+        columns: StructType | None = None,
+        prune: Expression | None = None,
+    ) -> MergeTarget:
+        merge, ids = self.merge, self.ids
         return MergeTarget.over(
-            merge.spark, self.snapshot, files, merge.alias, self.ids, self._frame
+            merge.spark,
+            self.snapshot,
+            files,
+            merge.alias,
+            ids,
+            self._frame,
+            columns=columns,
+            prune=prune,
         )
 
-    def _files(self, plan: MergePlan, source: MergeSource) -> pa.Table:
-        if plan.of("not matched by source"):
-            return self.txn.filter_file_table(None)
-        return self.txn.filter_file_table(self.reads.predicate(self.snapshot, source.bounds))
+    def _needed(self, plan: MergePlan, source: MergeSource) -> StructType | None:
+        """The columns of the table that conditions see, where no clause needs the others."""
+        is_told = self.snapshot.properties.change_data_feed
+        updates = any(row.clause.action == "update" for row in plan.rows)
+        if updates or is_told or self._frame is not None:
+            return None
+        alone = _conditions(plan, "not matched by source")
+        both = [(self.merge.condition, ""), *_conditions(plan, "matched")]
+
+        def tried(some: StructType) -> DataFrame:
+            target = self._target(NO_FILES, some)
+            found = target.df.join(source.df).select(*(as_column(each) for each, _ in both))
+            rows = target.alone(target.df).select(*(as_column(each) for each, _ in alone))
+            return found.join(rows)
+
+        given = [each for each, _ in (*both, *alone)]
+        snapshot = self.snapshot
+        return columns_needed(snapshot.read_schema, snapshot.partition_columns, given, tried)
+
+    def _read(self, plan: MergePlan, source: MergeSource) -> tuple[pa.Table, Expression | None]:
+        """The files that may have rows to change, and a condition that is true for these."""
+        alone = plan.of("not matched by source")
+        known = None if alone else self.reads.predicate(self.snapshot, source.bounds)
+        return self.txn.filter_file_table(known), known
 
     def _actions(
         self,
         plan: MergePlan,
         types: dict[int, Any],
         source: MergeSource,
-        files: pa.Table,
         attempt: AttemptFiles,
     ) -> list[Action]:
+        files, known = self._read(plan, source)
         now = self.merge.log.clock.now_ms()
         # Its layout is that of the old schema: copied rows need no column that no clause set.
         copies = partial(copied_by_spark, self.merge.spark)
@@ -235,7 +271,7 @@ class _Run:
             RowRewrite(self.txn, now, is_given_rows=True, command="merge", run_copies=copies)
         )
         self._with_new_schema(plan)
-        target = self._target(files)
+        target = self._target(files, self._needed(plan, source), known)
         rows = MergeRows(plan, target, source, types, table_rules(self.txn.metadata))
         writes = MergeWrites(
             self.txn, self.merge.log, self.merge.spark, rows, attempt, self.ids, files
@@ -245,11 +281,11 @@ class _Run:
         changed = None
         if files.num_rows:
             changed = self._changed(rows)
-            places = self._places(rows, changed)
+            self._count_rows(rows, changed)
             self.metrics.scan_ms = round(1000 * (clock.monotonic() - began))
-            if places.num_rows:
+            if changed.places is not None and changed.places.counts:
                 self.txn.assert_removable()
-            rewrite.apply(touched_by_places(self.snapshot, files, places, target.numbers))
+                rewrite.apply(changed.places.touched(self.snapshot, files))
         inserted = Inserted()
         if plan.of("not matched"):
             inserted = writes.inserted(rows.inserted(_matched(changed)))
@@ -276,28 +312,25 @@ class _Run:
         inserts_only = all(row.clause.when == "not matched" for row in rows.plan.rows)
         if inserts_only:
             df = df.select(NUMBER).distinct().localCheckpoint()
-            places = df.limit(0).toArrow()
-            return Changed(df, places, updates=False, deletes=False)
+            return Changed(df, None, updates=False, deletes=False)
         df = df.localCheckpoint()
-        places = df.select(FILE, ROW, NUMBER, CLAUSE).toArrow()
-        numbers = set(pc.unique(places[CLAUSE]).to_pylist()) - {NO_CLAUSE}
-        updates = bool(numbers & set(rows.updating))
-        return Changed(df, places, updates, deletes=bool(numbers - set(rows.updating)))
+        one_match = not takes_many_matches(self.merge.clauses)
+        places = places_of(
+            df, rows.target.numbers, source_rows=rows.source.rows, one_match=one_match
+        )
+        updates = not places.counts.keys().isdisjoint(rows.updating)
+        return Changed(df, places, updates, deletes=bool(places.counts.keys() - set(rows.updating)))
 
-    def _places(self, rows: MergeRows, changed: Changed) -> pa.Table:
-        """Where the rows are that clauses update or delete, each once; they are counted."""
-        found, plan = changed.places, rows.plan
-        if CLAUSE not in found.column_names:
-            return found
-        matched = found.filter(pc.is_valid(found[NUMBER]))
-        if not takes_many_matches(self.merge.clauses):
+    def _count_rows(self, rows: MergeRows, changed: Changed) -> None:
+        """Count the rows that clauses update or delete; refuse several matches of one."""
+        places = changed.places
+        if places is None:
+            return
+        if places.many is not None:
             keys = [theirs for _, theirs in self.reads.keys]
-            refuse_many_matches(matched, rows.source, keys, self.merge.log.table)
-        found = found.filter(pc.not_equal(found[CLAUSE], NO_CLAUSE))
-        once = found.group_by([FILE, ROW]).aggregate([(CLAUSE, "min")])
-        for each in pc.value_counts(once[f"{CLAUSE}_min"]).to_pylist():
-            self.metrics.count_rows(plan.rows[each["values"]].clause, each["counts"])
-        return once
+            refuse_many_matches(places.many, rows.source, keys, self.merge.log.table)
+        for number, count in places.counts.items():
+            self.metrics.count_rows(rows.plan.rows[number].clause, count)
 
     def _count_files(self, rewrite: RowRewrite, written: Written) -> None:
         copies, metrics = rewrite.metrics, self.metrics

@@ -47,24 +47,24 @@ class MergeReads:
 
     @classmethod
     def from_condition(
-        cls, condition: Any, target: StructType, source: StructType, alias: str | None
+        cls, condition: str | None, target: StructType, source: StructType, alias: str | None
     ) -> MergeReads:
         """Take a condition apart, as far as it is text that we understand.
 
         Only speed and the number of conflicts depend on that.
 
         Args:
-            condition: SQL text or a Column.
+            condition: SQL text, if it has one.
             target: the table's schema.
             source: the source's.
             alias: what the MERGE calls the table.
         """
-        if not isinstance(condition, str) or alias is None:
+        if condition is None:
             return cls((), ())
         filters, keys = [], []
         with contextlib.suppress(DeltaError):
             for part in _conjuncts(parse_sql(condition)):
-                if (text := _of_table(part, target, alias)) is not None:
+                if (text := _of_table(part, target, alias, source)) is not None:
                     filters.append(text)
                 elif (key := _key(part, target, source, alias)) is not None:
                     keys.append(key)
@@ -103,18 +103,18 @@ class MergeReads:
         return join_and(parts) if parts else None
 
 
-def known_part(condition: Any, snapshot: Snapshot, alias: str | None) -> Expression | None:
+def known_part(condition: str | None, snapshot: Snapshot, alias: str | None) -> Expression | None:
     """What lakelog understands of the condition of a DELETE or UPDATE.
 
     Args:
-        condition: SQL text or a Column.
+        condition: SQL text, if it has one.
         snapshot: the version.
         alias: what the condition calls the table.
 
     Returns:
         True for every row for which the condition is; `None` if that is all that can be said.
     """
-    if not isinstance(condition, str):
+    if condition is None:
         return None
     if alias is None:
         whole = _understood(condition, snapshot)
@@ -123,7 +123,7 @@ def known_part(condition: Any, snapshot: Snapshot, alias: str | None) -> Express
     parts: list[Expression] = []
     with contextlib.suppress(DeltaError):
         for each in _conjuncts(parse_sql(condition)):
-            text = _of_table(each, snapshot.schema, alias, may_be_bare=True)
+            text = _of_table(each, snapshot.schema, alias)
             found = None if text is None else _understood(text, snapshot)
             if found is not None:
                 parts.append(found)
@@ -195,9 +195,13 @@ def _path(node: Any) -> tuple[str, ...] | None:
 
 
 def _of_table(
-    node: Any, target: StructType, alias: str | None, *, may_be_bare: bool = False
+    node: Any, target: StructType, alias: str | None, source: StructType | None = None
 ) -> str | None:
-    """A condition on the table alone, without the alias, if it is one."""
+    """A condition on the table alone, without the alias, if it is one.
+
+    Beside a source, a name without the alias is the table's where the source has no such column;
+    what is before a dot is taken for an alias then.
+    """
     from sqlglot import exp
 
     def own(path: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -209,9 +213,11 @@ def _of_table(
             # A column of the alias's name has fields that look the same.
             if second is None or target.get(alias) is not None:
                 return None
-            fits = may_be_bare or len(path) == 2
+            fits = source is None or len(path) == 2
             return path[1:] if fits and target.get(second) is not None else None
-        return path if may_be_bare and target.get(first) is not None else None
+        if source is not None and (len(path) > 1 or source.get(first) is not None):
+            return None
+        return path if target.get(first) is not None else None
 
     columns = list(node.find_all(exp.Column))
     if any(own(_path(each)) is None for each in columns):
@@ -226,19 +232,27 @@ def _of_table(
     return str(tree_sql(node.copy().transform(bare)))
 
 
-def _key(node: Any, target: StructType, source: StructType, alias: str) -> tuple[str, str] | None:
+def _key(
+    node: Any, target: StructType, source: StructType, alias: str | None
+) -> tuple[str, str] | None:
     from sqlglot import exp
 
     if not isinstance(node, exp.EQ):
         return None
+
+    def is_mine(path: tuple[str, ...]) -> bool:
+        if len(path) == 1:
+            return target.get(path[0]) is not None and source.get(path[0]) is None
+        return alias is not None and len(path) == 2 and path[0].lower() == alias.lower()
+
     sides = [_path(node.this), _path(node.expression)]
-    mine = [p for p in sides if p is not None and len(p) == 2 and p[0].lower() == alias.lower()]
+    mine = [p for p in sides if p is not None and is_mine(p)]
     others = [p for p in sides if p is not None and p not in mine]
     if len(mine) != 1 or len(others) != 1 or len(others[0]) > 2:
         return None
-    if len(others[0]) == 2 and source.get(others[0][0]) is not None:
+    if len(others[0]) == 2 and (source.get(others[0][0]) or target.get(others[0][0])) is not None:
         return None  # a field of a struct, perhaps
-    ours, theirs = target.get(mine[0][1]), source.get(list(others[0])[-1])
+    ours, theirs = target.get(mine[0][-1]), source.get(others[0][-1])
     if ours is None or theirs is None or ours.data_type != theirs.data_type:
         return None
     kind = ours.data_type

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lakelog.core.commands.moved_row_ids import MovedRowIds
+    from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
 
@@ -36,7 +37,7 @@ class MergeTarget:
     """The table's columns under their own names, after the alias, and under those of `column`;
     their places; `IDS`, where the table tracks rows."""
     schema: StructType
-    """The table's."""
+    """The table's, or of the columns that are looked at."""
     alias: str | None
     numbers: Mapping[str, int]
     """Of the files, by the values of `FILE`."""
@@ -53,6 +54,9 @@ class MergeTarget:
         alias: str | None,
         ids: MovedRowIds | None,
         frame: DataFrame | None = None,
+        *,
+        columns: StructType | None = None,
+        prune: Expression | None = None,
     ) -> MergeTarget:
         """The rows of files.
 
@@ -63,11 +67,13 @@ class MergeTarget:
             alias: what the MERGE calls the table.
             ids: of a table that tracks rows.
             frame: see the field.
+            columns: some of the table's, which are all that is looked at; default: all.
+            prune: row groups without a row for which it is true may be left out.
         """
-        schema = snapshot.read_schema
+        schema = snapshot.read_schema if columns is None else columns
         wanted = schema if ids is None else ids.add_id_columns(schema)
-        found = positioned_df(spark, snapshot, files, schema=wanted)
-        columns = [
+        found = positioned_df(spark, snapshot, files, schema=wanted, prune=prune)
+        shown = [
             *(sf.col(quoted(f.name)) for f in schema),
             *(sf.col(quoted(f.name)).alias(_copy(i)) for i, f in enumerate(schema)),
             sf.col(FILE),
@@ -75,8 +81,8 @@ class MergeTarget:
         ]
         if ids is not None:
             hidden = [f.name for f in wanted][len(schema.fields) :]
-            columns += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
-        df = under(frame, found.df.select(*columns))
+            shown += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
+        df = under(frame, found.df.select(*shown))
         named = df if alias is None else df.alias(alias)
         return cls(named, schema, alias, found.numbers, ids is not None, frame)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
+from lakelog.core import keys
 from lakelog.core.commands.merge.clauses import takes_many_matches
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.identity_bounds import IdentityBounds
@@ -20,6 +21,7 @@ from lakelog.spark.dml.target import IDS
 from lakelog.spark.dml.values import spark_type
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
+from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.attempt_files import AttemptFiles
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.logstores import LogStore
+    from lakelog.spark.dml.places import Places
     from lakelog.spark.dml.rows import MergeRows
 
 __all__ = ["Changed", "Inserted", "MergeWrites", "Written"]
@@ -47,8 +50,8 @@ class Changed:
 
     df: DataFrame
     """See `MergeRows.changed`."""
-    places: pa.Table
-    """Of all of them `FILE`, `ROW`, `NUMBER` and `CLAUSE`."""
+    places: Places | None
+    """Where they are; `None` where the MERGE only inserts."""
     updates: bool
     """Whether a clause that updates applies to any."""
     deletes: bool
@@ -111,7 +114,15 @@ class MergeWrites:
                 layout.schema, layout.partition_columns, layout.stats, layout.options, self.ids
             )
         options = WriteOptions.from_options("append", None, {}, log.conf)
-        return TableFileWriter(log, layout, options, self.attempt, bounds)
+        return TableFileWriter(
+            log,
+            layout,
+            options,
+            self.attempt,
+            bounds,
+            shuffles=is_balanced(options, log.conf, self.txn.metadata.configuration),
+            repartitions=log.conf.read(keys.MERGE_REPARTITION),
+        )
 
     @property
     def _names(self) -> list[str]:

@@ -6,7 +6,7 @@ The store's file system travels to them with whatever credentials it holds, insi
 where neither plans nor logs show it; lakelog travels as an archive.
 
 Spark prunes nothing of such a DataFrame: columns and files are chosen before (`DeltaReader.where`,
-the option `columns`).
+the option `columns`; commands that change rows choose by their conditions).
 """
 
 from __future__ import annotations

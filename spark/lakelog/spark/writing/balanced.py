@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["balanced", "bin_size", "is_balanced"]
+__all__ = ["balanced", "bin_size", "is_balanced", "together"]
 
 _PROPERTIES = ("delta.autoOptimize", "delta.autoOptimize.optimizeWrite")
 _SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
@@ -55,6 +55,13 @@ def balanced(frame: DataFrame, partition_columns: Sequence[str]) -> DataFrame:
     """The same rows, those of a table's partition in as few tasks as their size allows."""
     columns = [col(sql_path([name])) for name in partition_columns]
     return frame.hint("rebalance", *columns)
+
+
+def together(frame: DataFrame, partition_columns: Sequence[str]) -> DataFrame:
+    """The same rows, those of a table's partition in one task, however many there are."""
+    if not partition_columns:
+        return frame
+    return frame.repartition(*(col(sql_path([name])) for name in partition_columns))
 
 
 def bin_size(frame: DataFrame, conf: DeltaConf) -> AbstractContextManager[None]:

@@ -30,7 +30,7 @@ from lakelog.core.schema import StructType
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow
 from lakelog.spark.types.paths import scheme_of
-from lakelog.spark.writing.balanced import balanced, bin_size
+from lakelog.spark.writing.balanced import balanced, bin_size, together
 from lakelog.spark.writing.by_arrow import write_on_executors
 from lakelog.spark.writing.by_driver import arrow_of, fetched_if_held, fetched_if_small
 from lakelog.spark.writing.by_spark import write_natively
@@ -79,6 +79,8 @@ class TableFileWriter:
     """Whether a job's rows are shuffled before it writes them; see `balanced`."""
     hidden: StructType | None = None
     """Columns of the rows that are not the table's: those of row ids."""
+    repartitions: bool = False
+    """Whether a job's rows, if nothing else shuffles them, are put `together` by partition."""
 
     def write_changes(self, frame: DataFrame) -> list[AddCDCFile]:
         """Write changed rows: the table's columns, and what happened to each row."""
@@ -136,7 +138,8 @@ class TableFileWriter:
             return self._write_here(arrow_of(frame if few is None else few), plan)
         write = self._write_on_executors if way == "arrow" else self._write_natively
         if not self.shuffles:
-            return write(frame, plan)
+            rows = together(frame, layout.partition_columns) if self.repartitions else frame
+            return write(rows, plan)
         with bin_size(frame, self.log.conf):
             return write(balanced(frame, layout.partition_columns), plan)
 

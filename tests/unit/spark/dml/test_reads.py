@@ -13,7 +13,7 @@ from lakelog.spark.dml.reads import MergeReads, known_part, outside_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-TARGET = schema_from("id INT, `a.b` STRING, day DATE, x DOUBLE, s STRUCT<id: INT>")
+TARGET = schema_from("id INT, `a.b` STRING, day DATE, x DOUBLE, u STRUCT<id: INT>, own INT")
 SOURCE = schema_from("id INT, `a.b` STRING, key INT, x DOUBLE, big BIGINT, q STRUCT<id: INT>")
 
 
@@ -34,7 +34,11 @@ def reads(condition: Any, alias: str | None = "t") -> MergeReads:
         ("t.id = q.id", (), ()),  # a field of a struct
         ("t.id = s.id + 1", (), ()),
         ("id = s.id AND x > 1", (), ()),  # whose they are Spark alone knows
-        ("t.s.id = s.id", (), ()),
+        ("t.u.id = s.id", (), ()),
+        ("t.id = u.id", (), ()),  # both are the table's, perhaps
+        ("own = s.key AND day > '2024-01-01'", ("`day` > '2024-01-01'",), (("own", "key"),)),
+        ("key = t.own AND own > x", (), (("own", "key"),)),
+        ("own = key AND u.id = 1", (), (("own", "key"),)),
         ("t.id >", (), ()),
     ],
 )
@@ -46,8 +50,13 @@ def test_filters_and_keys_are_found_in_a_condition(
     assert found.filters == filters
 
 
-def test_nothing_is_known_without_an_alias_or_of_a_column() -> None:
-    assert reads("t.id = s.id", None) == reads(object()) == MergeReads((), ())
+def test_without_an_alias_a_column_is_the_tables_where_the_source_has_none_of_the_name() -> None:
+    found = reads("own = s.key AND day = '2024-01-01' AND key > 1 AND t.id = s.id", None)
+    assert found == MergeReads(("`day` = '2024-01-01'",), (("own", "key"),))
+
+
+def test_nothing_is_known_of_a_condition_without_text() -> None:
+    assert MergeReads.from_condition(None, TARGET, SOURCE, "t") == MergeReads((), ())
 
 
 def test_the_bounds_of_keys_are_what_is_read(tmp_path: Path) -> None:
@@ -72,15 +81,14 @@ def test_the_bounds_of_keys_are_what_is_read(tmp_path: Path) -> None:
     ("condition", "alias", "understood"),
     [
         ("id > 3", None, "id > 3"),
-        ("t.id > 3 AND t.x < 2 OR t.s.id = 1", "t", "id > 3 AND x < 2.0D OR s.id = 1"),
+        ("t.id > 3 AND t.x < 2 OR t.u.id = 1", "t", "id > 3 AND x < 2.0D OR u.id = 1"),
         ("T.id > 3 AND x < 2", "t", "id > 3 AND x < 2.0D"),
         # What is left of a conjunction is true wherever the whole is.
         ("t.id > 3 AND exists(array(t.x), y -> y > 1)", "t", "id > 3"),
         ("t.id > 3 OR other(t.x)", "t", None),
-        ("s.id > 3", "s", None),  # the alias, or the struct
-        ("nope > 3 AND u.id = 1", "t", None),
+        ("u.id > 3", "u", None),  # the alias, or the struct
+        ("nope > 3 AND v.id = 1", "t", None),
         ("t.id >", "t", None),
-        (object(), "t", None),
         (None, None, None),
     ],
 )

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from lakelog.spark.dml.column_text import _sql
+
+KNOWN = {"id", "p", "s"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "sql"),
+    [
+        ("and(=(t.id, s.id), =(t.p, 'a b'))", "((t.id = s.id) AND (t.p = 'a b'))"),
+        ("==(p, a b)", "(p = 'a b')"),  # as Connect prints it
+        ("in(p, 'x', 'y, z')", "(p IN ('x', 'y, z'))"),
+        (
+            "or(>=(d, 2024-01-01), !(<(id, -5.5)))",
+            "(('d' >= DATE '2024-01-01') OR (NOT (id < -5.5)))",
+        ),
+        ("isNull(s.a)", "(s.a IS NULL)"),
+        ("=(id, CAST(3 AS BIGINT))", "(id = CAST(3 AS BIGINT))"),
+        ("=(upper(p), 'X')", "(upper(p) = 'X')"),
+        ("=(`a,b`, ')')", "(`a,b` = ')')"),
+        ("=(p, 'it's')", None),
+        ("=(<lambda>(id), 1)", None),
+        ("=(p, a\\b)", None),
+    ],
+)
+def test_what_a_column_prints_is_read_as_sql(printed: str, sql: str | None) -> None:
+    assert _sql(printed, KNOWN) == sql
