@@ -13,12 +13,15 @@ from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.dml import delete_update, here
 from lakelog.spark.session.temporary_confs import temporary_confs
-from lakelog.spark.table import bins
+from lakelog.spark.workers import bins
+from lakelog.spark.workers.runner import run_on_executors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from lakelog.core import OptimizeProgress
 
 ENABLED = "spark.databricks.delta.optimizeWrite.enabled"
 REPARTITION = "spark.databricks.delta.merge.repartitionBeforeWrite.enabled"
@@ -87,6 +90,40 @@ def test_executors_optimize_what_is_large(
         table.optimize().executeCompaction()
     # What another task wrote meanwhile is VACUUM's.
     assert there <= set(tmp_path.rglob("*.parquet"))
+
+
+def test_whatever_rewrites_large_bins_has_executors_do_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bins, "_HERE_BYTES", -1)
+    runs: list[int] = []
+
+    def counted(session: SparkSession, run: Any, tasks: Any) -> Any:
+        runs.append(len(tasks))
+        return run_on_executors(session, run, tasks)
+
+    monkeypatch.setattr(bins, "run_on_executors", counted)
+    auto, path = "spark.databricks.delta.autoCompact.", str(tmp_path / "t")
+    vectors = {"delta.enableDeletionVectors": "true"}
+    with temporary_confs(spark, {f"{auto}enabled": "true", f"{auto}minNumFiles": "2"}):
+        rows = spark.range(0, 4000, 1, 2)
+        delta.write(rows).options(**vectors).save(path)
+        assert runs == [1]  # after a write
+        delta.DeltaTable.forPath(spark, path).update("id % 2 = 0", {"id": "id + 10000"})
+        assert runs == [1, 1]  # after a small command, which has no Spark job of its own
+    told: list[OptimizeProgress] = []
+    delta.DeltaTable.forPath(spark, path).delete("id % 2 = 1")
+    delta.sql(spark, f"REORG TABLE delta.`{path}` APPLY (PURGE)")
+    assert runs == [1, 1, 1]
+    table = delta.DeltaTable.forPath(spark, path)
+    table.optimize(progress=told.append).executeZOrderBy("id")
+    assert runs == [1, 1, 1, 1]
+    assert [(each.bins, each.bins_done) for each in told] == [(1, 0), (1, 1), (1, 1)]
+    assert [each.version for each in told] == [None, None, table.log.update().version]
+    phases: list[str] = []
+    table.vacuum(progress=lambda phase, *_: phases.append(phase))
+    assert "listing" in phases
+    assert sorted(row.id for row in table.toDF().collect()) == list(range(10000, 14000, 2))
 
 
 @pytest.mark.connect(way=("native",))

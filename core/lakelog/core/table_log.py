@@ -26,9 +26,9 @@ from lakelog.logstores.limits import log_limit
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
-    from typing import Self
+    from typing import Any, Self
 
     from lakelog.core.actions import Protocol
     from lakelog.core.log.commit_file import Commit
@@ -76,6 +76,9 @@ class TableLog:
         self._snapshot: Snapshot | None = None
         self.last_checksum: tuple[int, VersionChecksum] | None = None
         """Internal, for the core: of the newest version committed here, if it was computed."""
+        self.run_bins: Callable[[int, Callable[[], Any]], Any] | None = None
+        """Internal, for engines: `RunBins` of OPTIMIZE, by which any command on this log rewrites
+        bins; `None` for threads of this process."""
         self._seen_at = 0.0
         """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
         self._bearable = _BEARABLE

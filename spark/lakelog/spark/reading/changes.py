@@ -15,12 +15,12 @@ from lakelog.core.change_feed.files import with_commit_columns
 from lakelog.core.change_feed.versions import ChangeBounds
 from lakelog.core.data.file_reader import DataStores, storage_root
 from lakelog.core.data.row_reader import in_order
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.runner import rows_on_executors, task_numbers
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.core.change_feed.files import ChangedFile
+    from lakelog.core.conf import DeltaConf
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.state.snapshot import Snapshot
@@ -63,7 +64,7 @@ def changes_df(
     spark: SparkSession,
     path: str,
     options: Mapping[str, str],
-    conf: Mapping[str, str],
+    conf: DeltaConf,
     millis: Callable[[str], int],
 ) -> DataFrame:
     """The rows that some versions changed; see `lakelog.core.table_changes`.
@@ -85,7 +86,7 @@ def changes_df(
                 "use startingVersion and endingVersion, or leave out readChangeFeed",
                 option=name,
             )
-    feed = ChangeFeed(DeltaLog.for_table(path, conf), _bounds(options, millis))
+    feed = ChangeFeed(session_log(spark, path, conf), _bounds(options, millis))
     schema = readable_schema(feed.schema)
     if feed.snapshot.store.filesystem.type_name.endswith("memory"):
         # The executors can't read the memory of this process, so the rows are sent instead.

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lakelog.core.delta_log import DeltaLog
 from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.workers.bins import rewritten_by_spark
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["forget_logs", "session_log"]
+__all__ = ["forget_logs", "opened_log", "session_log"]
 
 MOST_LOGS: Final = 32
 MOST_FILES: Final = 200_000
@@ -32,6 +34,23 @@ _Key: TypeAlias = "tuple[str, frozenset[tuple[str, str]]]"
 _logs: OrderedDict[tuple[int, _Key], tuple[SparkSession, DeltaLog]] = OrderedDict()
 """The session is held, so that no other one gets its `id`."""
 _lock = threading.Lock()
+
+
+def opened_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
+    """A log that nobody else has, whose large work is a session's executors'.
+
+    Args:
+        spark: a session, classic or Connect.
+        path: where the table is, or will be.
+        conf: chooses the store.
+
+    Raises:
+        LogStoreConfError: the conf does not lead to a store.
+        DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
+    """
+    log = DeltaLog.for_table(path, conf, replayer=replayer_for(spark, conf))
+    log.run_bins = partial(rewritten_by_spark, spark)
+    return log
 
 
 def session_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
@@ -49,7 +68,7 @@ def session_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaCo
         LogStoreConfError: the conf does not lead to a store.
         DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
     """
-    opened = DeltaLog.for_table(path, conf, replayer=replayer_for(spark, conf))
+    opened = opened_log(spark, path, conf)
     key = id(spark), (opened.table, frozenset(conf.items()))
     with _lock:
         _, log = _logs.setdefault(key, (spark, opened))

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.conf import DeltaConf
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.checkpoint import query_id
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.save import StreamBatch, save_batch
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.actions import AddFile
+    from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import StructType
     from lakelog.spark.writing.options import WriteOptions
 
@@ -111,8 +111,7 @@ class BatchSink:
     def _open(self, frame: DataFrame) -> DeltaLog:
         if self._log is None:
             conf = DeltaConf.from_mapping(self._conf)
-            replayer = replayer_for(frame.sparkSession, conf)
-            self._log = DeltaLog.for_table(self._path, conf, replayer=replayer)
+            self._log = opened_log(frame.sparkSession, self._path, conf)
         return self._log
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from pyspark.errors import PySparkException
 
 from lakelog.core.commands.create import create_table
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType, type_from_json_value
 from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
@@ -22,6 +22,7 @@ from lakelog.core.schema.filled_columns import (
 )
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.placing import place_for
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.types.spark_types import to_spark_schema
 from lakelog.spark.writing.projection import type_sql
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
     from lakelog.core.commands.create import CreateMode
+    from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import DataType
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator", "builder"]
@@ -211,7 +213,7 @@ class DeltaTableBuilder(Generic[T]):
         self._analyze(schema)
         location, shown = self._location, schema
         if location is not None and not self._fields:
-            log = DeltaLog.for_table(location, session_conf(self._spark))
+            log = self._log(location)
             shown = log.update().schema if log.table_exists() else schema
         with place_for(
             self._spark, self._name, shown, self._mode, location, self._comment
@@ -227,15 +229,18 @@ class DeltaTableBuilder(Generic[T]):
 
     def _create(self, location: str, schema: StructType, mode: CreateMode) -> None:
         create_table(
-            location,
+            self._log(location),
             schema,
             mode=mode,
             partition_by=self._partition_by,
             cluster_by=self._cluster_by,
             properties=self._properties,
             description=self._comment,
-            conf=session_conf(self._spark),
         )
+
+    def _log(self, location: str) -> DeltaLog:
+        conf = DeltaConf.from_mapping(session_conf(self._spark))
+        return session_log(self._spark, location, conf)
 
     def _check_same(self, location: str, schema: StructType) -> None:
         """Refuse to name a table that is there, and has other columns than those that are wanted.
@@ -243,7 +248,7 @@ class DeltaTableBuilder(Generic[T]):
         Raises:
             DeltaAnalysisError: it has.
         """
-        there = DeltaLog.for_table(location, session_conf(self._spark)).update().schema
+        there = self._log(location).update().schema
         if schema and _shape(schema) != _shape(there):
             raise DeltaAnalysisError(
                 "[DELTA_CREATE_TABLE_SCHEME_MISMATCH] The specified schema does not match the "

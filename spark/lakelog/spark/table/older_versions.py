@@ -9,13 +9,15 @@ from pyspark.sql.types import LongType, StructType
 from lakelog.core.arguments import check_text
 from lakelog.core.commands.clone.command import clone
 from lakelog.core.commands.restore import restore
-from lakelog.core.delta_log import DeltaLog
 from lakelog.spark.reading.time_travel import millis_in_zone
+from lakelog.spark.replay.logs import session_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.delta_log import DeltaLog
 
 __all__ = ["OlderVersions", "metrics_row"]
 
@@ -142,7 +144,7 @@ class OlderVersions:
         properties: Mapping[str, str] | None,
         **which: int,
     ) -> Self:
-        log = DeltaLog.for_table(target, self._log.conf)
+        log = session_log(self._spark, target, self._log.conf)
         clone(
             self._log,
             log,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -15,14 +14,15 @@ from pyspark.sql.types import (
 )
 
 from lakelog.core.arguments import check_text
-from lakelog.core.commands.optimize.command import run_optimize
+from lakelog.core.commands.optimize.command import optimize
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.table.bins import rewritten_by_spark
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.commands.optimize.running import Optimized
+    from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
     from lakelog.core.delta_log import DeltaLog
 
 __all__ = ["DeltaOptimizeBuilder", "Optimization", "optimized_row"]
@@ -92,10 +92,16 @@ _ANSWER = _struct(path=StringType(), metrics=_METRICS)
 class DeltaOptimizeBuilder:
     """An OPTIMIZE to come; `DeltaTable.optimize` gives one."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLog) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: DeltaLog,
+        progress: Callable[[OptimizeProgress], object] | None = None,
+    ) -> None:
         """Build it from its parts; use `DeltaTable.optimize` to get one."""
         self._spark = spark
         self._log = log
+        self._progress = progress
         self._conditions: list[str] = []
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803  # delta-spark's
@@ -153,8 +159,7 @@ class DeltaOptimizeBuilder:
         where = " AND ".join(f"({each})" for each in conditions) if conditions else None
         if len(conditions) == 1:
             where = conditions[0]
-        rewrite = partial(rewritten_by_spark, self._spark)
-        done = run_optimize(self._log, where, z_order_by=z_order_by, run_bins=rewrite)
+        done = optimize(self._log, where, z_order_by=z_order_by, progress=self._progress)
         return optimized_row(self._spark, self._log, done)
 
 
@@ -182,6 +187,13 @@ class Optimization:
     _spark: SparkSession
     _log: DeltaLog
 
-    def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an OPTIMIZE: `table.optimize().where("day = '2024-01-01'").executeCompaction()`."""
-        return DeltaOptimizeBuilder(self._spark, self._log)
+    def optimize(
+        self, *, progress: Callable[[OptimizeProgress], object] | None = None
+    ) -> DeltaOptimizeBuilder:
+        """Begin an OPTIMIZE: `table.optimize().where("day = '2024-01-01'").executeCompaction()`.
+
+        Args:
+            progress: called with how far it is before the first file, after each that is written,
+                or where executors write them after the last, and after each commit.
+        """
+        return DeltaOptimizeBuilder(self._spark, self._log, progress)

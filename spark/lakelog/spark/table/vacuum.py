@@ -9,13 +9,16 @@ from pyspark.sql.types import StringType, StructType
 
 from lakelog.core.commands.vacuum.command import vacuum
 from lakelog.core.conf import DeltaConf
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.keys import DELTA_PREFIX
-from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from lakelog.core.delta_log import DeltaLog
 
 __all__ = ["Vacuum"]
 
@@ -35,6 +38,7 @@ class Vacuum:
         dryRun: bool = False,  # noqa: N803  # as its neighbours
         mode: str = "FULL",
         inventory: DataFrame | None = None,
+        progress: Callable[[str, int, int | None], None] | None = None,
     ) -> DataFrame:
         """Delete the files in the table's folder that no version within the retention needs.
 
@@ -48,6 +52,7 @@ class Vacuum:
             mode: `FULL`, or `LITE`: by the log alone, as `VACUUM … LITE`.
             inventory: a list of the folder's files, instead of listing it, as
                 `VACUUM … USING INVENTORY`: columns `path`, `length`, `isDir`, `modificationTime`.
+            progress: called now and then with how far it is, as `lakelog.core.vacuum` calls it.
 
         Returns:
             As in delta-spark: an empty DataFrame; as a dry run the paths that would go, in the
@@ -64,6 +69,7 @@ class Vacuum:
             dry_run=dryRun,
             mode=mode,
             inventory=None if inventory is None else _collected(inventory),
+            progress=progress,
         )
         if not dryRun:
             return self._spark.createDataFrame([], StructType())
@@ -80,7 +86,7 @@ class Vacuum:
         conf = DeltaConf({**own, **{k: v for k, v in now.items() if k.startswith(DELTA_PREFIX)}})
         if dict(conf) == dict(self._log.conf):
             return self._log
-        return DeltaLog.for_table(self._log.table, conf, replayer=replayer_for(self._spark, conf))
+        return session_log(self._spark, self._log.table, conf)
 
 
 def _collected(inventory: DataFrame) -> Any:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import check_location, place_for
 from lakelog.spark.names.resolve import with_location
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.given_options import check_format, set_option
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.session.session import session_conf, with_storage
@@ -167,7 +168,8 @@ class DeltaWriterV2:
         def save(location: str) -> None:
             check_location(spark, self._table, location, path)
             # A table whose name is known, and whose folder is gone, is not made by an append.
-            DeltaLog.for_table(location, with_storage(session_conf(spark), options)).update()
+            conf = DeltaConf.from_mapping(with_storage(session_conf(spark), options))
+            session_log(spark, location, conf).update()
             save_frame(rows, location, mode, None, options, replace_column=column)
 
         with_location(spark, self._table, save)

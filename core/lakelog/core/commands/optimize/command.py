@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.optimize.plan import Strategy
     from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
-    from lakelog.core.commands.optimize.tasks import RunBins
-    from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.delta_log import TableOrLog
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["optimize", "purge", "run_optimize", "strategy_of"]
+__all__ = ["optimize", "purge", "strategy_of"]
 
 
 def optimize(
@@ -95,49 +94,7 @@ def optimize(
             can't be ordered by; a condition or `z_order_by` for a clustered table.
     """
     check_text(user_metadata, "user_metadata")
-    return run_optimize(
-        log_of(uri, conf),
-        where,
-        z_order_by=z_order_by,
-        full=full,
-        target_size=target_size,
-        batch_size=batch_size,
-        dry_run=dry_run,
-        progress=progress,
-        user_metadata=user_metadata,
-    )
-
-
-def run_optimize(
-    log: DeltaLog,
-    where: Filter | None = None,
-    *,
-    z_order_by: str | Sequence[str] | None = None,
-    full: bool = False,
-    target_size: int | None = None,
-    batch_size: int | None = None,
-    dry_run: bool = False,
-    progress: Callable[[OptimizeProgress], object] | None = None,
-    user_metadata: str | None = None,
-    run_bins: RunBins | None = None,
-) -> Optimized:
-    """Do what `optimize` says, for engines.
-
-    Args:
-        log: of the table.
-        where: see `optimize`, and so the rest.
-        z_order_by: see `optimize`.
-        full: see `optimize`.
-        target_size: see `optimize`.
-        batch_size: see `optimize`.
-        dry_run: see `optimize`.
-        progress: see `optimize`.
-        user_metadata: see `optimize`.
-        run_bins: does the rewriting, where it takes it on.
-
-    Raises:
-        DeltaError: as `optimize`.
-    """
+    log = log_of(uri, conf)
     snapshot = log.update()
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     settings = OptimizeSettings.chosen(
@@ -157,7 +114,7 @@ def run_optimize(
         "zOrderBy": json_text([] if is_clustered else columns),
         "isFull": full if is_clustered else None,
     }
-    run = Run(log, snapshot, strategy, settings, user_metadata, progress, run_bins)
+    run = Run(log, snapshot, strategy, settings, user_metadata, progress)
     return run.rewrite("OPTIMIZE", parameters, chosen.files, dry_run=dry_run)
 
 

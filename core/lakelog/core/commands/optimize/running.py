@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.commands.optimize.settings import OptimizeSettings
-    from lakelog.core.commands.optimize.tasks import RunBins
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
@@ -63,7 +62,6 @@ class Run:
         settings: OptimizeSettings,
         user_metadata: str | None = None,
         progress: Callable[[OptimizeProgress], object] | None = None,
-        run_bins: RunBins | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet."""
         self._log = log
@@ -71,7 +69,6 @@ class Run:
         self._strategy = strategy
         self._settings = settings
         self._user_metadata = user_metadata
-        self._run_bins = run_bins
         self._progress = progress or (lambda _: None)
 
     def rewrite(
@@ -105,7 +102,7 @@ class Run:
             parameters=parameters,
             threads=self._settings.threads,
             user_metadata=self._user_metadata,
-            run_bins=self._run_bins,
+            run_bins=self._log.run_bins,
         )
         tell = _Teller(self._progress, bins)
         tell()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.commands.clone.command import clone
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core.conf import DeltaConf
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.commands.creation import place_for_statement
 from lakelog.spark.table.older_versions import metrics_row
@@ -43,7 +44,8 @@ def clone_into(
         else:
             timestamp = s.runner.millis(moment)
     with place_for_statement(s, wanted, log.update().schema) as (path, mode):
-        target = None if path is None else DeltaLog.for_table(path, session_conf(s.spark))
+        conf = DeltaConf.from_mapping(session_conf(s.spark))
+        target = None if path is None else session_log(s.spark, path, conf)
         if target is None or (mode == "create_if_not_exists" and target.table_exists()):
             return metrics_row(s.spark, _COLUMNS, {})
         done = clone(

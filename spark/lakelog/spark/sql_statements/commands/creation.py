@@ -11,12 +11,14 @@ from pyspark.sql.types import StructField, StructType
 from lakelog.core.commands.alter_clustering import shown_columns
 from lakelog.core.commands.clone.command import OF_ITS_LOG
 from lakelog.core.commands.create import create_table
+from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.metadata.column_mapping import MAX_ID
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.filled_columns import HIGH_WATER_MARK
 from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.places import path_in, place_of
 from lakelog.spark.table.builder import builder
@@ -114,14 +116,13 @@ def create_like(s: Statement, wanted: NewTable, source: Place) -> DataFrame:
             return s.nothing()
         metadata = snapshot.metadata
         create_table(
-            path,
+            session_log(s.spark, path, DeltaConf.from_mapping(session_conf(s.spark))),
             CoreStruct(tuple(_uncounted(each) for each in snapshot.schema)),
             mode=mode,
             partition_by=list(metadata.partition_columns),
             cluster_by=shown_columns(snapshot),
             properties={**_like(snapshot), **wanted.properties},
             description=wanted.comment or metadata.description,
-            conf=session_conf(s.spark),
         )
     return s.nothing()
 

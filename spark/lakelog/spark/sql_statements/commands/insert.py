@@ -9,12 +9,13 @@ from pyspark.sql import functions as sf
 
 from lakelog.core import keys
 from lakelog.core.commands.merge.alignment import can_store
+from lakelog.core.conf import DeltaConf
 from lakelog.core.data.write_conf import overwrites_dynamically
-from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.schema.filled_columns import default_of
 from lakelog.spark.dml.values import spark_type, stored
 from lakelog.spark.names.resolve import with_location
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.sql_statements.keywords import QUERY
 from lakelog.spark.sql_statements.places import Place
@@ -163,7 +164,7 @@ def insert_rows(
 
     def insert(location: str) -> None:
         conf = with_storage(session_conf(spark), {k: str(v) for k, v in options.items()})
-        snapshot = DeltaLog.for_table(location, conf).update()
+        snapshot = session_log(spark, location, DeltaConf.from_mapping(conf)).update()
         wanted = _Insert(Place(location, tuple(parts)), overwrite, [])
         rows = _fitted(frame, snapshot, wanted, snapshot.schema.names, [])
         mode: SaveMode = "overwrite" if overwrite else "append"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core.commands.optimize.command import purge, run_optimize
-from lakelog.spark.table.bins import rewritten_by_spark
+from lakelog.core.commands.optimize import command
 from lakelog.spark.table.optimization import optimized_row
 
 if TYPE_CHECKING:
@@ -39,8 +37,7 @@ def optimize(s: Statement) -> Command | None:
 
     def run() -> DataFrame:
         log = s.log(place)
-        rewrite = partial(rewritten_by_spark, s.spark)
-        done = run_optimize(log, where, z_order_by=columns, full=full, run_bins=rewrite)
+        done = command.optimize(log, where, z_order_by=columns, full=full)
         return optimized_row(s.spark, log, done)
 
     return run
@@ -60,7 +57,7 @@ def reorg(s: Statement) -> Command | None:
 
     def run() -> DataFrame:
         log = s.log(place)
-        return optimized_row(s.spark, log, purge(log, where))
+        return optimized_row(s.spark, log, command.purge(log, where))
 
     return run
 

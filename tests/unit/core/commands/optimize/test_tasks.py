@@ -13,7 +13,7 @@ import pytest
 
 from lakelog.core import DeltaLog, delete_rows, write_arrow
 from lakelog.core.commands.moved_row_ids import MovedRowIds
-from lakelog.core.commands.optimize.command import run_optimize
+from lakelog.core.commands.optimize.command import optimize
 from lakelog.core.errors import ConcurrentDeleteReadException, DataFileMissingError
 from lakelog.core.schema import StructType
 
@@ -97,8 +97,8 @@ def test_tasks_make_what_threads_make(tmp_path: Path, kind: str) -> None:
         runs.append(len(found))
         return found
 
-    done = run_optimize(logs[0], run_bins=run, **how)
-    same = run_optimize(logs[1], run_bins=lambda *_: None, **how)
+    logs[0].run_bins, logs[1].run_bins = run, lambda *_: None
+    done, same = (optimize(log, **how) for log in logs)
 
     assert runs == [same.metrics.num_bins]
     assert rows_with_ids(logs[0]) == rows_with_ids(logs[1]) == before
@@ -110,7 +110,7 @@ def test_tasks_make_what_threads_make(tmp_path: Path, kind: str) -> None:
     ids = [log.update().to_arrow()["id"].to_pylist() for log in logs]
     assert sorted(ids[0]) == sorted(ids[1])
     assert len(mine) > 1 or ids[0] == ids[1]
-    assert not run_optimize(logs[0], run_bins=elsewhere).versions
+    assert not optimize(logs[0]).versions
 
 
 def test_nothing_is_left_of_a_commit_that_was_refused(tmp_path: Path) -> None:
@@ -122,8 +122,9 @@ def test_nothing_is_left_of_a_commit_that_was_refused(tmp_path: Path) -> None:
         delete_rows(path, "id = 1")
         return found
 
+    log.run_bins = meanwhile
     with pytest.raises(ConcurrentDeleteReadException):
-        run_optimize(log, run_bins=meanwhile)
+        optimize(log)
     named = {f.path for v in range(log.update().version + 1) for f in log.snapshot_at(v).files()}
     assert {each.name for each in Path(path).glob("*.parquet")} == named
 
@@ -134,6 +135,7 @@ def test_a_file_that_is_gone_is_named_and_nothing_stays(tmp_path: Path) -> None:
     lost = log.update().files()[1].path
     (Path(path) / lost).unlink()
     there = set(Path(path).glob("*.parquet"))
+    log.run_bins = elsewhere
     with pytest.raises(DataFileMissingError, match=lost):
-        run_optimize(log, run_bins=elsewhere)
+        optimize(log)
     assert set(Path(path).glob("*.parquet")) == there
