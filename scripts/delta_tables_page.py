@@ -1,15 +1,19 @@
 """Write docs/delta-tables.md from `lakelog.spark`, or report that it is out of date.
 
-python scripts/delta_tables_page.py            # writes the page
-python scripts/delta_tables_page.py --check    # exit code 1 where the page and the code differ
+python scripts/delta_tables_page.py                  # writes the page
+python scripts/delta_tables_page.py --check          # exit code 1 where page and code differ
+python scripts/delta_tables_page.py --read FOLDER    # first reads delta-spark's package there
+
+What delta-spark has is in `delta_tables.json`, which `--read` writes.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
+import json
 import pkgutil
-import re
 import sys
 from itertools import zip_longest
 from pathlib import Path
@@ -20,81 +24,65 @@ import lakelog.spark
 PAGE = Path(__file__).parents[1] / "docs" / "delta-tables.md"
 COMMAND = "python scripts/delta_tables_page.py"
 
-METHODS = {
-    "DeltaTable": """
-        addFeatureSupport(featureName)
-        alias(aliasName)
-        clone(target, isShallow=False, replace=False, properties=None)
-        cloneAtTimestamp(timestamp, target, isShallow=False, replace=False, properties=None)
-        cloneAtVersion(version, target, isShallow=False, replace=False, properties=None)
-        convertToDelta(sparkSession, identifier, partitionSchema=None)
-        create(sparkSession=None)
-        createIfNotExists(sparkSession=None)
-        createOrReplace(sparkSession=None)
-        delete(condition=None)
-        detail()
-        dropFeatureSupport(featureName, truncateHistory=None)
-        forName(sparkSession, tableOrViewName)
-        forPath(sparkSession, path, hadoopConf=...)
-        generate(mode)
-        history(limit=None)
-        isDeltaTable(sparkSession, identifier)
-        merge(source, condition)
-        optimize()
-        replace(sparkSession=None)
-        restoreToTimestamp(timestamp)
-        restoreToVersion(version)
-        toDF()
-        update(condition=None, set=None)
-        upgradeTableProtocol(readerVersion, writerVersion)
-        vacuum(retentionHours=None)
-    """,
-    "DeltaTableBuilder": """
-        addColumn(colName, dataType, nullable=True, generatedAlwaysAs=None, \
-generatedByDefaultAs=None, comment=None)
-        addColumns(cols)
-        clusterBy(*cols)
-        comment(comment)
-        execute()
-        location(location)
-        partitionedBy(*cols)
-        property(key, value)
-        tableName(identifier)
-    """,
-    "DeltaMergeBuilder": """
-        execute()
-        whenMatchedDelete(condition=None)
-        whenMatchedUpdate(condition=None, set=None)
-        whenMatchedUpdateAll(condition=None)
-        whenNotMatchedBySourceDelete(condition=None)
-        whenNotMatchedBySourceUpdate(condition=None, set=None)
-        whenNotMatchedInsert(condition=None, values=None)
-        whenNotMatchedInsertAll(condition=None)
-        withSchemaEvolution()
-    """,
-    "DeltaOptimizeBuilder": """
-        executeCompaction()
-        executeZOrderBy(*cols)
-        where(partitionFilter)
-    """,
-    "IdentityGenerator": "start step",
-}
+RECORD = Path(__file__).with_name("delta_tables.json")
 """Class of delta-spark's `delta.tables` -> its public methods with their arguments (`...` is any
-default), or the fields of a data class."""
-_METHOD = re.compile(r"(\w+)(?:\((.*?)\))?")
+default that is no literal), or the fields of a data class, without arguments."""
 
 HEAD = f"""\
 # delta.tables, method by method
 
 Every public method of delta-spark's Python package `delta.tables`, and what lakelog has of it. The
-page is written from the code (`{COMMAND}`), and a test fails where they
-differ.
+page is written from the source of both (`{COMMAND}`), and a test fails
+where they differ.
 
 *Yes*: the method is there under its own name, with delta-spark's arguments, in their order and with
 their defaults; it may take more. *Refused on purpose*: it is there, and its error says what to use
 instead. *Other arguments*: a call of delta-spark's may mean something else. *Missing*: it is not
 there yet.
 """
+
+
+def read_package(folder: Path) -> dict[str, dict[str, str | None]]:
+    """The public classes and methods of delta-spark's `delta.tables`, from its source.
+
+    Args:
+        folder: has the package `delta`.
+    """
+    tree = ast.parse((folder / "delta" / "tables.py").read_text("utf-8"))
+    found: dict[str, dict[str, str | None]] = {}
+    for each in tree.body:
+        if not isinstance(each, ast.ClassDef) or each.name.startswith("_"):
+            continue
+        methods: dict[str, str | None] = {}
+        for node in each.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                # Of the forms of an overloaded method the last has the arguments of all.
+                methods[node.name] = _arguments(node.args)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                methods[node.target.id] = None
+        found[each.name] = dict(sorted(methods.items()))
+    return found
+
+
+def _arguments(given: ast.arguments) -> str:
+    named = given.args[1:]
+    defaults = [None] * (len(named) - len(given.defaults)) + list(given.defaults)
+    shown = [
+        each.arg if default is None else f"{each.arg}={_default(default)}"
+        for each, default in zip(named, defaults, strict=True)
+    ]
+    if given.vararg is not None:
+        shown.append(f"*{given.vararg.arg}")
+    return ", ".join(shown)
+
+
+def _default(node: ast.expr) -> str:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return "..."
+    # Which empty dict it is does not matter.
+    return "..." if isinstance(value, dict | list) else repr(value)
 
 
 def ours(name: str) -> type | None:
@@ -154,9 +142,8 @@ def state(cls: type | None, method: str, arguments: str | None) -> str:
 def page() -> str:
     """The page as the code says."""
     parts = [HEAD]
-    for name, listed in METHODS.items():
+    for name, methods in json.loads(RECORD.read_text("utf-8")).items():
         cls = ours(name)
-        methods = {each[1]: each[2] for each in _METHOD.finditer(listed)}
         rows = [(method, state(cls, method, taken)) for method, taken in methods.items()]
         have = sum(each == "yes" for _, each in rows)
         parts.append(f"\n## {name}\n\n{have} of {len(rows)}.\n\n| Method | lakelog |\n|---|---|\n")
@@ -174,6 +161,10 @@ def _own_methods(cls: type | None) -> list[str]:
 
 def main() -> int:
     """Write the page or, with `--check`, compare it."""
+    arguments = sys.argv[1:]
+    if "--read" in arguments:
+        found = read_package(Path(arguments[arguments.index("--read") + 1]))
+        RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     wanted = page()
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(wanted, encoding="utf-8")

@@ -79,6 +79,26 @@ def installed() -> DeltaSpark:
     return DeltaSpark(python, jars)
 
 
+@tool("delta_tables")
+def python_package() -> Path:
+    """The folder of delta-spark's own Python package, which its jars do not have.
+
+    Raises:
+        PeerUnavailableError: it can't be downloaded.
+    """
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / f"python-delta-{DELTA}"
+    stamp = folder / ".complete"
+    with exclusively(cache / "delta-spark-python.lock"):
+        if not stamp.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            wanted = [f"delta-spark=={DELTA}", "--no-deps", "--target", str(folder)]
+            run([sys.executable, "-m", "pip", "install", "--quiet", *wanted])
+            stamp.touch()
+    return folder
+
+
 @contextlib.contextmanager
 def exclusively(path: Path) -> Iterator[None]:
     """Hold a lock file, whichever process asks."""
