@@ -94,6 +94,11 @@ class AzureClient(RangedObjectClient):
         host = self._settings.endpoint.partition("://")[2].partition("/")[0]
         return host.endswith(_KNOWN_CLOUDS)
 
+    @property
+    def lists_in_order(self) -> bool:
+        """Azure documents that List Blobs answers in lexicographic order."""
+        return True
+
     def prepared_create(
         self,
         key: str,
