@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
 
 from lakelog.core.actions.file_keys import are_among
+from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from lakelog.core.expressions.tree import Expression
 
-__all__ = ["ReadSet"]
+__all__ = ["Handed", "ReadSet"]
+
+Handed: TypeAlias = "dict[str, tuple[int, Mapping[str, Any] | None]]"
+"""Path of a live file -> its size and its deletion vector."""
 
 
 class ReadSet:
@@ -32,6 +36,7 @@ class ReadSet:
         """Keys of the partitions that a dynamic overwrite replaces."""
         self._replaces = False
         self._tables: list[pa.Table] = []
+        self._seen: list[pa.Table] = []
 
     @property
     def is_empty(self) -> bool:
@@ -57,6 +62,27 @@ class ReadSet:
         """Record the files of a file table as read."""
         if files.num_rows:
             self._tables.append(files.select(["path", "partition_values"]))
+            self.add_seen(files)
+
+    def add_seen(self, files: pa.Table) -> None:
+        """Remember files of the table that were handed out, whether they count as read or not."""
+        self._seen.append(files.select(["path", "size", "deletion_vector"]))
+
+    def seen(self, paths: Collection[str]) -> Handed:
+        """Those of some paths, as they are spelled, that were handed out as live files.
+
+        Returns:
+            What the table that was read has of them.
+        """
+        found: Handed = {}
+        if not paths or not self._seen:
+            return found
+        wanted = pa.array(paths, pa.string())
+        for files in self._seen:
+            hits = files.filter(pc.is_in(files["path"], value_set=wanted))
+            for path, size, vector in zip(*(c.to_pylist() for c in hits.columns), strict=True):
+                found[path] = (size, vector)
+        return found
 
     def add_partitions(self, keys: Iterable[tuple[Any, ...]]) -> None:
         """Record partitions, by `partition_key`, as replaced whole; even none counts as a read."""

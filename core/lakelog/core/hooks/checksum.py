@@ -3,11 +3,10 @@
 A checksum costs a request, and on an object store a commit is one request: there it is written
 only on demand (`spark.databricks.delta.writeChecksumFile.enabled`). It is made in one of two ways.
 
+- From the checksum before and what the commit did to files, where both are certain
+  (`committed_files.py`): the work is that of the commit, not that of the table.
 - By counting the files of the committed version, where they are known without reading anything:
   the transaction read them, or the whole log was read.
-- From the checksum before, where the commit only added files that are certainly new: nothing was
-  removed, and each is named by a UUID that a writer drew. That count does no look-up, so a file
-  that is added twice would be counted twice.
 
 Otherwise there is none until a checkpoint has loaded the files.
 """
@@ -15,27 +14,29 @@ Otherwise there is none until a checkpoint has loaded the files.
 from __future__ import annotations
 
 import contextlib
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.actions import AddFile, RemoveFile
+from lakelog.core.hooks.committed_files import file_change
 from lakelog.core.log.names import checksum_path
 from lakelog.core.paths import is_local, is_near
-from lakelog.core.state.checksums import checksum_of, completed_checksum, read_checksum
+from lakelog.core.state.checksums import (
+    checksum_of,
+    completed_checksum,
+    has_vectors,
+    read_checksum,
+)
 
 if TYPE_CHECKING:
+    from lakelog.core.actions import Protocol
+    from lakelog.core.hooks.committed_files import FileChange
     from lakelog.core.hooks.hook import CommittedTransaction
     from lakelog.core.state.checksums import VersionChecksum
     from lakelog.core.state.replay import State
     from lakelog.logstores import LogStore
 
 __all__ = ["checksum_hook"]
-
-_FRESH_NAME = re.compile(
-    r"(.*/)?part-\d{5}-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b[^/]*"
-)
 
 
 def checksum_hook(committed: CommittedTransaction) -> None:
@@ -76,31 +77,32 @@ def _publish(store: LogStore, path: str, text: str) -> None:
 
 def _checksum(committed: CommittedTransaction, state: State) -> VersionChecksum | None:
     txn_id = committed.commit_info.txn_id
-    added = _certainly_new(committed)
-    if added is not None:
-        before = _before(committed)
-        if before is not None:
-            grown = replace(
-                before,
-                num_files=before.num_files + len(added),
-                table_size_bytes=before.table_size_bytes + sum(add.size for add in added),
-            )
+    change = file_change(committed)
+    before = None if change is None else _before(committed)
+    if change is not None and before is not None:
+        grown = _changed(before, change, state.protocol)
+        if grown is not None:
             return completed_checksum(grown, state, committed.terms, txn_id)
     return checksum_of(state, txn_id, committed.terms) if state.files.is_at_hand else None
 
 
-def _certainly_new(committed: CommittedTransaction) -> list[AddFile] | None:
-    """The added files; `None` where the commit may have done anything but add new ones."""
-    if any(isinstance(action, RemoveFile) for action in committed.actions):
-        return None
-    adds = [action for action in committed.actions if isinstance(action, AddFile)]
-    if adds and not committed.commit_info.is_blind_append:
-        return None
-    fresh = all(
-        add.data_change and add.deletion_vector is None and _FRESH_NAME.fullmatch(add.path)
-        for add in adds
+def _changed(
+    before: VersionChecksum, change: FileChange, protocol: Protocol
+) -> VersionChecksum | None:
+    """The numbers of files after a change; `None` where those before don't say enough."""
+    vectors = deleted = None
+    if has_vectors(protocol):
+        if before.num_deletion_vectors is None or before.num_deleted_records is None:
+            return None
+        vectors = before.num_deletion_vectors + change.vectors
+        deleted = before.num_deleted_records + change.deleted
+    return replace(
+        before,
+        num_files=before.num_files + change.files,
+        table_size_bytes=before.table_size_bytes + change.size,
+        num_deletion_vectors=vectors,
+        num_deleted_records=deleted,
     )
-    return adds if fresh else None
 
 
 def _before(committed: CommittedTransaction) -> VersionChecksum | None:

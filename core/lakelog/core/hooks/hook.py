@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lakelog.core.actions import Action, CommitInfo, Metadata, Protocol
+    from lakelog.core.conflicts.read_set import ReadSet
+    from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
@@ -46,6 +48,10 @@ class CommittedTransaction:
     protocol: Protocol
     read_snapshot: Snapshot | None = None
     """What the transaction read; None where it created the table."""
+    reads: ReadSet | None = field(default=None, repr=False, compare=False)
+    """The files that it was handed; for the core's own hooks."""
+    winners: Sequence[WinningCommit] = field(default=(), repr=False, compare=False)
+    """The commits between `read_version` and this one, as far as they are known; likewise."""
     terms: TableTerms = field(init=False, repr=False, compare=False)
     """What metadata and protocol ask of writers; for the core's own hooks."""
 

@@ -31,6 +31,7 @@ __all__ = [
     "check_state",
     "checksum_of",
     "completed_checksum",
+    "has_vectors",
     "read_checksum",
 ]
 
@@ -124,7 +125,7 @@ def checksum_of(
     terms = terms or TableTerms(state.metadata, state.protocol)
     files = state.files.live
     deleted = vectors = None
-    if "deletionVectors" in (state.protocol.reader_features or ()):
+    if has_vectors(state.protocol):
         found = files["deletion_vector"].combine_chunks()
         vectors = len(found) - found.null_count
         deleted = int(pc.sum(pc.struct_field(found, "cardinality")).as_py() or 0)
@@ -135,6 +136,11 @@ def checksum_of(
         num_deletion_vectors=vectors,
     )
     return completed_checksum(counted, state, terms, txn_id)
+
+
+def has_vectors(protocol: Protocol) -> bool:
+    """Whether the files of a table may have deletion vectors, so that a checksum counts them."""
+    return "deletionVectors" in (protocol.reader_features or ())
 
 
 def completed_checksum(

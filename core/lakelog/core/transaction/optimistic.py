@@ -444,6 +444,8 @@ class OptimisticTransaction(TransactionChanges):
             metadata=loop.draft.metadata or loop.pending.metadata,
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
+            reads=self._reads,
+            winners=loop.winners,
         )
         after, winners = self._after, loop.winners
         limited(

@@ -88,9 +88,9 @@ class TransactionReads:
         zone = self._snapshot.conf.session_tz
         keys = partition_keys(adds, schema, session_tz=zone)
         self._reads.add_partitions(keys)
-        return to_add_files(
-            files_in_partitions(self._snapshot.file_table, keys, schema, session_tz=zone)
-        )
+        files = files_in_partitions(self._snapshot.file_table, keys, schema, session_tz=zone)
+        self._reads.add_seen(files)
+        return to_add_files(files)
 
     def track_files_read(self, files: pa.Table) -> None:
         """Record live files, as rows of `FILE_SCHEMA`, as read, and no more than these."""
