@@ -180,13 +180,38 @@ class Matcher:
         return everything.filter(pc.invert(pc.is_in(everything, value_set=known)))
 
     def _of_file(self, file: tuple[AddFile, DataFile]) -> tuple[Hits | None, pa.Array[Any]]:
+        """What clauses apply to in a file, and the source rows that match; by its row groups."""
         add, place = file
-        rows, count = self._rows(place)
         deleted = self._files.deleted(place)
-        gone = empty_mask(count) if deleted is None else deleted(count)
-        alive = pc.indices_nonzero(pc.invert(gone)).cast(pa.int64())
+        gone = empty_mask(0)
+        start = 0
+        parts: list[pa.Table] = []
+        matched: list[pa.Array[Any]] = []
+        for piece in self._files.pieces(place):
+            if not start:
+                gone = empty_mask(piece.total) if deleted is None else deleted(piece.total)
+            alive = pc.indices_nonzero(pc.invert(gone.slice(start, piece.count)))
+            rows = side_by_side(
+                self._sides, piece.rows if self._read.fields else None, None, piece.count
+            )
+            found, sources = self._of_piece(rows, alive.cast(pa.int64()))
+            matched.append(sources)
+            if found.num_rows:
+                places = pc.add(found["position"], start)
+                parts.append(found.set_column(0, "position", places))
+            start += piece.count
+        known = pc.unique(pa.chunked_array(matched, pa.int64()))
+        if not parts:
+            return None, known
+        table = _first_of_each(pa.concat_tables(parts))
+        hit = mask_of(table["position"].combine_chunks(), start)
+        touched = TouchedFile(add, place, gone, hit)
+        columns = [table[name].combine_chunks() for name in table.column_names]
+        return Hits(touched, *columns), known
+
+    def _of_piece(self, rows: pa.Table, alive: pa.Array[Any]) -> tuple[pa.Table, pa.Array[Any]]:
+        """The same for the needed columns of some rows; positions are counted from the first."""
         positions, sources = self._matching(rows, alive)
-        matched = pc.unique(sources)
         if not self._takes_many:
             self._refuse_many(rows, positions)
         parts = [self._applied(rows, positions, sources, self._matched)]
@@ -194,23 +219,7 @@ class Matcher:
             others = alive.filter(pc.invert(pc.is_in(alive, value_set=pc.unique(positions))))
             nothing = pa.nulls(len(others), pa.int64())
             parts.append(self._applied(rows, others, nothing, self._by_source))
-        table = pa.concat_tables(parts)
-        if not table.num_rows:
-            return None, matched
-        table = _first_of_each(table)
-        hit = mask_of(table["position"].combine_chunks(), count)
-        touched = TouchedFile(add, place, gone, hit)
-        columns = [table[name].combine_chunks() for name in table.column_names]
-        return Hits(touched, *columns), matched
-
-    def _rows(self, place: DataFile) -> tuple[pa.Table, int]:
-        """The needed columns of a whole file, side by side names included."""
-        sides = self._sides
-        pieces = list(self._files.pieces(place))
-        count = sum(each.count for each in pieces)
-        tables = [each.rows for each in pieces if each.rows is not None]
-        rows = pa.concat_tables(tables).combine_chunks() if tables and self._read.fields else None
-        return side_by_side(sides, rows, None, count), count
+        return pa.concat_tables(parts), pc.unique(sources)
 
     def _matching(
         self, rows: pa.Table, alive: pa.Array[Any]
