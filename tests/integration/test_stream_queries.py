@@ -12,7 +12,7 @@ import pytest
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, create_table, delete_rows, read_arrow, write_arrow
 from lakelog.core.conf import DeltaConf
-from lakelog.core.errors import ConcurrentTransactionException
+from lakelog.core.errors import ConcurrentAppendException, ConcurrentTransactionException
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.streaming.sink import BatchSink
 from lakelog.spark.writing.options import WriteOptions
@@ -49,6 +49,21 @@ def _started(
 
 def _ids(path: Path) -> list[int]:
     return sorted(read_arrow(str(path))["id"].to_pylist())
+
+
+def _checkpoint(folder: Path, source: str, batches: int) -> None:
+    """What Spark notes of a query that reads one Delta table, before each batch."""
+    (folder / "offsets").mkdir(parents=True)
+    (folder / "metadata").write_text(json.dumps({"id": "one"}))
+    offset = json.dumps({"sourceVersion": 1, "reservoirId": source, "reservoirVersion": 1})
+    for batch in range(batches):
+        (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offset}")
+
+
+def _sink(spark: SparkSession, path: str, checkpoint: Path) -> BatchSink:
+    conf = session_conf(spark)
+    options = WriteOptions.from_options("append", None, {}, DeltaConf.from_mapping(conf))
+    return BatchSink(path, conf, options, str(checkpoint))
 
 
 @pytest.mark.connect
@@ -113,16 +128,13 @@ def test_one_of_two_applications_writes_a_batch(
 ) -> None:
     """What Spark does not see of each other meets at the table, which has each batch once."""
     path, checkpoint = str(tmp_path / "t"), tmp_path / "checkpoint"
-    checkpoint.mkdir()
-    (checkpoint / "metadata").write_text(json.dumps({"id": "one"}))
-    conf = session_conf(classic_spark)
-    options = WriteOptions.from_options("append", None, {}, DeltaConf.from_mapping(conf))
     create_table(path, "id bigint")
     frame = classic_spark.range(3)
     begin = threading.Barrier(2)
+    _checkpoint(checkpoint, "another", 3)
 
     def write(batch: int) -> str:
-        sink = BatchSink(path, conf, options, str(checkpoint))
+        sink = _sink(classic_spark, path, checkpoint)
         begin.wait()
         try:
             sink(frame, batch)
@@ -138,3 +150,45 @@ def test_one_of_two_applications_writes_a_batch(
     assert said.count("written, or there already") >= 3
     for each in said:
         assert each == "written, or there already" or "DELTA_CONCURRENT_TRANSACTION" in each
+
+
+@pytest.mark.connect
+def test_what_reads_the_table_that_it_writes_is_no_blind_append(
+    enabled: SparkSession, tmp_path: Path
+) -> None:
+    source = str(tmp_path / "source")
+    write_arrow(source, {"id": [1, 2]})
+    _started(enabled, tmp_path).awaitTermination()
+    _started(enabled, tmp_path, "source").awaitTermination()
+    assert _ids(tmp_path / "source") == [1, 1, 2, 2]
+    (other,) = DeltaLog.for_table(tmp_path / "copy").history()
+    newest, _ = DeltaLog.for_table(source).history()
+    assert (newest.operation, newest.is_blind_append) == ("STREAMING UPDATE", False)
+    assert other.is_blind_append
+
+
+@pytest.mark.parametrize("reads_itself", [True, False])
+def test_a_batch_made_of_its_table_minds_what_others_append(
+    classic_spark: SparkSession, tmp_path: Path, reads_itself: bool
+) -> None:
+    """Of its own files it could not know all; one that reads another table need not know them."""
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "checkpoint"
+    create_table(path, "id bigint")
+    own = DeltaLog.for_table(path).snapshot.metadata.id
+    _checkpoint(checkpoint, own if reads_itself else "another", 1)
+
+    def interfere(batches: Any) -> Any:
+        write_arrow(path, {"id": [7]}, mode="append")
+        yield from batches
+
+    frame = classic_spark.range(1).coalesce(1).mapInArrow(interfere, "id long")
+    sink = _sink(classic_spark, path, checkpoint)
+    if not reads_itself:
+        sink(frame, 0)
+        assert _ids(tmp_path / "t") == [0, 7]
+        return
+    with pytest.raises(ConcurrentAppendException, match="DELTA_CONCURRENT_APPEND"):
+        sink(frame, 0)
+    assert _ids(tmp_path / "t") == [7]
+    sink(classic_spark.range(1), 0)
+    assert _ids(tmp_path / "t") == [0, 7]

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["checkpoint_location", "query_id", "running_query"]
+__all__ = ["checkpoint_location", "query_id", "running_query", "streamed_tables"]
 
 _CONF = "spark.sql.streaming.checkpointLocation"
 _OPTION = "checkpointLocation"
 _QUERY_ID = "sql.streaming.queryId"
+_TABLE_ID = re.compile(r'"reservoirId"\s*:\s*"([^"]+)"')
 _GLOB = re.compile(r"([\\{}\[\]*?])")
 
 
@@ -76,14 +77,40 @@ def running_query(spark: SparkSession) -> str | None:
     return found or None
 
 
-def _written_in(spark: SparkSession, checkpoint: str) -> str:
-    path = posixpath.join(_GLOB.sub(r"\\\1", checkpoint), "metadata")
+def streamed_tables(spark: SparkSession, checkpoint: str, batch_id: int) -> frozenset[str]:
+    """The ids of the Delta tables that a query reads as streams, by whatever client.
+
+    Args:
+        spark: the session of the batch.
+        checkpoint: the query's checkpoint location.
+        batch_id: a batch that is being processed: Spark has noted its offsets before it began.
+
+    Raises:
+        DeltaAnalysisError: the checkpoint does not say how far the batch goes.
+    """
     try:
-        rows = spark.read.option("wholetext", "true").text(path).collect()
-        return str(json.loads(rows[0][0])["id"])
+        text = _text(spark, checkpoint, "offsets", str(batch_id))
+    except (PySparkException, IndexError) as exc:
+        raise DeltaAnalysisError(
+            f"the checkpoint {checkpoint} does not say what batch {batch_id} reads: its file "
+            f"offsets/{batch_id} can't be read. Without it a query that reads the table that it "
+            "writes would pass for one that only appends.",
+            checkpoint=checkpoint,
+        ) from exc
+    return frozenset(_TABLE_ID.findall(text))
+
+
+def _written_in(spark: SparkSession, checkpoint: str) -> str:
+    try:
+        return str(json.loads(_text(spark, checkpoint, "metadata"))["id"])
     except (PySparkException, IndexError, ValueError, KeyError, TypeError) as exc:
         raise DeltaAnalysisError(
             f"the checkpoint {checkpoint} does not say which query it belongs to: its file "
             "metadata can't be read. Without the query's id a batch could be written twice.",
             checkpoint=checkpoint,
         ) from exc
+
+
+def _text(spark: SparkSession, checkpoint: str, *names: str) -> str:
+    path = posixpath.join(_GLOB.sub(r"\\\1", checkpoint), *names)
+    return str(spark.read.text(path, wholetext=True).collect()[0][0])

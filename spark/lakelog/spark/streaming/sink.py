@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
-from lakelog.spark.streaming.checkpoint import query_id
+from lakelog.spark.streaming.checkpoint import query_id, streamed_tables
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.save import StreamBatch, save_batch
 
@@ -61,11 +61,18 @@ class BatchSink:
         self._checkpoint = checkpoint
         self._log: DeltaLog | None = None
         self._query_id: str | None = None
+        self._streamed: frozenset[str] = frozenset()
         self._last_was_small = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what belongs to this process."""
-        return {**self.__dict__, "_log": None, "_query_id": None, "_last_was_small": False}
+        own: dict[str, Any] = {
+            "_log": None,
+            "_query_id": None,
+            "_streamed": frozenset(),
+            "_last_was_small": False,
+        }
+        return {**self.__dict__, **own}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Write a batch.
@@ -77,10 +84,15 @@ class BatchSink:
         refuse_void(to_delta_schema(frame.schema), log.table)
         if self._query_id is None:
             self._query_id = query_id(frame.sparkSession, self._checkpoint)
+            self._streamed = streamed_tables(frame.sparkSession, self._checkpoint, batch_id)
             self._warn_of_another(log, self._query_id, batch_id)
         complete = self._options.mode == "overwrite"
         batch = StreamBatch(
-            self._query_id, batch_id, "Complete" if complete else "Append", self._last_was_small
+            self._query_id,
+            batch_id,
+            "Complete" if complete else "Append",
+            self._last_was_small,
+            self._streamed,
         )
         options = replace(self._options, txn_app_id=self._query_id, txn_version=batch_id)
         adds = save_batch(frame, log, options, batch)

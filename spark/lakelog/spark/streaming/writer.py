@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaStreamWriter"]
 
 _MODES: dict[str, SaveMode] = {"append": "append", "complete": "overwrite"}
+_WITHOUT_BATCHES = ("continuous", "realTime")
 _NOT_FOR_BATCHES = ("path", "checkpointlocation", "txnappid", "txnversion", "replacewhere")
 
 
@@ -109,8 +110,21 @@ class DeltaStreamWriter:
         return self
 
     def trigger(self, **trigger: Any) -> Self:
-        """Set when a batch begins: `processingTime`, `availableNow` or `once`, as in PySpark."""
-        self._trigger = {key: value for key, value in trigger.items() if value is not None}
+        """Set when a batch begins: `processingTime`, `availableNow` or `once`, as in PySpark.
+
+        Raises:
+            DeltaAnalysisError: `continuous` or `realTime`, which have no batches to commit.
+        """
+        given = {key: value for key, value in trigger.items() if value is not None}
+        for key in _WITHOUT_BATCHES:
+            if key in given:
+                raise DeltaAnalysisError(
+                    f"a Delta table can't be written with trigger({key}={given[key]!r}): each "
+                    "batch is a commit, and that trigger hands rows over without batches. Use "
+                    f"trigger(processingTime={given[key]!r}) or trigger(availableNow=True).",
+                    trigger=key,
+                )
+        self._trigger = given
         return self
 
     def start(

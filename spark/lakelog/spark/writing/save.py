@@ -101,6 +101,8 @@ class StreamBatch:
     """`Append` or `Complete`, as history spells it."""
     fetched: bool
     """Whether the driver fetches the rows and writes them, since they are likely to be few."""
+    streamed: frozenset[str] = frozenset()
+    """The ids of the tables that the query reads as streams."""
 
 
 def save_batch(
@@ -153,7 +155,16 @@ class _Save:
             return self._commit(txn, written, defined), written.adds
 
     def _check_read(self, txn: OptimisticTransaction) -> None:
-        """Refuse to replace rows that came after those that the new ones were made from."""
+        """Note what the rows were made from, where it is the table itself.
+
+        Raises:
+            ConcurrentAppendException: they would replace rows that came after those.
+        """
+        if self.batch is not None and txn.snapshot is not None:
+            # As in delta-spark, the batch then is no blind append to other writers.
+            if txn.metadata.id in self.batch.streamed:
+                txn.read_whole_table()
+            return
         read = self.options.read_version
         if read is not None and txn.read_version != read:
             raise ConcurrentAppendException(

@@ -49,6 +49,7 @@ def test_a_batch_is_fetched_only_after_a_small_one(
 
     monkeypatch.setattr(module, "save_batch", save)
     monkeypatch.setattr(module, "query_id", lambda *_: "q")
+    monkeypatch.setattr(module, "streamed_tables", lambda *_: frozenset({"another"}))
     monkeypatch.setattr(module, "replayer_for", lambda *_: None)
     sink = BatchSink(str(tmp_path), {}, WriteOptions(mode="append"), "c")
     frame = cast("Any", SimpleNamespace(schema=_SCHEMA, sparkSession=None))
@@ -69,6 +70,7 @@ def test_a_checkpoint_of_another_table_is_told(
 ) -> None:
     monkeypatch.setattr(module, "save_batch", lambda *_: [])
     monkeypatch.setattr(module, "query_id", lambda *_: "q")
+    monkeypatch.setattr(module, "streamed_tables", lambda *_: frozenset({"another"}))
     monkeypatch.setattr(module, "replayer_for", lambda *_: None)
     rows, frame = pa.table({"id": [1]}), cast("Any", SimpleNamespace(schema=_SCHEMA))
     frame.sparkSession = None
@@ -134,3 +136,6 @@ def test_the_writer_refuses_other_formats_and_modes() -> None:
         writer.outputMode("apend")
     with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_OUTPUT_MODE"):
         writer.outputMode("UPDATE")
+    for trigger in ("continuous", "realTime"):
+        with pytest.raises(DeltaAnalysisError, match=rf"trigger\({trigger}='1 minute'\)"):
+            writer.trigger(**{trigger: "1 minute"})
