@@ -255,8 +255,8 @@ def _default(scheme: str, key: str = "") -> Resolution:
     hint = f"; did you mean {near[0]}://? Otherwise set" if near else ". Set"
     raise LogStoreClassError(
         f"this version has no built-in store for the scheme {scheme!r}"
-        f"{hint} {key or f'spark.{_BARE}{scheme}{_IMPL}'} to the dotted path of a LogStore class, or to an "
-        f"entry point of the group {ENTRY_POINT_GROUP!r}."
+        f"{hint} {key or f'spark.{_BARE}{scheme}{_IMPL}'} to the dotted path of a LogStore class, "
+        f"or to an entry point of the group {ENTRY_POINT_GROUP!r}."
     )
 
 
