@@ -18,38 +18,52 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.logstores.service import LogStoreService
+from lakelog.logstores.service import LogStoreService, bridge_jar
 from support import appenders
 from support.bridge_stores import CLASS, hooks
-from support.delta_spark import PeerUnavailableError, installed
+from support.delta_spark import PeerUnavailableError, cache_folder, exclusively, installed
+from support.delta_spark_azure import abfs_conf, abfs_jars, abfs_root
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
-from support.delta_spark_s3 import s3a_jars
+from support.delta_spark_s3 import compiled, s3a_jars
 from support.samples import ids
 
 pytestmark = [
     pytest.mark.xdist_group("delta-spark by the bridge"),
-    pytest.mark.needs("delta_spark", "s3a", "minio"),
+    pytest.mark.needs("delta_spark", "s3a", "abfs", "minio", "azurite"),
 ]
 
 SCHEMA = "id long, writer string"
+IN_TASKS = "StoreInTasks"
 LONG = os.environ.get("LAKELOG_TEST_BRIDGE_LONG", "") == "true"
-"""Two JVMs and 8 writers of 25 commits each, instead of one and 4 writers of 8."""
-JVMS, WRITERS, COMMITS = (2, 6, 25) if LONG else (1, 3, 8)
+"""25 commits of each writer, on every storage; some minutes each."""
+JVMS, WRITERS = 2, 6
+COMMITS = {"local": (15, 25), "s3": (4, 8), "azure": (3, 6)}
+"""Of each JVM, which takes a second of CPU for one, and of each of lakelog's writers."""
+if LONG:
+    COMMITS = dict.fromkeys(COMMITS, (25, 25))
 
 
 @pytest.fixture(scope="module")
-def jvms(tmp_path_factory, minio):
+def jvms(tmp_path_factory, minio, azurite):
     """The first is begun by `lakelog.spark.bridge`, those after it by the lines of `serve`."""
     try:
         peer = installed()
-        peer = replace(peer, jars=(*peer.jars, *s3a_jars()))
+        with exclusively(cache_folder() / "in-tasks.lock"):
+            own = compiled(cache_folder() / "jars" / IN_TASKS, IN_TASKS, peer, (bridge_jar(),))
+        peer = replace(peer, jars=(*peer.jars, *s3a_jars(), *abfs_jars(), own))
     except PeerUnavailableError as exc:
         pytest.skip(str(exc))
-    # What VACUUM lists by; thousands of tasks if nobody says.
-    confs = {**minio.conf, "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
+    confs = {
+        **minio.conf,
+        **azurite.conf,
+        **abfs_conf(azurite),
+        # What VACUUM lists by; thousands of tasks if nobody says.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
     with ExitStack() as stack:
         begun = [DeltaSparkPeer(peer, confs, timeout=500, bridged=True)]
         if JVMS > 1:
@@ -87,25 +101,26 @@ def settings(jvm, **conf):
             jvm.sql(f"RESET {key}")
 
 
-def write_at_once(jvms, table, conf):
+def write_at_once(jvms, table, conf, by_each):
     """Appends of one row each, by every JVM and by threads of ours; the ids that were written."""
     write_arrow(table, appenders.row(0, "creator"), conf=conf, mode="append")
     for jvm in jvms:
         assert jvm.count(table) == 1  # the session has begun, and the table is known
     begun = threading.Barrier(JVMS + WRITERS)
+    of_jvm, of_lakelog = map(range, by_each)
 
     def by_jvm(number):
         begun.wait()
-        rows = [[[1000 * number + n, "delta-spark"]] for n in range(COMMITS)]
+        rows = [[[1000 * number + n, "delta-spark"]] for n in of_jvm]
         jvms[number - 1].append_rows(table, SCHEMA, *rows)
-        return [1000 * number + n for n in range(COMMITS)]
+        return [1000 * number + n for n in of_jvm]
 
     def by_lakelog(number):
         begun.wait()
-        for n in range(COMMITS):
+        for n in of_lakelog:
             row = appenders.row(1000 * number + n, "lakelog")
             write_arrow(table, row, conf=conf, mode="append")
-        return [1000 * number + n for n in range(COMMITS)]
+        return [1000 * number + n for n in of_lakelog]
 
     with ThreadPoolExecutor(JVMS + WRITERS) as pool:
         done = [
@@ -127,7 +142,7 @@ def check_whole(jvm, log, expected):
 
 def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
     table = str(tmp_path / "a table")
-    expected = write_at_once(jvms, table, {})
+    expected = write_at_once(jvms, table, {}, COMMITS["local"])
     check_whole(jvms[0], DeltaLog.for_table(table), expected)
     writers = [
         json.loads(line)["commitInfo"].get("engineInfo", "")
@@ -135,13 +150,23 @@ def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
         for line in file.read_text().splitlines()
         if line.startswith('{"commitInfo"')
     ]
-    assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS
+    assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS["local"][0]
 
 
 def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
     table = f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
-    expected = write_at_once(jvms, table, minio.conf)
+    expected = write_at_once(jvms, table, minio.conf, COMMITS["s3"])
     check_whole(jvms[0], DeltaLog.for_table(table, minio.conf), expected)
+
+
+def test_on_azure_nothing_is_lost_or_doubled(jvms, azurite):
+    container = f"bridge-{uuid.uuid4().hex[:12]}"
+    with azurite.client() as client:
+        client.create_container(container)
+        table = f"{abfs_root(azurite, container)}/a table"
+        expected = write_at_once(jvms, table, azurite.conf, COMMITS["azure"])
+        check_whole(jvms[0], DeltaLog.for_table(table, azurite.conf), expected)
+        client.delete_container(container)
 
 
 def test_every_kind_of_command_commits_by_the_bridge(jvms, minio, s3_bucket, tmp_path):
@@ -218,3 +243,40 @@ def test_a_session_says_which_store_its_delta_spark_commits_by(jvms, tmp_path):
             hooks["before"] = came.append
             jvm.append_rows(table, SCHEMA, [[1, "a"]])
     assert [each.rpartition("/")[2] for each in came] == [f"{n:020d}.json" for n in range(2)]
+
+
+def test_tasks_without_a_service_read_a_log_by_hadoop_and_write_nothing(jvms, tmp_path):
+    jvm, table = jvms[0], tmp_path / "t"
+    jvm.append_rows(table, SCHEMA, [[1, "a"]])
+    jvm.java_function("by_store", f"lakelog.tests.{IN_TASKS}")
+    first, none = table / "_delta_log" / f"{0:020d}.json", tmp_path / "no service"
+    last = first.with_name("zzz")  # behind all that Delta puts there
+
+    def said(asked, path, row="id", rows="range(1)"):
+        ((answer,),) = (
+            each.values()
+            for each in jvm.sql(
+                f"SELECT by_store({row}, '{asked}', '{none}', '{path}') FROM {rows}"
+            )
+        )
+        return answer
+
+    assert said("read", first) == "in a task: " + first.read_text().rstrip("\n")
+    assert first.name in said("list", first).removeprefix("in a task: ").splitlines()
+    assert said("list", last) == "in a task: "
+    assert said("partial", first) == "in a task: true"
+    assert said("write", last) == "in a task: NoServiceException"
+    assert not last.exists()
+    for asked in ("read", "list", "partial", "write"):
+        here = said(asked, first, row="0L", rows="VALUES (1)")
+        assert here == "on the driver: NoServiceException"
+
+
+def test_files_that_tasks_list_are_converted(jvms, tmp_path):
+    jvm, folder = jvms[0], tmp_path / "parquet"
+    for month in (1, 2):
+        (folder / f"month={month}").mkdir(parents=True)
+        pq.write_table(appenders.row(month, "parquet"), folder / f"month={month}" / "0.parquet")
+    jvm.sql(f"CONVERT TO DELTA parquet.`{folder}` PARTITIONED BY (month INT)")
+    assert ids(DeltaLog.for_table(str(folder)).snapshot.to_arrow()) == [1, 2]
+    assert [entry.operation for entry in DeltaLog.for_table(str(folder)).history()] == ["CONVERT"]

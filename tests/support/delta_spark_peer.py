@@ -184,6 +184,10 @@ class DeltaSparkPeer:
         found: list[list[Any]] = self._call("stream_rows", str(path), **more, options=dict(options))
         return found
 
+    def java_function(self, name: str, kind: str, returns: str = "string") -> None:
+        """Give SQL a function: a Java class of the session's jars."""
+        self._call("java_function", name, kind=kind, returns=returns)
+
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""
         return int(self._call("checkpoint", str(path)))

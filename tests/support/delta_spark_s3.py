@@ -27,7 +27,7 @@ from support.tools import tool
 if TYPE_CHECKING:
     from support.delta_spark import DeltaSpark
 
-__all__ = ["LockTablePeer", "installed_with_s3", "s3a_jars"]
+__all__ = ["LockTablePeer", "compiled", "installed_with_s3", "s3a_jars"]
 
 HADOOP = "3.5.0"
 """What PySpark 4.2.0 comes with."""
@@ -125,7 +125,7 @@ def installed_with_s3() -> LockTablePeer:
             print(f"without Delta's S3DynamoDBLogStore, LockTableLogStore takes its place: {exc}")
         name = "DeltaLockTableStore" if own else "LockTableLogStore"
         jars += own
-        store = _compiled(cache / name, name, base, jars)
+        store = compiled(cache / name, name, base, jars)
     if own:
         print(f"Delta's own S3DynamoDBLogStore {DELTA} runs")
     return LockTablePeer(
@@ -146,7 +146,12 @@ def s3a_jars() -> tuple[Path, ...]:
         return copied_jars(cache / "jars" / f"s3a-{HADOOP}-{SDK}-{len(JARS)}", JARS)
 
 
-def _compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...]) -> Path:
+def compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...]) -> Path:
+    """A jar of one of the tests' own classes, for that delta-spark and some more jars.
+
+    Raises:
+        PeerUnavailableError: a Java compiler is missing, or it failed.
+    """
     source, target = _SOURCES / f"{name}.java", folder / "store.jar"
     if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
         return target
@@ -157,10 +162,8 @@ def _compiled(folder: Path, name: str, base: DeltaSpark, jars: tuple[Path, ...])
             )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (hadoop,) = (base.python.parents[1] / "lib").glob(
-        "python*/site-packages/pyspark/jars/hadoop-client-api-*.jar"
-    )
-    classpath = os.pathsep.join(map(str, (*base.jars, *jars, hadoop)))
+    (spark,) = (base.python.parents[1] / "lib").glob("python*/site-packages/pyspark/jars")
+    classpath = os.pathsep.join(map(str, (*base.jars, *jars, spark / "*")))
     classes = folder / "classes"
     run(["javac", "-nowarn", "-cp", classpath, "-d", str(classes), str(source)])
     run(["jar", "--create", "--file", str(target), "-C", str(classes), "."])

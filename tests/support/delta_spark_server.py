@@ -134,6 +134,9 @@ class Server:
         writer.option("checkpointLocation", checkpoint).start().awaitTermination()
         return found
 
+    def java_function(self, name: str, *, kind: str, returns: str) -> None:
+        self.spark.udf.registerJavaFunction(name, kind, returns)
+
     def checkpoint(self, path: str) -> int:
         version = self.version(path)
         self._log(path).checkpoint()
