@@ -56,5 +56,7 @@ def abfs_conf(azurite: AzureEndpoint) -> dict[str, str]:
         "always.use.https": "false",
         # The other one wants a library for TLS, TLS or not.
         "networking.library": "JDK_HTTP_URL_CONNECTION",
+        # Sent as a JVM ends; it waits for minutes if the server has ended before.
+        "metrics.collection.enabled": "false",
     }
     return {f"spark.hadoop.fs.azure.{key}": value for key, value in settings.items()}
