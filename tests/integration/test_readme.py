@@ -22,7 +22,8 @@ def _blocks(page: str, language: str) -> list[str]:
 
 def _paste_twice(page: str, folder: Path) -> str:
     """Run a page's code in order, twice; only `/tmp` becomes a folder of the test's own."""
-    code = "\n".join(_blocks(page, "python")).replace('"/tmp/', f'"{folder}/')
+    code = "\n".join(_blocks(page, "python"))
+    code = re.sub(r"([\"`])/tmp/", lambda found: f"{found[1]}{folder}/", code)
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{code}"],
         cwd=folder,
