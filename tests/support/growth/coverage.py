@@ -128,7 +128,7 @@ _REASONS_OF_SPARK = {
         DeltaReader.format DeltaReader.option DeltaReader.options DeltaReader.schema
         DeltaReader.filter DeltaReader.where
         DeltaWriter.format DeltaWriter.mode DeltaWriter.option DeltaWriter.options
-        DeltaWriter.partitionBy DeltaWriter.replaceWhere
+        DeltaWriter.clusterBy DeltaWriter.partitionBy DeltaWriter.replaceWhere
         DeltaTableBuilder.clusterBy DeltaTableBuilder.comment DeltaTableBuilder.location
         DeltaTableBuilder.partitionedBy DeltaTableBuilder.property DeltaTableBuilder.tableName
         DeltaTable.create DeltaTable.createIfNotExists DeltaTable.createOrReplace
@@ -141,6 +141,7 @@ _REASONS_OF_SPARK = {
         read_stream DeltaStreamReader.format DeltaStreamReader.option DeltaStreamReader.options
         DeltaStreamReader.schema
         write_stream DeltaStreamWriter.format DeltaStreamWriter.option DeltaStreamWriter.options
+        DeltaStreamWriter.clusterBy
         DeltaStreamWriter.outputMode DeltaStreamWriter.partitionBy DeltaStreamWriter.queryName
         DeltaStreamWriter.trigger
         write_to DeltaWriterV2.clusterBy DeltaWriterV2.option DeltaWriterV2.options

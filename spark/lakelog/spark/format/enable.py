@@ -29,6 +29,7 @@ from lakelog.spark.format.requests import (
     Note,
     Request,
     layout_note,
+    note_cluster_by,
     note_format,
     note_option,
     note_options,
@@ -131,7 +132,7 @@ _WRITER_NOTES: dict[str, Note] = {
     "partitionBy": note_partition_by,
     "bucketBy": layout_note("bucketBy"),
     "sortBy": layout_note("sortBy"),
-    "clusterBy": layout_note("clusterBy"),
+    "clusterBy": note_cluster_by,
 }
 
 

@@ -12,6 +12,7 @@ from lakelog.spark.format.our_names import is_our_name, is_our_view
 from lakelog.spark.format.requests import (
     Note,
     Request,
+    note_cluster_by,
     note_format,
     note_option,
     note_options,
@@ -24,6 +25,13 @@ from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.session import is_connect
+from lakelog.spark.sql_statements.cached import forget_cached
+from lakelog.spark.sql_statements.named import (
+    cache_table,
+    is_table_cached,
+    named_frame,
+    uncache_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,8 +92,6 @@ def _by_name(spark: SparkSession, name: Any) -> Any:
     """The rows of a Delta table, or of a view over one; `None` for what Spark reads."""
     if not (is_our_name(spark, name) or is_our_view(spark, name)):
         return None
-    from lakelog.spark.sql_statements.named import named_frame
-
     return named_frame(spark, name)
 
 
@@ -115,7 +121,11 @@ def _insert_into(original: Any) -> Any:
         from lakelog.spark.sql_statements.commands.insert import insert_rows
 
         request = request_of(self)
-        asked = [*request.layout, *([] if request.partition_by is None else ["partitionBy"])]
+        asked = [
+            *request.layout,
+            *(["clusterBy"] if request.cluster_by else []),
+            *([] if request.partition_by is None else ["partitionBy"]),
+        ]
         if asked:
             raise DeltaAnalysisError(
                 f"insertInto() can't be used together with {', '.join(asked)}: the table "
@@ -159,6 +169,8 @@ def asked_writer(
         note_partition_by(request, partition_by)
     if request.partition_by is not None:
         found.partitionBy(*request.partition_by)
+    if request.cluster_by:
+        found.clusterBy(*request.cluster_by)
     return found
 
 
@@ -215,17 +227,13 @@ def _note_partitioned_by(request: Request, col: Any, *cols: Any) -> None:
     request.partition_by = [col, *cols]
 
 
-def _note_cluster_by(request: Request, col: str, *cols: str) -> None:
-    request.cluster_by = [col, *cols]
-
-
 _V2_NOTES: dict[str, Note] = {
     "using": note_format,
     "option": note_option,
     "options": note_options,
     "tableProperty": _note_property,
     "partitionedBy": _note_partitioned_by,
-    "clusterBy": _note_cluster_by,
+    "clusterBy": note_cluster_by,
 }
 
 
@@ -305,19 +313,21 @@ def _refusing(method: str, reason: str) -> Any:
     return wrap
 
 
-def _of_cache(name: str) -> Any:
-    """A method about what is cached of a table or view."""
+def _of_cache(act: Any) -> Any:
+    """A method about what is cached of a table or view.
+
+    Args:
+        act: does it; answers `None` or false where the name is not one of ours.
+    """
 
     def wrap(original: Any) -> Any:
         def method(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
             spark = self._sparkSession
             if is_our_name(spark, tableName) or is_our_view(spark, tableName):
-                from lakelog.spark.sql_statements import named
-
-                answer = getattr(named, name)(spark, tableName, *args, **kwargs)
-                if name == "is_table_cached" and answer is not None:
+                answer = act(spark, tableName, *args, **kwargs)
+                if act is is_table_cached and answer is not None:
                     return answer
-                if name != "is_table_cached" and answer:
+                if act is not is_table_cached and answer:
                     return None
             return original(self, tableName, *args, **kwargs)
 
@@ -328,8 +338,6 @@ def _of_cache(name: str) -> Any:
 
 def _clear_cache(original: Any) -> Any:
     def clear_cache(self: Any) -> None:
-        from lakelog.spark.sql_statements.cached import forget_cached
-
         original(self)
         forget_cached(self._sparkSession)
 
@@ -436,9 +444,9 @@ WRITER_V2 = {
 }
 CATALOG = {
     "truncateTable": _truncate,
-    "cacheTable": _of_cache("cache_table"),
-    "uncacheTable": _of_cache("uncache_table"),
-    "isCached": _of_cache("is_table_cached"),
+    "cacheTable": _of_cache(cache_table),
+    "uncacheTable": _of_cache(uncache_table),
+    "isCached": _of_cache(is_table_cached),
     "clearCache": _clear_cache,
     "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
     "listColumns": _list_columns,

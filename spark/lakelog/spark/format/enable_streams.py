@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.enable_names import refuse_changes, table_of
-from lakelog.spark.format.no_layout import no_layout_error
 from lakelog.spark.format.our_names import is_our_name
 from lakelog.spark.format.requests import (
     Note,
     Request,
-    layout_note,
+    note_cluster_by,
     note_format,
     note_option,
     note_options,
@@ -71,7 +70,7 @@ _NOTES: dict[str, Note] = {
     "option": note_option,
     "options": note_options,
     "partitionBy": note_partition_by,
-    "clusterBy": layout_note("clusterBy"),
+    "clusterBy": note_cluster_by,
     "queryName": _note_query_name,
     "trigger": _note_trigger,
     "foreach": _note_function,
@@ -135,13 +134,13 @@ def _to_table(original: Any) -> Any:
 
 def _writer(writer: Any) -> DeltaStreamWriter:
     request = request_of(writer)
-    if request.layout:
-        raise no_layout_error(request.layout)
     ours = DeltaStreamWriter(_frame(writer)).options(**request.options)
     if request.mode is not None:
         ours.outputMode(request.mode)
     if request.partition_by is not None:
         ours.partitionBy(*request.partition_by)
+    if request.cluster_by:
+        ours.clusterBy(*request.cluster_by)
     if request.query_name is not None:
         ours.queryName(request.query_name)
     return ours.trigger(**request.trigger)

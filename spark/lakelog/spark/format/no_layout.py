@@ -13,17 +13,9 @@ __all__ = ["no_layout_error"]
 
 
 def no_layout_error(methods: Sequence[str]) -> DeltaAnalysisError:
-    """What to say to `bucketBy`, `sortBy` and `clusterBy`."""
-    buckets = [each for each in methods if each != "clusterBy"]
-    if buckets:
-        problem = (
-            f"a Delta table does not support {', '.join(buckets)}: partition it with partitionBy, "
-            "and sort rows within files with df.sortWithinPartitions"
-        )
-    else:
-        problem = (
-            "this method writes to clustered tables but can't create one: leave clusterBy out "
-            "for a table that is already clustered, or create it with CREATE TABLE … CLUSTER BY, "
-            "DeltaTable.create(spark).clusterBy(…) or df.writeTo(name).clusterBy(…)"
-        )
-    return DeltaAnalysisError(problem, methods=list(methods))
+    """What to say to `bucketBy` and `sortBy`."""
+    return DeltaAnalysisError(
+        f"a Delta table does not support {', '.join(methods)}: partition it with partitionBy, "
+        "cluster it with clusterBy, and sort rows within files with df.sortWithinPartitions",
+        methods=list(methods),
+    )

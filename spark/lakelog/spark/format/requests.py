@@ -14,6 +14,7 @@ __all__ = [
     "Note",
     "Request",
     "layout_note",
+    "note_cluster_by",
     "note_format",
     "note_option",
     "note_options",
@@ -87,6 +88,12 @@ def note_partition_by(request: Request, *cols: Any) -> None:
     """Note `partitionBy`."""
     nested = len(cols) == 1 and isinstance(cols[0], list | tuple)
     request.partition_by = list(cols[0] if nested else cols)
+
+
+def note_cluster_by(request: Request, *cols: Any) -> None:
+    """Note `clusterBy`."""
+    nested = len(cols) == 1 and isinstance(cols[0], list | tuple)
+    request.cluster_by = list(cols[0] if nested else cols)
 
 
 def layout_note(name: str) -> Note:

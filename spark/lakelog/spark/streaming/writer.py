@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core.commands.create import create_table
 from lakelog.core.conf import DeltaConf
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.names.placing import place_for
@@ -14,6 +15,7 @@ from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.streaming.checkpoint import checkpoint_location
 from lakelog.spark.streaming.sink import BatchSink, refuse_void
 from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.writing.clustered import check_clustering
 from lakelog.spark.writing.options import SaveMode, WriteOptions
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from lakelog.core.schema import StructType
 
 __all__ = ["DeltaStreamWriter"]
 
@@ -48,6 +52,7 @@ class DeltaStreamWriter:
         self._frame = frame
         self._output_mode = "append"
         self._partition_by: tuple[str, ...] | None = None
+        self._cluster_by: tuple[str, ...] = ()
         self._query_name: str | None = None
         self._trigger: dict[str, Any] = {}
         self._options: dict[str, str] = {}
@@ -102,6 +107,15 @@ class DeltaStreamWriter:
     def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
         """The columns to partition a new table by. An existing table keeps its own."""
         self._partition_by = flat_names(cols)
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
+        """The columns that `OPTIMIZE` sorts the files of a new table by, at most four.
+
+        The table is made when the query starts. An existing table must be clustered by the same
+        columns (`DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+        """
+        self._cluster_by = flat_names(cols)
         return self
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803  # PySpark's names
@@ -171,7 +185,12 @@ class DeltaStreamWriter:
         table = normalize_table_uri(target)
         refuse_void(to_delta_schema(self._frame.schema), table)
         conf = with_storage(session_conf(spark), self._options)
-        sink = BatchSink(table, conf, self._wanted(conf), checkpoint)
+        wanted = self._wanted(conf)
+        if self._cluster_by and not check_clustering(
+            DeltaLog.for_table(table, conf), self._cluster_by
+        ):
+            self._create(table, to_delta_schema(self._frame.schema), conf)
+        sink = BatchSink(table, conf, wanted, checkpoint)
         writer = self._frame.writeStream.outputMode(self._output_mode).foreachBatch(sink)
         if name is not None:
             writer = writer.queryName(name)
@@ -217,17 +236,19 @@ class DeltaStreamWriter:
         refuse_void(schema, tableName)
         with place_for(spark, tableName, schema, "create_or_replace", path) as place:
             if not place.exists:
-                create_table(
-                    place.location,
-                    schema,
-                    mode="create_if_not_exists",
-                    partition_by=self._partition_by or (),
-                    properties={
-                        k: v for k, v in self._options.items() if k.lower().startswith("delta.")
-                    },
-                    conf=with_storage(conf, self._options),
-                )
+                self._create(place.location, schema, with_storage(conf, self._options))
         return self.start(place.location, format, outputMode, None, queryName)
+
+    def _create(self, location: str, schema: StructType, conf: dict[str, str]) -> None:
+        create_table(
+            location,
+            schema,
+            mode="create_if_not_exists",
+            partition_by=self._partition_by or (),
+            cluster_by=self._cluster_by,
+            properties={k: v for k, v in self._options.items() if k.lower().startswith("delta.")},
+            conf=conf,
+        )
 
     def _wanted(self, conf: dict[str, str]) -> WriteOptions:
         mode = _MODES[self._output_mode]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import TableExistsError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import place_for
+from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.writing.clustered import check_clustering
 from lakelog.spark.writing.options import TableDefinition
 from lakelog.spark.writing.save import save_frame
 
@@ -43,7 +46,11 @@ def save_as_table(
                 table=name,
             )
         definition = None
-        if not place.exists:
+        if place.exists:
+            if cluster_by:
+                conf = with_storage(session_conf(frame.sparkSession), others)
+                check_clustering(DeltaLog.for_table(place.location, conf), cluster_by)
+        else:
             definition = TableDefinition(
                 operation="CREATE TABLE AS SELECT",
                 properties={k: v for k, v in others.items() if k.lower().startswith("delta.")},

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
+from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.session.given_options import check_format, flat_names, set_option
+from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.writing.by_name import save_as_table
+from lakelog.spark.writing.clustered import clustered_table
 from lakelog.spark.writing.options import SaveMode, save_mode
 from lakelog.spark.writing.save import save_frame
 
@@ -31,6 +34,7 @@ class DeltaWriter:
         self._frame = frame
         self._mode: SaveMode = "error"
         self._partition_by: tuple[str, ...] | None = None
+        self._cluster_by: tuple[str, ...] = ()
         self._options: dict[str, str] = {}
 
     def format(self, source: str) -> Self:
@@ -78,6 +82,15 @@ class DeltaWriter:
         self._partition_by = flat_names(cols)
         return self
 
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
+        """The columns that `OPTIMIZE` sorts the files of a new table by, at most four.
+
+        An existing table must be clustered by the same columns
+        (`DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+        """
+        self._cluster_by = flat_names(cols)
+        return self
+
     def replaceWhere(self, predicate: str) -> Self:  # noqa: N802  # like partitionBy
         """Overwrite only the rows that match; every new row must match, too."""
         return self.option("replaceWhere", predicate)
@@ -122,7 +135,12 @@ class DeltaWriter:
         target = path or next((v for k, v in self._options.items() if k.lower() == "path"), None)
         if target is None:
             raise DeltaAnalysisError("save() needs the path of the table")
-        return save_frame(self._frame, os.fspath(target), self._mode, self._partition_by, given)
+        target, definition = os.fspath(target), None
+        if self._cluster_by:
+            conf = with_storage(session_conf(self._frame.sparkSession), given)
+            log = DeltaLog.for_table(target, conf)
+            definition = clustered_table(log, self._cluster_by, given)
+        return save_frame(self._frame, target, self._mode, self._partition_by, given, definition)
 
     def saveAsTable(  # noqa: N802  # PySpark's name
         self,
@@ -158,4 +176,6 @@ class DeltaWriter:
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(partitionBy)
-        return save_as_table(self._frame, name, self._mode, self._partition_by, self._options)
+        return save_as_table(
+            self._frame, name, self._mode, self._partition_by, self._options, self._cluster_by
+        )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.queries import QueryRunner
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["command_of"]
+__all__ = ["STATEMENTS", "command_of"]
 
 _Reader = "Callable[[Statement], Command | None]"
 
@@ -49,7 +49,7 @@ def _create(s: Statement) -> Command | None:
     return command
 
 
-_STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
+STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "DELETE": [(("DELETE", "FROM"), delete)],
     "UPDATE": [(("UPDATE",), update)],
     "MERGE": [(("MERGE", "INTO"), merge), (("MERGE", "WITH"), merge)],
@@ -144,7 +144,7 @@ def command_of(
 def _reader_of(tokens: Sequence[Token], start: int) -> Callable[[Statement], Command | None] | None:
     if start >= len(tokens):
         return None
-    for words, read in _STATEMENTS.get(tokens[start].upper, ()):
+    for words, read in STATEMENTS.get(tokens[start].upper, ()):
         following = tokens[start : start + len(words)]
         if tuple(each.upper for each in following) == words:
             found: Callable[[Statement], Command | None] = read

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.cursor import Name
 
-__all__ = ["alter_view", "create_view", "made_view"]
+__all__ = ["NewView", "alter_view", "create_view", "made_view"]
 
 _GLOBAL = "global_temp"
 
