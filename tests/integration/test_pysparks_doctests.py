@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+PASSING = {"batch": 25, "streams": 22}
+"""How many docstrings of each module must say what is written there; later versions have more."""
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def failing(
+def run(
     module: ModuleType, spark: SparkSession, wanted: set[str] | None = None
-) -> dict[str, str]:
-    """Example -> what it said, of those that did not say what is written there."""
+) -> tuple[int, dict[str, str]]:
+    """How many docstrings passed, and what the others said that was not written there."""
     found: dict[str, str] = {}
+    passed = 0
     names = {**vars(module), "spark": spark}
     for each in doctest.DocTestFinder().find(module, globs=names):
         if not each.examples or (wanted is not None and each.name not in wanted):
@@ -33,17 +36,18 @@ def failing(
         doctest.DocTestRunner(optionflags=_FLAGS).run(each, out=said.append)
         if said:
             found[each.name] = "".join(said)
-    return found
+        passed += not said
+    return passed, found
 
 
 @pytest.mark.parametrize(
-    "module",
-    [pyspark.sql.readwriter, pyspark.sql.streaming.readwriter],
-    ids=["batch", "streams"],
+    ("name", "module"),
+    [("batch", pyspark.sql.readwriter), ("streams", pyspark.sql.streaming.readwriter)],
 )
 def test_other_formats_are_as_without_us(
     classic_spark: SparkSession,
     tmp_path: Path,
+    name: str,
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -55,14 +59,15 @@ def test_other_formats_are_as_without_us(
     try:
         delta.enable(spark)
         try:
-            ours = failing(module, spark)
+            passed, ours = run(module, spark)
         finally:
             delta.disable(spark)
         # What fails in this session is left, such as an example that takes a parser to be there.
-        plain = failing(module, spark, set(ours)) if ours else {}
+        plain = run(module, spark, set(ours))[1] if ours else {}
     finally:
         for query in spark.streams.active:  # an example that fails leaves its query
             query.stop()
         spark.catalog.setCurrentDatabase("default")
         spark.sql("DROP DATABASE doctests CASCADE")
-    assert set(ours) == set(plain), "\n".join(ours[name] for name in set(ours) - set(plain))
+    assert passed >= PASSING[name]
+    assert set(ours) == set(plain), "\n".join(ours[each] for each in set(ours) - set(plain))
