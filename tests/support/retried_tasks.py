@@ -66,8 +66,12 @@ def _flaky(mode: str) -> Any:
     return sf.udf(true, "boolean")
 
 
+def _plain(spark: SparkSession, first: int, count: int) -> DataFrame:
+    return spark.range(first, first + count, 1, 2).selectExpr("id", "id % 2 AS p", "0L AS n")
+
+
 def _rows(spark: SparkSession, first: int, count: int) -> DataFrame:
-    frame = spark.range(first, first + count, 1, 2).selectExpr("id", "id % 2 AS p", "0L AS n")
+    frame = _plain(spark, first, count)
     # Fails in the middle of Spark's own writer, and while a source is evaluated.
     return frame.mapInArrow(lambda batches: batches, frame.schema)
 
@@ -144,9 +148,11 @@ def main() -> None:
         writer.option("delta.enableChangeDataFeed", "true").save(path)
         return path
 
-    for way, partition_by in (("arrow", ("p",)), ("native", ())):
+    for way, partition_by, rows in (("arrow", ("p",), _plain), ("native", (), _rows)):
         path = table(f"save {way}", partition_by)
-        write(_rows(spark, ROWS, 10)).mode("append").save(path)
+        spark.conf.set("spark.lakelog.write.path", way)
+        write(rows(spark, ROWS, 10)).mode("append").save(path)
+        spark.conf.unset("spark.lakelog.write.path")
         found[f"save, {way}"] = _outcome(path)
 
     path = table("delete")

@@ -3,12 +3,15 @@
 A Column has no public form but the one it is printed in: `and(=(t.p, 'x'), <(n, 5))`, where quotes
 within strings are not escaped, and, in Connect's, strings have none. So the text that is made of it
 is only a guess, until Spark says that a filter by the text and one by the Column mean the same.
+What can only be wrong is not asked about: PySpark logs each expression that it can't resolve.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -17,7 +20,7 @@ from pyspark.sql import functions as sf
 from lakelog.spark.dml.expressions import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -33,6 +36,7 @@ _BETWEEN = {
 }
 _AFTER = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _CALL = re.compile(r"([^\s('`\"]+)\((.*)\)", re.DOTALL)
+_QUOTED = re.compile(r"'[^']*'|`[^`]*`")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -51,25 +55,39 @@ def sql_of(given: str | Column, rows: DataFrame) -> str | None:
     """
     if isinstance(given, str):
         return given
+    known = _Known(
+        Counter(name.lower() for name in rows.columns), rows.sparkSession.catalog.functionExists
+    )
     printed = text_of(given)
-    # `expr` prints what it was given.
-    if _means(rows, given, printed):
-        return printed
-    with suppress(RecursionError):
-        text = _sql(printed, {name.lower() for name in rows.columns})
-        if text is not None and _means(rows, given, text):
+    with suppress(PySparkException, RecursionError):
+        # `expr` prints what it was given.
+        text = _sql(printed, known) if _is_call(printed) else printed
+        if text is not None and rows.where(given).sameSemantics(rows.where(sf.expr(text))):
             return text
     return None
 
 
-def _means(rows: DataFrame, given: Column, text: str) -> bool:
-    try:
-        return rows.where(given).sameSemantics(rows.where(sf.expr(text)))
-    except PySparkException:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    columns: Mapping[str, int]
+    """Names, and how many have them."""
+    is_function: Callable[[str], bool]
+
+
+def _is_call(text: str) -> bool:
+    """Whether a text is `name(…)` as a whole: its first parenthesis is closed by its last."""
+    call = _CALL.fullmatch(text)
+    if call is None:
         return False
+    depth = 0
+    for char in _QUOTED.sub("", call.group(2)):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return True
 
 
-def _sql(text: str, known: set[str]) -> str | None:
+def _sql(text: str, known: _Known) -> str | None:
     """What is printed, as SQL."""
     text = text.strip()
     call = _CALL.fullmatch(text)
@@ -92,7 +110,8 @@ def _sql(text: str, known: set[str]) -> str | None:
         return f"({given[0]} {_BETWEEN[name]} {given[1]})"
     if name == "in" and len(given) > 1:
         return f"({given[0]} IN ({', '.join(given[1:])}))"
-    return f"{name}({', '.join(given)})" if name.isidentifier() else None
+    is_function = name.isidentifier() and known.is_function(name)
+    return f"{name}({', '.join(given)})" if is_function else None
 
 
 def _arguments(text: str) -> Iterator[str]:
@@ -110,7 +129,7 @@ def _arguments(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _atom(text: str, known: set[str]) -> str | None:
+def _atom(text: str, known: _Known) -> str | None:
     """A literal or the name of a column."""
     if _NUMBER.fullmatch(text) or text.lower() in _WORDS:
         return text
@@ -120,8 +139,9 @@ def _atom(text: str, known: set[str]) -> str | None:
         return _string(text[1:-1]) if text.endswith("'") and len(text) > 1 else None
     if text.startswith("`"):
         return text
-    if _NAME.fullmatch(text) and not known.isdisjoint(text.lower().split(".")):
-        return text
+    parts = text.lower().split(".")
+    if _NAME.fullmatch(text) and not known.columns.keys().isdisjoint(parts):
+        return None if known.columns.get(text.lower(), 0) > 1 else text
     return _string(text)
 
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.spark.dml.column_text import _sql
+from lakelog.spark.dml.column_text import _is_call, _Known, _sql
 
-KNOWN = {"id", "p", "s"}
+KNOWN = _Known({"id": 1, "p": 1, "s": 1, "twice": 2}, lambda name: name == "upper")
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,17 @@ KNOWN = {"id", "p", "s"}
         ("=(upper(p), 'X')", "(upper(p) = 'X')"),
         ("=(`a,b`, ')')", "(`a,b` = ')')"),
         ("=(p, 'it's')", None),
+        ("=(twice, 1)", None),
+        ("=(own(p), 'X')", None),
         ("=(<lambda>(id), 1)", None),
         ("=(p, a\\b)", None),
     ],
 )
 def test_what_a_column_prints_is_read_as_sql(printed: str, sql: str | None) -> None:
     assert _sql(printed, KNOWN) == sql
+
+
+def test_what_expr_was_given_is_no_call() -> None:
+    assert _is_call("and(=(p, ')'), <(id, 1))")
+    assert not _is_call("upper(p) = concat(s, 'x')")
+    assert not _is_call("p = 'x'")
