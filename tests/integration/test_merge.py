@@ -136,9 +136,17 @@ def test_all_kinds_of_clauses_by_columns_and_texts(spark, path, properties):
 
 
 @pytest.mark.connect
-def test_a_source_that_differs_each_time_is_evaluated_once(spark, path):
+def test_a_source_that_differs_each_time_is_evaluated_once(spark, path, tmp_path):
     people(path)
-    source = spark.range(1, 9).selectExpr("CAST(id AS INT) AS id", "uuid() AS name", "id AS n")
+    told = tmp_path / "evaluations"
+
+    def noted(batches, told=str(told)):
+        with open(told, "ab") as file:
+            file.write(b".")
+        yield from batches
+
+    source = spark.range(1, 9, 1, 1).mapInArrow(noted, "id BIGINT")
+    source = source.selectExpr("CAST(id AS INT) AS id", "uuid() AS name", "id AS n")
     (
         DeltaTable.forPath(spark, path)
         .alias("t")
@@ -148,6 +156,7 @@ def test_a_source_that_differs_each_time_is_evaluated_once(spark, path):
         .execute()
     )
     found = rows(path)
+    assert told.read_bytes() == b"."
     assert sorted(found) == list(range(1, 9))
     assert len({row["name"] for row in found.values()}) == 8
 
