@@ -17,7 +17,7 @@ from lakelog.spark.dml import delete_update, here, places
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.target import MergeTarget
 
-pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.connect]
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 PARTITIONS = ["it", "p 5", "p6"]
 col = sf.col
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+# The fixture belongs to one process.
+pytestmark = pytest.mark.xdist_group("retried tasks")
 ROWS = 400
 TESTS = Path(__file__).parents[1]
 
