@@ -108,6 +108,7 @@ def test_a_change_by_a_column_conflicts_in_its_partitions_alone(spark, path, mon
         run()
 
 
+@pytest.mark.connect
 def test_a_column_is_text_only_where_both_mean_the_same(spark):
     rows = spark.sql("SELECT 1 AS id, 'x' AS p, DATE'2024-01-01' AS d, struct(1 AS a) AS s").alias(
         "t"
