@@ -7,11 +7,17 @@ with a generator of its own asks for it here.
 
 from __future__ import annotations
 
+import datetime
 import os
 
-__all__ = ["SEED", "examples", "seeds"]
+__all__ = ["SEED", "SEED_OF_THE_DAY", "examples", "seeds"]
 
 SEED = int(os.environ.get("LAKELOG_SEED", "0"))
+_TODAY = datetime.datetime.now(datetime.UTC).date().toordinal()
+# The first process of a run says it to the others, which may begin on the next day.
+SEED_OF_THE_DAY = SEED or int(os.environ.setdefault("LAKELOG_DAY", str(_TODAY)))
+"""For what draws a sample of fixed cases: all of them come up within some weeks. Tests that draw by
+it have it in their names, and as `LAKELOG_SEED` it repeats the draw."""
 _TIMES = int(os.environ.get("LAKELOG_EXAMPLES", "1"))
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["QUICK", "RecordedCases", "record_missing"]
 
-_BATCH: Final = 9
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -101,6 +100,8 @@ def record_missing(
     recorded: RecordedCases[_C, _F],
     cases: Sequence[_C],
     play: Callable[[Sequence[_C], DeltaSparkPeer, Path], Iterable[_F]],
+    *,
+    batch_size: int = 9,
 ) -> int:
     """Let delta-spark play the cases that have no record; the exit status of a program.
 
@@ -108,6 +109,7 @@ def record_missing(
         recorded: the records so far; written after each batch.
         cases: all that are to have a record.
         play: plays a batch on tables below a folder.
+        batch_size: how many cases are played at once.
     """
     found: dict[str, _F] = {}
     missing = []
@@ -120,8 +122,8 @@ def record_missing(
         tempfile.TemporaryDirectory() as folder,
         DeltaSparkPeer(installed(), QUICK, timeout=900) as delta_spark,
     ):
-        for start in range(0, len(missing), _BATCH):
-            batch = missing[start : start + _BATCH]
+        for start in range(0, len(missing), batch_size):
+            batch = missing[start : start + batch_size]
             for case, each in zip(batch, play(batch, delta_spark, Path(folder)), strict=True):
                 found[case.name] = each
             recorded.record((c, found[c.name]) for c in cases if c.name in found)

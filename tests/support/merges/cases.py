@@ -401,7 +401,7 @@ class Draw:
                     {"day": "'2024-03-01'", "b": "'true'"},
                     {"day": "TIMESTAMP'2024-03-01 23:00:00'", "ts": "DATE'2024-03-01'"},
                     {"day": "1", "b": "2"},
-                    {"ts": "'yesterday'"},
+                    {"ts": "'epoch'"},
                     {"name": "t.day" if not inserts else "current_date() > DATE'2000-01-01'"},
                 )
         return ()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "lay_out", "outcome_of", "verdict"]
 
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_UNKNOWN_THERE: Final = re.compile(r"Cannot find main error class '(\w+)'")
+"""PySpark looks for texts of conditions among Spark's own, and complains of Delta's instead."""
 _COUNTED: Final = (
     "numSourceRows",
     "numTargetRowsInserted",
@@ -50,7 +52,7 @@ class Outcome:
     """How a MERGE ended."""
 
     error: str | None
-    """The condition of the error, and the beginning of what it says."""
+    """The condition of the error; the class of one that has none."""
     committed: bool
     schema: list[str]
     rows: list[str]
@@ -73,10 +75,10 @@ def lay_out(case: MergeCase, path: Path) -> None:
     KINDS[case.kind].lay_out(path, case.files)
 
 
-def verdict(message: str) -> str:
-    """An error's condition, or its first words."""
-    found = _CONDITION.search(message)
-    return found[1] if found else message.strip().splitlines()[0][:120]
+def verdict(error: Exception) -> str:
+    """An error's condition, or its class."""
+    found = _UNKNOWN_THERE.search(str(error)) or _CONDITION.search(str(error))
+    return found[1] if found else type(error).__name__
 
 
 def outcome_of(
@@ -95,7 +97,7 @@ def outcome_of(
     try:
         returned = {k: int(v) for k, v in run().items()}
     except Exception as exc:
-        error = verdict(str(exc))
+        error = verdict(exc)
     log = DeltaLog.for_table(str(path))
     snapshot = log.snapshot
     committed = snapshot.version > before

@@ -362,8 +362,8 @@ def _may_hide_nulls(field: StructField) -> bool:
 
 def _not_null(column: str) -> ConstraintViolationError:
     return ConstraintViolationError(
-        f"NOT NULL constraint violated for column: {column}. The data has nulls there; fill them "
-        "in, or leave those rows out.",
+        f"[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: {column}. "
+        "The data has nulls there; fill them in, or leave those rows out.",
         column=column,
         constraint="NOT NULL",
     )

@@ -52,7 +52,10 @@ def check_table_rules(
         if rule.limit is not None:
             _check_length(rows, rule, table)
             continue
-        what = f"rows break the rule {rule.name} ({rule.sql}) of {table}"
+        what = (
+            f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] rows break the rule {rule.name} ({rule.sql}) "
+            f"of {table}"
+        )
         try:
             predicate = normalize_filter(rule.sql, schema, session_tz=session_tz)
             if predicate is not None and not is_opaque(predicate):

@@ -100,8 +100,19 @@ class Scope:
                 ) from exc
 
     def check_condition(self, expression: Any, what: str) -> None:
-        """Refuse an expression that was resolved and is not a condition."""
-        check_boolean(expression, str(self.types[id(expression)]), what)
+        """Refuse an expression that was resolved and is not a condition.
+
+        A clause takes a null without a type: it is never true.
+        """
+        kind = str(self.types[id(expression)])
+        if what == "search condition" and kind != "boolean":
+            raise DeltaAnalysisError(
+                f"[JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE] the {what} {text_of(expression)} of MERGE "
+                f"is of the type {kind}, and a condition must be boolean",
+                sql=text_of(expression),
+            )
+        if kind != "void":
+            check_boolean(expression, kind, what)
 
 
 def check_deterministic(

@@ -82,8 +82,6 @@ def run_merge(log: DeltaLog, job: MergeJob) -> RowsChanged:
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
         return RowsChanged(None)
-    if any(each.action != "insert" for each in job.clauses):
-        txn.assert_removable()
     with AttemptFiles(txn) as files:
         return _Merge(txn, job).run(files)
 
@@ -162,7 +160,7 @@ class _Merge:
         if is_arrow_expression(clause.condition):
             return self._sides.bind_arrow(clause.condition, sides, what, condition=True)
         bound = self._sides.bind(clause.condition, sides, what, condition=True)
-        self._sides.check(bound)
+        self._sides.check_condition(bound, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", what)
         return bound
 
     def _builder(self, number: int) -> RowBuilder | None:
@@ -199,6 +197,8 @@ class _Merge:
         candidates = txn.filter_file_table(predicate)
         self._check_size(candidates, has_keys=bool(matcher.keys))
         hits = list(matcher.hits(candidates))
+        if hits:
+            txn.assert_removable()
         scanned = clock.monotonic()
         metrics.scan_ms = round(1000 * (scanned - began))
         rewrite.apply(hits)

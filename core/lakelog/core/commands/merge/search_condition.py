@@ -50,14 +50,14 @@ class SearchCondition:
 
         Raises:
             InvalidPredicateError: it can't be parsed, or has a part that only Spark evaluates.
-            DeltaAnalysisError: an unknown or ambiguous name, a subquery, or a function that can't
-                be in a condition.
+            DeltaAnalysisError: an unknown or ambiguous name, a subquery, a function that can't be
+                in a condition, or an expression that is none.
         """
         both = (sides.target, sides.source)
         keys, target_only, source_only, pairs = [], [], [], []
         for part in _conjuncts(parse_sql(sql)):
             bound = sides.bind(tree_sql(part), both, "search condition", condition=True)
-            sides.check(bound)
+            sides.check_condition(bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
             mine = {sides.side_of(name) is sides.target for name in bound.names}
             if mine == {True}:
                 target_only.append(bound)

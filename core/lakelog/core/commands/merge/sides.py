@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Side", "Sides", "side_by_side"]
 
-_BOOLEAN = PrimitiveType("boolean")
+_BOOLEAN, _VOID = PrimitiveType("boolean"), PrimitiveType("void")
 _PRESENT = frozenset({"current_date", "current_timestamp", "now", "curdate", "current_timezone"})
 """Not deterministic by name, but the same for all rows of a statement."""
 
@@ -241,6 +241,29 @@ class Sides:
             now_ms=self.now_ms,
             root=bound.root,
         )
+
+    def check_condition(self, bound: Bound, error: str, what: str) -> None:
+        """Refuse a condition that is none, or can't be evaluated here.
+
+        A null without a type is one: it is never true.
+
+        Args:
+            bound: the condition.
+            error: what Spark calls it where it is none.
+            what: the place where it stands.
+
+        Raises:
+            DeltaAnalysisError: an expression of another type than boolean.
+            InvalidPredicateError: a part that only Spark evaluates.
+        """
+        kind = self.type_of(bound)
+        if kind not in (None, _BOOLEAN, _VOID):
+            raise DeltaAnalysisError(
+                f"[{error}] the {what} {bound.shown} is of the type {kind}, and a condition must "
+                "be boolean",
+                sql=bound.shown,
+            )
+        self.check(bound)
 
     def evaluate(
         self, bound: Bound, rows: pa.Table, target: DataType = _BOOLEAN
