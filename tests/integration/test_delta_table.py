@@ -40,6 +40,15 @@ def test_a_table_is_opened_by_its_path_and_follows_the_newest_version(
     assert opened.toDF().count() == 25
 
 
+def test_a_notebook_shows_its_columns_or_what_is_wrong(spark: SparkSession, table: str) -> None:
+    opened = delta.DeltaTable.forPath(spark, table)
+    shown = opened._repr_html_()
+    assert all(cell in shown for cell in ("<td>id</td>", "<td>1.</td>", "delta.appendOnly"))
+    opened._log = type(opened._log).for_table(f"{table}/<gone>")
+    assert "&lt;gone&gt;" in opened._repr_html_()
+    assert "<gone>" not in opened._repr_html_()
+
+
 def test_no_table_is_said_at_once(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         delta.DeltaTable.forPath(spark, str(tmp_path))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol, runtime_checkable
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["Clock", "SystemClock"]
+__all__ = ["Clock", "SystemClock", "utc_time"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @runtime_checkable
@@ -39,3 +42,13 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Suspend this thread."""
         time.sleep(seconds)
+
+
+def utc_time(milliseconds: int) -> datetime:
+    """Milliseconds since the epoch as a time in UTC, exactly.
+
+    Raises:
+        OverflowError: it is before the year 1 or after 9999.
+    """
+    # Not by a float, which loses the last millisecond far from 1970.
+    return _EPOCH + timedelta(milliseconds=milliseconds)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lakelog.core import DeltaLog, create_table, write_arrow
+from lakelog.core import DeltaLog, SetTransaction, create_table, write_arrow
 from lakelog.core.notebook import html_table
 from lakelog.core.schema.tree_text import schema_tree
 
@@ -80,3 +80,12 @@ def test_a_history_is_a_list_and_a_table(log: DeltaLog) -> None:
 def test_long_values_are_cut_and_none_is_empty() -> None:
     found = cells(html_table("t", ["a", "b"], [["x" * 1000, None]]))
     assert found[1] == ["x" * 300 + "…", ""]
+
+
+def test_times_are_given_as_times_too(log: DeltaLog) -> None:
+    snapshot = log.snapshot
+    assert round(snapshot.time.timestamp() * 1000) == snapshot.timestamp
+    assert snapshot.time.tzinfo is dt.UTC
+    moment = SetTransaction(app_id="job", version=1, last_updated=253_402_300_799_999)
+    assert moment.last_updated_time == dt.datetime(9999, 12, 31, 23, 59, 59, 999_000, dt.UTC)
+    assert SetTransaction(app_id="job", version=1).last_updated_time is None

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import orjson
 
 from lakelog.core.actions.json_fields import JsonFields
+from lakelog.core.clock import utc_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 __all__ = [
     "Action",
@@ -244,7 +246,13 @@ class SetTransaction(_Action):
     app_id: str
     version: int
     last_updated: int | None = None
+    """Milliseconds since the epoch."""
     extra: Mapping[str, Any] = field(default_factory=_empty)
+
+    @property
+    def last_updated_time(self) -> datetime | None:
+        """`last_updated` as a time in UTC."""
+        return None if self.last_updated is None else utc_time(self.last_updated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,17 @@ time leads to the same version in both). Tables with in-commit timestamps carry 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import CommitInfo
+from lakelog.core.clock import utc_time
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.segment import list_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from lakelog.core.log.segment import Listing
     from lakelog.logstores.contract import LogStore
@@ -26,7 +27,6 @@ __all__ = ["HistoryEntry", "commit_times", "read_history"]
 
 
 _THREADS = 16
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class HistoryEntry:
     @property
     def time(self) -> datetime:
         """`timestamp` as a time in UTC."""
-        return _EPOCH + timedelta(milliseconds=self.timestamp)
+        return utc_time(self.timestamp)
 
 
 class History(list[HistoryEntry]):

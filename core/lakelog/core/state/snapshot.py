@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.clock import utc_time
 from lakelog.core.deprecation import renamed_argument
 from lakelog.core.errors import CorruptCheckpointError, CorruptLogError, DeltaError, LogGapError
 from lakelog.core.features.in_commit_timestamps import required_time
@@ -20,6 +21,7 @@ from lakelog.core.state.checksums import check_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     import pyarrow as pa
 
@@ -117,6 +119,16 @@ class Snapshot:
         if self._timestamp is None:
             self._timestamp = self._read_timestamp()
         return self._timestamp
+
+    @property
+    def time(self) -> datetime:
+        """`timestamp` as a time in UTC.
+
+        Raises:
+            LogGapError: the commit is gone.
+            CorruptCommitError: it should carry its time, but does not.
+        """
+        return utc_time(self.timestamp)
 
     def _read_timestamp(self) -> int:
         if self.properties.in_commit_timestamps:

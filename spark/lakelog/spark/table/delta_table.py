@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -22,7 +23,7 @@ from lakelog.core.commands.alter_clustering import shown_columns
 from lakelog.core.commands.convert import convert_to_delta
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
 from lakelog.spark.dml.expressions import checked_condition, checked_values
@@ -388,6 +389,14 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
                 table=self._log.table,
             )
         self._log.generate_symlink_manifest()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the columns, partitioning and properties of the version that is known."""
+        try:
+            return self._log.snapshot._repr_html_()
+        except (DeltaError, OSError) as exc:
+            # What a cell shows must not fail in its place: the table may be gone by now.
+            return f"<div><b>{escape(repr(self))}</b>: {escape(str(exc))}</div>"
 
     def __repr__(self) -> str:
         """`DeltaTable(/lake/flights)`."""
