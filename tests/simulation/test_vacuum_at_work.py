@@ -262,7 +262,7 @@ import sys
 from lakelog.core import vacuum
 from lakelog.core.commands.vacuum import command
 command._BATCH = 1
-vacuum(sys.argv[1], progress=lambda *told: print(*told, flush=True))
+vacuum(sys.argv[1], progress=lambda told: print(told, flush=True))
 """
 
 

@@ -98,7 +98,7 @@ def _optimized(
     tell("reading the log")
 
     def told(each: OptimizeProgress) -> None:
-        done, size = bytes_text(each.bytes_done), bytes_text(each.bytes)
+        done, size = bytes_text(each.done), bytes_text(each.total or 0)
         tell(f"rewriting: {done} of {size}, {each.bins_done} of {each.bins} groups of files")
 
     if purge:

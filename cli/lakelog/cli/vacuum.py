@@ -15,6 +15,8 @@ from lakelog.cli.tables import bytes_text, count_text, open_log, time_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lakelog.core import Progress
+
 __all__ = ["command"]
 
 _SHOWN: Final = 20
@@ -89,9 +91,11 @@ def _vacuumed(
 ) -> dict[str, Any]:
     from lakelog.core.commands.vacuum.command import vacuum
 
-    def told(step: str, done: int, total: int | None) -> None:
-        count = count_text(done, "file") if total is None else f"{done:,} of {total:,} files"
-        tell(f"{step}: {count}")
+    def told(now: Progress) -> None:
+        count = count_text(now.done, "file")
+        if now.total is not None:
+            count = f"{now.done:,} of {now.total:,} files"
+        tell(f"{now.text}: {count}")
 
     log = open_log(uri, conf)
     tell("reading the log")

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.hooks import CommittedTransaction, PostCommitHook, hook_failed
     from lakelog.core.log.history import HistoryEntry
+    from lakelog.core.progress import Progress
     from lakelog.core.schema import (
         ArrayType,
         DataType,
@@ -165,6 +166,7 @@ _HOMES = {
         "commands.optimize.command": "optimize purge",
         "commands.optimize.running": "OptimizeProgress Optimized",
         "commands.optimize.metrics": "FileSizes OptimizeMetrics",
+        "progress": "Progress",
         "commands.read": "read_arrow scan",
         "commands.alter_clustering": "cluster_by",
         "commands.sync_identity": "sync_identity",
@@ -264,6 +266,7 @@ __all__ = [
     "PostCommitHook",
     "PostCommitHookFailedError",
     "PrimitiveType",
+    "Progress",
     "Protocol",
     "ProtocolChangedException",
     "RemoveFile",

@@ -25,8 +25,8 @@ SURFACE = {
         MergeBuilder Metadata MetadataChangedException MissingExtraError Operation
         OptimisticTransaction
         OptimizeMetrics OptimizeProgress Optimized PostCommitError PostCommitHook
-        PostCommitHookFailedError PrimitiveType Protocol ProtocolChangedException RemoveFile
-        RowsChanged Scan SchemaMismatchError SetTransaction Snapshot
+        PostCommitHookFailedError PrimitiveType Progress Protocol ProtocolChangedException
+        RemoveFile RowsChanged Scan SchemaMismatchError SetTransaction Snapshot
         StorageUnavailableError
         StructField StructType SystemClock TableCloned TableExistsError TableNotFoundError
         TableRestored TableVacuumed TimestampOutOfRangeError TornCommitError UnsafeLogStoreError

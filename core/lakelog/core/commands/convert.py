@@ -13,6 +13,7 @@ from lakelog.core.commands.given_types import property_texts, schema_from
 from lakelog.core.commands.path_spelling import spelling_for
 from lakelog.core.data.writer import add_files_at
 from lakelog.core.delta_log import log_of
+from lakelog.core.progress import Progress, told
 from lakelog.core.stats.collect import StatsConfig
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.convert_files import ParquetFile
     from lakelog.core.commands.given_types import GivenSchema
     from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -39,7 +41,7 @@ def convert_to_delta(
     conf: Mapping[str, str] | None = None,
     properties: Mapping[str, str | bool | int] | None = None,
     user_metadata: str | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: GivenProgress = None,
 ) -> int:
     """Turn a folder of Parquet files into a Delta table; the files stay where they are.
 
@@ -63,8 +65,8 @@ def convert_to_delta(
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
         properties: table properties.
         user_metadata: a note for the table's history.
-        progress: called with what is being done (`schema` or `files`), how many files are done, and
-            of how many.
+        progress: called now and then with how many files' schemas are read, and then with how many
+            files are in the log; or `auto` for a bar.
 
     Returns:
         0, or the current version of a folder that is already a table: nothing is done then.
@@ -85,13 +87,35 @@ def convert_to_delta(
     if txn.snapshot is not None:
         return txn.read_version
     partitions = schema_from(partition_schema, "partition_schema")
+    with told(progress) as tell:
+        return _convert(
+            txn,
+            partitions,
+            tell,
+            collect_stats=collect_stats,
+            non_ascii_paths=non_ascii_paths,
+            properties=properties,
+            user_metadata=user_metadata,
+        )
+
+
+def _convert(
+    txn: OptimisticTransaction,
+    partitions: StructType,
+    tell: Tell,
+    *,
+    collect_stats: bool,
+    non_ascii_paths: Literal["refuse", "bare", "encoded"],
+    properties: Mapping[str, str | bool | int] | None,
+    user_metadata: str | None,
+) -> int:
+    log = txn.delta_log
     filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table)
     found = find_files(filesystem, root, partitions, session_tz=log.conf.session_tz)
     spell = spelling_for(non_ascii_paths, log.table, [each.path for each in found])
-    report = progress or _ignore_progress
 
     def read(done: int) -> None:
-        report("schema", done, len(found))
+        tell(Progress(text="schema", done=done, total=len(found), unit="files"))
 
     data, files = merged_schema(filesystem, root, found, read)
     schema = with_partition_columns(data, partitions)
@@ -116,12 +140,8 @@ def convert_to_delta(
         user_metadata=user_metadata,
     )
     return txn.commit_large(
-        _actions(txn, files, schema, stats if collect_stats else None, spell, report), operation
+        _actions(txn, files, schema, stats if collect_stats else None, spell, tell), operation
     )
-
-
-def _ignore_progress(*_: object) -> None:
-    pass
 
 
 def _actions(
@@ -130,7 +150,7 @@ def _actions(
     schema: StructType,
     stats: StatsConfig | None,
     spell: Callable[[str], str],
-    report: Callable[[str, int, int], None],
+    tell: Tell,
 ) -> Iterator[AddFile]:
     store, table = txn.delta_log.store, txn.delta_log.table
     for start in range(0, len(files), _STEP):
@@ -144,4 +164,5 @@ def _actions(
             stats=stats,
             spell=spell,
         )
-        report("files", start + len(some), len(files))
+        done = start + len(some)
+        tell(Progress(text="files", done=done, total=len(files), unit="files"))

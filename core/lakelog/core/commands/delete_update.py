@@ -17,6 +17,7 @@ from lakelog.core.expressions.tree import is_partition_only, to_sql
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.progress import told
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -43,6 +45,7 @@ def delete_rows(
     user_metadata: str | None = None,
     app_id: str | None = None,
     app_version: int | None = None,
+    progress: GivenProgress = None,
 ) -> RowsChanged:
     """Delete the rows for which a condition is true, in one commit.
 
@@ -58,6 +61,8 @@ def delete_rows(
         app_id: with `app_version`: delete only if this application has not recorded this version
             or a later one yet, so that a job can be run again.
         app_version: see `app_id`.
+        progress: called now and then with how many files are searched, and then with how far those
+            that have such rows are rewritten; or `auto` for a bar.
 
     Returns:
         The version of the commit, and its metrics. The version is `None` where nothing was
@@ -75,7 +80,8 @@ def delete_rows(
     """
     check_text(user_metadata, "user_metadata")
     job = _Job("DELETE", where, user_metadata, checked_progress(app_id, app_version))
-    return _run(log_of(uri, conf), job)
+    with told(progress) as tell:
+        return _run(log_of(uri, conf), job, tell)
 
 
 def update_rows(
@@ -87,6 +93,7 @@ def update_rows(
     user_metadata: str | None = None,
     app_id: str | None = None,
     app_version: int | None = None,
+    progress: GivenProgress = None,
 ) -> RowsChanged:
     """Give columns new values in the rows for which a condition is true, in one commit.
 
@@ -111,6 +118,7 @@ def update_rows(
         user_metadata: a note for the table's history.
         app_id: see `delete_rows`.
         app_version: see `delete_rows`.
+        progress: see `delete_rows`.
 
     Returns:
         As `delete_rows`.
@@ -126,7 +134,8 @@ def update_rows(
     """
     check_text(user_metadata, "user_metadata")
     job = _Job("UPDATE", where, user_metadata, checked_progress(app_id, app_version), set)
-    return _run(log_of(uri, conf), job)
+    with told(progress) as tell:
+        return _run(log_of(uri, conf), job, tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +145,16 @@ class _Job:
     name: str
     where: Filter | None
     user_metadata: str | None
-    progress: tuple[str, int] | None
+    batch: tuple[str, int] | None
     values: Mapping[str, Any] | None = None
     """The new values of an UPDATE."""
 
 
-def _run(log: DeltaLog, job: _Job) -> RowsChanged:
+def _run(log: DeltaLog, job: _Job, tell: Tell) -> RowsChanged:
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
+    if job.batch and txn.txn_version(job.batch[0]) >= job.batch[1]:
         return RowsChanged(None)
     txn.assert_removable()
     now_ms = log.clock.now_ms()
@@ -154,7 +163,7 @@ def _run(log: DeltaLog, job: _Job) -> RowsChanged:
     )
     with AttemptFiles(txn) as files:
         changes = files.own(RowRewrite(txn, now_ms, _update(job, snapshot, now_ms)))
-        return _commit(txn, job, condition, changes)
+        return _commit(txn, job, condition, changes, tell)
 
 
 def _update(job: _Job, snapshot: Snapshot, now_ms: int) -> Callable[[pa.Table], pa.Table] | None:
@@ -166,7 +175,11 @@ def _update(job: _Job, snapshot: Snapshot, now_ms: int) -> Callable[[pa.Table], 
 
 
 def _commit(
-    txn: OptimisticTransaction, job: _Job, condition: Expression | None, changes: RowRewrite
+    txn: OptimisticTransaction,
+    job: _Job,
+    condition: Expression | None,
+    changes: RowRewrite,
+    tell: Tell,
 ) -> RowsChanged:
     snapshot, clock, metrics = txn.snapshot, txn.delta_log.clock, changes.metrics
     assert snapshot is not None
@@ -176,9 +189,10 @@ def _commit(
     if by_partition and job.values is None:
         changes.take_whole(to_add_files(files))
     else:
-        touched = list(touched_files(snapshot, files, None if by_partition else condition))
+        searched = touched_files(snapshot, files, None if by_partition else condition, tell)
+        touched = list(searched)
         metrics.scan_ms = round(1000 * (clock.monotonic() - began))
-        changes.apply(touched)
+        changes.apply(touched, tell)
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
     actions = [*_transaction(txn, job), *changes.actions()]
     txn.mark_written()
@@ -192,9 +206,9 @@ def _commit(
 
 
 def _transaction(txn: OptimisticTransaction, job: _Job) -> list[Action]:
-    if job.progress is None:
+    if job.batch is None:
         return []
-    app_id, version = job.progress
+    app_id, version = job.batch
     now = txn.delta_log.clock.now_ms()
     return [SetTransaction(app_id=app_id, version=version, last_updated=now)]
 

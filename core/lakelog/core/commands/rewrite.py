@@ -36,6 +36,7 @@ from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.deletion_vectors.writer import VectorWriter
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.progress import Progress
 from lakelog.core.stats.structs import with_wide_bounds
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddCDCFile, AddFile
     from lakelog.core.commands.touched_files import TouchedFile
+    from lakelog.core.progress import Tell
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -141,8 +143,12 @@ class RowRewrite:
             self._remove(file)
             self.metrics.count_whole(file)
 
-    def apply(self, touched: Sequence[TouchedFile]) -> None:
+    def apply(self, touched: Sequence[TouchedFile], tell: Tell | None = None) -> None:
         """Delete or update the rows that are hit.
+
+        Args:
+            touched: where they are.
+            tell: called after each file that is rewritten, or some of them.
 
         Raises:
             ConstraintViolationError: new rows break a rule of the table.
@@ -154,7 +160,7 @@ class RowRewrite:
         has_changes = self._has_feed and (copies or self._update is not None)
         has_changes = has_changes and not self._is_given_rows
         copied = []
-        for each in touched:
+        for done, each in enumerate(touched, 1):
             self.metrics.count_touched(each.hit.true_count)
             if each.is_whole or not self._by_vectors:
                 self._remove(each.add)
@@ -162,10 +168,12 @@ class RowRewrite:
                 self._mask(each)
             if self._update is not None:
                 self._rewrite_file(each, has_changes=has_changes)
+                if tell is not None:
+                    tell(Progress(text="rewriting", done=done, total=len(touched), unit="files"))
             elif has_changes or (copies and not each.is_whole):
                 copied.append(each)
         if copied:
-            self._copy(copied, has_changes=has_changes)
+            self._copy(copied, tell, has_changes=has_changes)
 
     def _remove(self, file: AddFile) -> None:
         self._actions.append(file.remove(self._now_ms))
@@ -182,7 +190,9 @@ class RowRewrite:
         self._actions += (old.remove(self._now_ms), new)
         self.metrics.count_masked(old)
 
-    def _copy(self, touched: Sequence[TouchedFile], *, has_changes: bool) -> None:
+    def _copy(
+        self, touched: Sequence[TouchedFile], tell: Tell | None, *, has_changes: bool
+    ) -> None:
         """Copy the rows that stay, and report the others to the change data feed."""
         layout, table = self._layout, self._snapshot.table
         way = CopyWay(
@@ -212,6 +222,8 @@ class RowRewrite:
                 self._made += (result[0] for result in (*found.data, *found.changes))
                 self.add_written(layout.add_files(found.data), change_actions(found.changes))
                 self.metrics.copied += found.rows
+                if tell is not None:
+                    tell(Progress(text="copying", done=self.metrics.copied, unit="rows"))
 
     def _rewrite_file(self, touched: TouchedFile, *, has_changes: bool) -> None:
         """Write what becomes of the rows of a file."""

@@ -59,6 +59,11 @@ class RowSource:
         """Whether its rows were taken, and can't be had again."""
         return self._is_spent
 
+    @property
+    def count(self) -> int | None:
+        """How many rows there are; `None` of a stream."""
+        return None if self._table is None else self._table.num_rows
+
     def tables(self) -> Iterator[pa.Table]:
         """All rows, in at least one table, which may be empty.
 

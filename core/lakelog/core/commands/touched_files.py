@@ -15,6 +15,7 @@ from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.empty import empty_table
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
+from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.expressions.tree import Expression
+    from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = [
@@ -64,7 +66,10 @@ def empty_mask(count: int) -> pa.BooleanArray:
 
 
 def touched_files(
-    snapshot: Snapshot, files: pa.Table, condition: Expression | None
+    snapshot: Snapshot,
+    files: pa.Table,
+    condition: Expression | None,
+    tell: Tell | None = None,
 ) -> Iterator[TouchedFile]:
     """The files with rows for which a condition is true, one after another.
 
@@ -76,6 +81,7 @@ def touched_files(
         files: rows of `FILE_SCHEMA` that may hold such rows.
         condition: bound to the schema; a row for which it is null is not touched. `None` is true
             for every row.
+        tell: called after each file.
 
     Raises:
         InvalidPredicateError: a part of the condition that only Spark can evaluate.
@@ -86,7 +92,10 @@ def touched_files(
     finder.check()
     places = finder.files.find(files)
     found = in_order(finder.masks, places, reading_workers())
-    for add, place, (gone, hit) in zip(to_add_files(files), places, found, strict=True):
+    adds = to_add_files(files)
+    for done, (add, place, (gone, hit)) in enumerate(zip(adds, places, found, strict=True), 1):
+        if tell is not None:
+            tell(Progress(text="searching", done=done, total=len(adds), unit="files"))
         if hit.true_count:
             yield TouchedFile(add, place, gone, hit)
 

@@ -27,6 +27,7 @@ from lakelog.core.errors import (
     TableExistsError,
 )
 from lakelog.core.metadata.column_mapping import reused_mapping
+from lakelog.core.progress import Progress, told
 from lakelog.core.rows.checks import check_rows, check_table_rules
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema import StructType
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.rows.filling import Filled
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -76,7 +78,8 @@ class _Job:
     schema_mode: SchemaMode | None
     properties: Mapping[str, str]
     user_metadata: str | None
-    progress: SetTransaction | None
+    batch: SetTransaction | None
+    """What the application says it has done by this."""
 
 
 def write_arrow(
@@ -94,6 +97,7 @@ def write_arrow(
     user_metadata: str | None = None,
     app_id: str | None = None,
     app_version: int | None = None,
+    progress: GivenProgress = None,
     **unknown: Never,
 ) -> int:
     """Write Arrow data to a Delta table, which is created where there is none.
@@ -130,6 +134,7 @@ def write_arrow(
         app_id: with `app_version`: write only if this application has not recorded this version
             or a later one yet, so that a job can be run again.
         app_version: see `app_id`.
+        progress: called now and then with how many rows are written; or `auto` for a bar.
         unknown: none; an option of Spark or deltalake is refused, naming the one to use here.
 
     Returns:
@@ -148,10 +153,10 @@ def write_arrow(
     batch = checked_progress(app_id, app_version)
     check_text(user_metadata, "user_metadata")
     log = log_of(uri, conf)
-    progress = None
+    done = None
     if batch is not None:
         now = log.clock.now_ms()
-        progress = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
+        done = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
     job = _Job(
         data=RowSource(data, None if schema is None else schema_from(schema)),
         mode=mode,
@@ -161,11 +166,16 @@ def write_arrow(
         schema_mode=schema_mode,
         properties=property_texts(properties),
         user_metadata=user_metadata,
-        progress=progress,
+        batch=done,
     )
     _check_job(job)
+    with told(progress) as tell:
+        return _attempted(log, job, tell)
+
+
+def _attempted(log: DeltaLog, job: _Job, tell: Tell) -> int:
     try:
-        return _write(log, job)
+        return _write(log, job, tell)
     except ProtocolChangedException as exc:
         # We wanted to create the table, but another writer created it a moment before.
         if exc.winning_version != 0:
@@ -176,7 +186,7 @@ def write_arrow(
                 "is a table."
             )
             raise
-        return _write(log, job)
+        return _write(log, job, tell)
 
 
 _ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
@@ -231,9 +241,9 @@ def _check_job(job: _Job) -> None:
         raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
 
 
-def _write(log: DeltaLog, job: _Job) -> int:
+def _write(log: DeltaLog, job: _Job, tell: Tell) -> int:
     txn = log.start_transaction()
-    if job.progress and txn.txn_version(job.progress.app_id) >= job.progress.version:
+    if job.batch and txn.txn_version(job.batch.app_id) >= job.batch.version:
         return txn.read_version
     if txn.snapshot is not None:
         if job.mode == "error":
@@ -251,7 +261,7 @@ def _write(log: DeltaLog, job: _Job) -> int:
     # Rows in memory are all checked before anything is written, and a stream's first ones.
     first = next(filled)
     removed = _replaced(txn, job, predicate)
-    return _commit(txn, job, chain([first], filled), removed, predicate)
+    return _commit(txn, job, chain([first], filled), removed, predicate, tell)
 
 
 def _filled(
@@ -407,6 +417,7 @@ def _commit(
     filled: Iterator[Filled],
     removed: list[AddFile],
     predicate: Expression | None,
+    tell: Tell,
 ) -> int:
     log = txn.delta_log
     log.store.create_folder(log.table)
@@ -415,8 +426,11 @@ def _commit(
     with AttemptFiles(txn) as files:
         writer = files.own(DataFileWriter(plan, layout.schema, stats=layout.stats))
         marks: dict[str, int] = {}
+        written = 0
         for each in filled:
             writer.write(each.rows)
+            written += each.rows.num_rows
+            tell(Progress(text="writing", done=written, total=job.data.count, unit="rows"))
             marks |= each.marks
             del each
         adds = writer.close()
@@ -429,8 +443,8 @@ def _commit(
         txn.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
-        if job.progress is not None:
-            actions.insert(0, job.progress)
+        if job.batch is not None:
+            actions.insert(0, job.batch)
         return txn.commit(actions, _operation(job, adds, removed, predicate))
 
 

@@ -47,6 +47,7 @@ from lakelog.core.features.row_tracking import (
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.log.names import log_path
+from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import partition_schema
 from lakelog.logstores.limits import limited
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from lakelog.core.commit.landing import Landing
     from lakelog.core.conflicts.read_set import ReadSet
     from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.progress import Tell
     from lakelog.core.table_log import TableLog
     from lakelog.core.transaction.changes import TransactionChanges
 
@@ -96,7 +98,7 @@ class _Stream:
     protocol: Protocol | None
     ids: _RowIds | None
     check: Callable[[list[Action]], None]
-    progress: Callable[[int], None] | None
+    tell: Tell
     bytes: int = 0
     num_actions: int = 0
     counts: CommitSizes = field(default_factory=CommitSizes)
@@ -120,8 +122,7 @@ class _Stream:
                 self.num_actions += 1
                 self.counts.add(action)
                 yield self._line(action)
-            if self.progress is not None:
-                self.progress(self.num_actions - 1)
+            self.tell(Progress(text="committing", done=self.num_actions - 1, unit="actions"))
         mark = None if self.ids is None else self.ids.mark_action()
         for last in (mark, self.protocol):
             if last is not None:
@@ -143,7 +144,7 @@ def commit_large(
     protocol: Protocol | None,
     reads: ReadSet,
     read_at_ms: int,
-    progress: Callable[[int], None] | None,
+    tell: Tell,
     landing: Landing,
 ) -> int:
     """Stream a commit into the log; see `OptimisticTransaction.commit_large`.
@@ -152,7 +153,7 @@ def commit_large(
     """
     log, conf = txn.delta_log, txn.delta_log.conf
     final = protocol or txn.protocol
-    stream = _stream(txn, actions, operation, final, progress)
+    stream = _stream(txn, actions, operation, final, tell)
     pending = _pending(txn, stream, final, reads)
     limits = replace(conf.derived(CommitSettings).limits, unknown=0)
     writer = CommitWriter(
@@ -277,7 +278,7 @@ def _stream(
     actions: Iterable[Action],
     operation: Operation,
     final: Protocol,
-    progress: Callable[[int], None] | None,
+    tell: Tell,
 ) -> _Stream:
     log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
     check_operation(operation)
@@ -308,7 +309,7 @@ def _stream(
         protocol=final if final != old else None,
         ids=ids,
         check=_Checks(log.table, terms, log.conf.derived(CommitSettings), operation),
-        progress=progress,
+        tell=tell,
     )
 
 

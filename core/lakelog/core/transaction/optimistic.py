@@ -42,6 +42,7 @@ from lakelog.core.hooks.checksum import checksum_hook
 from lakelog.core.hooks.hook import CommittedTransaction, checkpoint_hook
 from lakelog.core.hooks.post_commit import commit_interrupted, post_commit
 from lakelog.core.hooks.symlink_manifest import SymlinkManifestHook
+from lakelog.core.progress import told
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.transaction.changes import TransactionChanges
 from lakelog.core.transaction.group import (
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import Operation
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.hooks import AnyHook
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
@@ -250,7 +252,7 @@ class OptimisticTransaction(TransactionChanges):
         operation: Operation,
         *,
         protocol: Protocol | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: GivenProgress = None,
     ) -> int:
         """Commit more actions than fit in memory, taken from an iterator as they are written.
 
@@ -263,7 +265,7 @@ class OptimisticTransaction(TransactionChanges):
                 `update_metadata`.
             operation: what history shows.
             protocol: of the table after the commit; `None` for the one that its metadata needs.
-            progress: called now and then with the number of lines written so far.
+            progress: called now and then with how many actions are written; or `auto` for a bar.
 
         Returns:
             The version that holds the commit.
@@ -276,14 +278,15 @@ class OptimisticTransaction(TransactionChanges):
             InvalidCommittedVersionError: the storage accepted the commit but does not show it.
             PostCommitError: the commit is in the table; the work after it was stopped.
         """
-        return self._guarded(lambda: self._run_large(actions, operation, protocol, progress))
+        with told(progress) as tell:
+            return self._guarded(lambda: self._run_large(actions, operation, protocol, tell))
 
     def _run_large(
         self,
         actions: Iterable[Action],
         operation: Operation,
         protocol: Protocol | None,
-        progress: Callable[[int], None] | None,
+        tell: Tell,
     ) -> int:
         from lakelog.core.transaction.large_commit import after_large_commit, commit_large
 
@@ -297,7 +300,7 @@ class OptimisticTransaction(TransactionChanges):
                 protocol=protocol,
                 reads=self._reads,
                 read_at_ms=self._read_at_ms,
-                progress=progress,
+                tell=tell,
                 landing=self._landing,
             )
         except Exception:

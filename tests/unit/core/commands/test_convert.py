@@ -27,6 +27,8 @@ from lakelog.core.schema import PrimitiveType, StructField, StructType
 if TYPE_CHECKING:
     from typing import Any
 
+    from lakelog.core import Progress
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -55,8 +57,8 @@ def info(root: Path) -> dict[str, Any]:
 def test_a_folder_of_files_becomes_a_table(root: Path) -> None:
     put(root, "one.parquet", id=[1, 2], name=["a", None])
     put(root, "below/two", id=[3])
-    told: list[tuple[str, int, int]] = []
-    assert convert_to_delta(root, progress=lambda *state: told.append(state)) == 0
+    told: list[Progress] = []
+    assert convert_to_delta(root, progress=told.append) == 0
     assert rows(root) == [
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
@@ -72,7 +74,10 @@ def test_a_folder_of_files_becomes_a_table(root: Path) -> None:
         "sourceFormat": "parquet",
     }
     assert info(root)["operationMetrics"] == {"numConvertedFiles": "2"}
-    assert told == [("schema", 2, 2), ("files", 2, 2)]
+    assert [(each.text, each.done, each.total) for each in told] == [
+        ("schema", 2, 2),
+        ("files", 2, 2),
+    ]
     write_arrow(root, pa.table({"id": [4], "name": ["d"]}), mode="append")
     assert len(rows(root)) == 4
 

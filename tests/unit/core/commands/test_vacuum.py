@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -25,6 +25,9 @@ from lakelog.core import (
 from lakelog.core.commands.vacuum.inventory import INVENTORY_SCHEMA
 from lakelog.logstores import LocalLogStore
 from support.aged_tables import UNCHECKED, age, age_all, data_files, put
+
+if TYPE_CHECKING:
+    from lakelog.core.progress import Progress
 
 WEEK = 7 * 24
 ROWS = pa.table({"id": list(range(10)), "p": ["a b", "é"] * 5})
@@ -278,9 +281,9 @@ class TestWritersAtWork:
         put(uri, "old")
         happened: list[int] = []
 
-        def progress(step: str, done: int, total: int | None) -> None:
-            if step == moment and not happened:
-                happened.append(done)
+        def progress(now: Progress) -> None:
+            if now.text == moment and not happened:
+                happened.append(now.done)
                 from lakelog.core import Operation
 
                 log.start_transaction().commit([add], Operation("RESTORE", {"version": 0}))
@@ -300,8 +303,8 @@ class TestWritersAtWork:
         write_arrow(str(other), ROWS, mode="append")
         put(other, "old")
 
-        def progress(step: str, done: int, total: int | None) -> None:
-            if step == "deleting" and other.exists():
+        def progress(now: Progress) -> None:
+            if now.text == "deleting" and other.exists():
                 shutil.rmtree(uri)
                 other.rename(uri)
 
@@ -317,8 +320,8 @@ class TestWritersAtWork:
         write_arrow(uri, ROWS, mode="append")
         put(uri, "old")
 
-        def progress(step: str, done: int, total: int | None) -> None:
-            if step == "deleting":
+        def progress(now: Progress) -> None:
+            if now.text == "deleting":
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):

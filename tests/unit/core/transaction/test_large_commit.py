@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from lakelog.core import Progress
     from lakelog.core.actions import Action
     from lakelog.core.table_log import TableLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
@@ -236,10 +237,10 @@ def test_row_ids_and_times_are_given_as_to_any_other_commit(uri: str) -> None:
 
 
 def test_progress_and_the_record_count_what_passed(uri: str) -> None:
-    told: list[int] = []
+    told: list[Progress] = []
     txn = new(uri)
     txn.commit_large(files(2500), CONVERT, progress=told.append)
-    assert told == [1000, 2000, 2500]
+    assert [each.done for each in told] == [1000, 2000, 2500]
     [record] = txn.attempts
     assert (record.num_add, record.bytes_new, record.actions) == (2500, 2500, 2502)
     size = sum(len(line) + 1 for line in txn.delta_log.store.read(commit_path(uri, 0)))

@@ -17,14 +17,15 @@ from lakelog.core.commands.optimize.zcubes import Clustering, ZOrder
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable, supported_features
+from lakelog.core.progress import told
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.commands.optimize.plan import Strategy
-    from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
+    from lakelog.core.commands.optimize.running import Optimized, OptimizeTold
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
@@ -41,7 +42,7 @@ def optimize(
     target_size: int | None = None,
     batch_size: int | None = None,
     dry_run: bool = False,
-    progress: Callable[[OptimizeProgress], object] | None = None,
+    progress: OptimizeTold = None,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
 ) -> Optimized:
@@ -74,7 +75,8 @@ def optimize(
             where the run is stopped or meets a conflict; one commit at the end where neither this
             nor `spark.databricks.delta.optimize.batchSize` is set.
         dry_run: only say what would be rewritten.
-        progress: called before the first file, after each that is written and after each commit.
+        progress: called before the first file, after each that is written and after each commit; or
+            `auto` for a bar.
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
         user_metadata: a note for the table's history.
 
@@ -114,8 +116,9 @@ def optimize(
         "zOrderBy": json_text([] if is_clustered else columns),
         "isFull": full if is_clustered else None,
     }
-    run = Run(log, snapshot, strategy, settings, user_metadata, progress)
-    return run.rewrite("OPTIMIZE", parameters, chosen.files, dry_run=dry_run)
+    with told(progress) as tell:
+        run = Run(log, snapshot, strategy, settings, user_metadata, tell)
+        return run.rewrite("OPTIMIZE", parameters, chosen.files, dry_run=dry_run)
 
 
 def strategy_of(
@@ -176,7 +179,7 @@ def purge(
     *,
     batch_size: int | None = None,
     dry_run: bool = False,
-    progress: Callable[[OptimizeProgress], object] | None = None,
+    progress: OptimizeTold = None,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
 ) -> Optimized:
@@ -210,5 +213,6 @@ def purge(
     chosen = chosen_files(snapshot, where)
     parameters = {"predicate": json_text(chosen.predicate), "applyPurge": True}
     strategy = Purge(snapshot, settings)
-    run = Run(log, snapshot, strategy, settings, user_metadata, progress)
-    return run.rewrite("REORG", parameters, chosen.files, dry_run=dry_run)
+    with told(progress) as tell:
+        run = Run(log, snapshot, strategy, settings, user_metadata, tell)
+        return run.rewrite("REORG", parameters, chosen.files, dry_run=dry_run)

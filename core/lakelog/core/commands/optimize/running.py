@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from lakelog.core.commands.optimize.committing import Committed, OptimizeBatch
 from lakelog.core.commands.optimize.metrics import FileSizes, OptimizeMetrics
 from lakelog.core.commands.optimize.plan import Bin, Strategy, planned_bins
+from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,21 +20,22 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["OptimizeProgress", "Optimized", "Run"]
+__all__ = ["OptimizeProgress", "OptimizeTold", "Optimized", "Run"]
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizeProgress:
-    """How far a run is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeProgress(Progress):
+    """How far a run is: `done` of `total` bytes of files are rewritten."""
 
     bins: int
     """Groups of files that there are to rewrite."""
     bins_done: int
-    bytes: int
-    """Of the files that there are to rewrite."""
-    bytes_done: int
     version: int | None = None
     """The last commit; `None` before the first."""
+
+
+OptimizeTold: TypeAlias = "Callable[[OptimizeProgress], object] | Literal['auto'] | None"
+"""Who is told how far a run is, as `optimize` takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Run:
         strategy: Strategy,
         settings: OptimizeSettings,
         user_metadata: str | None = None,
-        progress: Callable[[OptimizeProgress], object] | None = None,
+        tell: Callable[[OptimizeProgress], object] | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet."""
         self._log = log
@@ -69,7 +71,7 @@ class Run:
         self._strategy = strategy
         self._settings = settings
         self._user_metadata = user_metadata
-        self._progress = progress or (lambda _: None)
+        self._tell = tell or (lambda _: None)
 
     def rewrite(
         self, name: str, parameters: Mapping[str, Any], files: pa.Table, *, dry_run: bool
@@ -104,7 +106,7 @@ class Run:
             user_metadata=self._user_metadata,
             run_bins=self._log.run_bins,
         )
-        tell = _Teller(self._progress, bins)
+        tell = _Teller(self._tell, bins)
         tell()
         done: list[Committed] = []
         for each in _batches(bins, self._settings.batch_size):
@@ -151,8 +153,17 @@ class _Teller:
         self._version: int | None = None
 
     def __call__(self) -> None:
-        done, size = self._bins_done, self._bytes_done
-        self._tell(OptimizeProgress(self._bins, done, self._bytes, size, self._version))
+        self._tell(
+            OptimizeProgress(
+                text="rewriting",
+                done=self._bytes_done,
+                total=self._bytes,
+                unit="bytes",
+                bins=self._bins,
+                bins_done=self._bins_done,
+                version=self._version,
+            )
+        )
 
     def bin_done(self, each: Bin) -> None:
         self._bins_done += 1

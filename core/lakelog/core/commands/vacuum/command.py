@@ -18,14 +18,16 @@ from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.log.names import commit_path
+from lakelog.core.progress import Progress, told
 from lakelog.core.state.replay import read_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.commands.vacuum.candidates import Candidates
     from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder
     from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["TableVacuumed", "vacuum"]
@@ -69,7 +71,7 @@ def vacuum(
     mode: str = "FULL",
     inventory: Any = None,
     conf: Mapping[str, str] | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: GivenProgress = None,
 ) -> TableVacuumed:
     """Delete the files in a table's folder that no version within the retention needs.
 
@@ -99,8 +101,8 @@ def vacuum(
             of a Parquet file, in the columns of `TableVacuumed.files`. The storage is asked about
             each file that would go.
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
-        progress: called now and then with `"listing"` or `"deleting"`, how many files are done,
-            and of how many, or `None` if that is unknown.
+        progress: called now and then with how many files are listed, and then with how many are
+            deleted; or `auto` for a bar.
 
     Returns:
         What went.
@@ -115,13 +117,29 @@ def vacuum(
     """
     log = log_of(uri, conf)
     kind = _checked_mode(mode, inventory, log)
-    tell = progress or (lambda *_: None)
+    with told(progress) as tell:
+        return _vacuumed(log, kind, retention_hours, inventory, tell, dry_run=dry_run)
+
+
+def _vacuumed(
+    log: DeltaLog,
+    kind: str,
+    retention_hours: float | None,
+    inventory: Any,
+    tell: Tell,
+    *,
+    dry_run: bool,
+) -> TableVacuumed:
     snapshot = log.update()
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     retention = retention_of(snapshot, retention_hours)
     cutoff = cutoff_of(log, retention, asks_storage=not dry_run)
     search = Search(log, cutoff, kind == "LITE", inventory)
-    found = find_candidates(search, lambda count: tell("listing", count, None))
+
+    def listed(count: int) -> None:
+        tell(Progress(text="listing", done=count, unit="files"))
+
+    found = find_candidates(search, listed)
     version = None
     if not dry_run:
         history = History(log, retention)
@@ -162,9 +180,7 @@ def _checked_mode(mode: Any, inventory: Any, log: DeltaLog) -> str:
     return kind
 
 
-def _delete(
-    log: DeltaLog, found: Candidates, tell: Callable[[str, int, int | None], None]
-) -> Candidates:
+def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
     """Delete in batches, each after a look at what was committed in the meantime.
 
     Raises:
@@ -175,7 +191,7 @@ def _delete(
     gone: list[FoundFile] = []
     failed: dict[str, Exception] = {}
     for start in range(0, len(found.files), _BATCH):
-        tell("deleting", start, len(found.files))
+        tell(Progress(text="deleting", done=start, total=len(found.files), unit="files"))
         news.look()
         names = news.protected.without_doubt(f.path for f in found.files[start : start + _BATCH])
         batch = [each for each in found.files[start : start + _BATCH] if each.path in names]
@@ -183,7 +199,8 @@ def _delete(
         failed |= refused
         gone += [each for each in batch if base + each.path not in refused]
         _delete_checksums(log, found, batch, refused)
-    tell("deleting", len(found.files), len(found.files))
+    count = len(found.files)
+    tell(Progress(text="deleting", done=count, total=count, unit="files"))
     if failed:
         raise _incomplete(log.table, failed, len(found.files))
     return found._replace(files=gone, folders=list(_deleted_folders(log, found.folders)))

@@ -217,7 +217,7 @@ def test_batches_commit_one_by_one_and_tell_how_far_they_are(uri: str) -> None:
     assert found.metrics.num_batches == 3
     assert [each.version for each in told] == [None, None, 6, 6, 7, 7, 8]
     assert told[-1].bins_done == told[-1].bins == 3
-    assert told[-1].bytes_done == told[-1].bytes
+    assert told[-1].done == told[-1].total
 
 
 def test_rows_of_deletion_vectors_go_and_worn_files_are_rewritten(uri: str) -> None:

@@ -1,0 +1,145 @@
+"""How far an operation is: what its caller is told, and a bar that shows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
+
+from lakelog.core.errors import DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = ["GivenProgress", "Progress", "Tell", "told"]
+
+_P = TypeVar("_P", bound="Progress")
+
+_PATIENCE: Final = 2.0
+"""Seconds after which a bar is shown: what is done by then needs none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an operation is. Steps of one operation may count different things."""
+
+    text: str
+    """What is being done: `listing`, `deleting`, `writing`."""
+    done: int
+    total: int | None = None
+    """`None` where it is not known yet, as for a stream."""
+    unit: str
+    """What is counted, in the plural: `files`, `rows`, `bytes`, `actions`."""
+
+
+Tell: TypeAlias = "Callable[[Progress], object]"
+"""Called by an operation now and then. What it raises ends the operation, as Ctrl-C would."""
+
+GivenProgress: TypeAlias = "Tell | Literal['auto'] | None"
+"""`auto` shows a bar on terminals and in notebooks once an operation has taken two seconds."""
+
+
+@overload
+def told(given: GivenProgress) -> AbstractContextManager[Tell]: ...
+@overload
+def told(
+    given: Callable[[_P], object] | Literal["auto"] | None,
+) -> AbstractContextManager[Callable[[_P], object]]: ...
+def told(given: Any) -> AbstractContextManager[Callable[[Any], object]]:
+    """The function that an operation calls, for as long as it runs.
+
+    Args:
+        given: what its caller gave: a function, `auto`, or `None` for nobody to tell.
+
+    Raises:
+        DeltaAnalysisError: it is none of these.
+        MissingExtraError: `auto` where a bar would be seen, and rich is not installed.
+    """
+    return _told(given)
+
+
+@contextmanager
+def _told(given: Any) -> Iterator[Callable[[Any], object]]:
+    if callable(given):
+        yield given
+        return
+    if given not in (None, "auto"):
+        raise DeltaAnalysisError(
+            f"progress must be a function of a Progress, 'auto' or None, but it is {given!r}",
+            field="progress",
+        )
+    if given is None or not _is_seen():
+        yield _nobody
+        return
+    if find_spec("rich") is None:
+        from lakelog.logstores.errors import MissingExtraError
+
+        raise MissingExtraError("cli", "progress='auto'")
+    bar = _Bar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def _nobody(_: Progress) -> None:
+    pass
+
+
+def _is_seen() -> bool:
+    """Whether somebody looks at what is drawn: on a terminal, or in a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class _Bar:
+    """Draws the steps of one operation, a line each."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._drawn: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, now: Progress) -> None:
+        if self._drawn is None:
+            if time.monotonic() - self._began < _PATIENCE:
+                return
+            self._drawn = _drawing()
+            self._drawn.start()
+        task = self._tasks.get(now.text)
+        if task is None:
+            task = self._tasks[now.text] = self._drawn.add_task(now.text, amount="")
+        amounts = (_amount(each, now.unit) for each in (now.done, now.total) if each is not None)
+        self._drawn.update(task, completed=now.done, total=now.total, amount=" of ".join(amounts))
+
+    def close(self) -> None:
+        """Leave what was drawn on the screen."""
+        if self._drawn is not None:
+            self._drawn.stop()
+
+
+def _drawing() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Drawing
+
+    return Drawing(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+
+
+def _amount(count: int, unit: str) -> str:
+    if unit != "bytes":
+        return f"{count:,} {unit}"
+    size, names = float(count), iter(("B", "kB", "MB", "GB"))
+    name = next(names)
+    while size >= 1000 and name != "GB":
+        size, name = size / 1000, next(names)
+    return f"{size:,.1f} {name}" if name != "B" else f"{count} B"

@@ -1,0 +1,157 @@
+"""Who asks is told how far an operation is; a bar is drawn where somebody looks, and late."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelog.core import (
+    DeltaLog,
+    Progress,
+    delete_rows,
+    optimize,
+    update_rows,
+    vacuum,
+    write_arrow,
+)
+from lakelog.core import progress as module
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.progress import told
+from lakelog.logstores import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds, as a list of one."""
+    now = [100.0]
+    monkeypatch.setattr("lakelog.core.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """One in the place of standard error; made in the test, as pytest gives each phase its own."""
+    found = Terminal()
+    monkeypatch.setattr(sys, "stderr", found)
+    monkeypatch.setenv("TERM", "xterm")
+    return found
+
+
+def step(done: int, total: int | None = 9, unit: str = "files") -> Progress:
+    return Progress(text="deleting", done=done, total=total, unit=unit)
+
+
+def test_a_bar_appears_after_two_seconds_and_not_before(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    screen = terminal(monkeypatch)
+    with told("auto") as tell:
+        tell(step(1))
+        clock[0] += 1.9
+        tell(step(2))
+        assert not screen.getvalue()
+        clock[0] += 0.2
+        tell(step(7))
+    assert "deleting" in screen.getvalue()
+    assert "7 files of 9 files" in screen.getvalue()
+
+
+def test_bytes_are_shown_in_units_and_what_has_no_end_without_one(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    screen = terminal(monkeypatch)
+    with told("auto") as tell:
+        clock[0] += 3
+        tell(step(1_500_000, 3_000_000_000, "bytes"))
+        tell(Progress(text="listing", done=4000, unit="files"))
+    assert "1.5 MB of 3.0 GB" in screen.getvalue()
+    assert "4,000 files" in screen.getvalue()
+
+
+def test_nothing_is_drawn_in_a_pipe(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    # Where nothing is drawn, what would draw it need not be there.
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    with told("auto") as tell:
+        clock[0] += 3
+        tell(step(1))
+    assert not pipe.getvalue()
+
+
+def test_a_missing_extra_is_named_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(monkeypatch)
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"progress='auto'.*cli"):
+        write_arrow(str(tmp_path / "t"), {"a": [1]}, progress="auto")
+    assert not (tmp_path / "t").exists()
+
+
+def test_what_is_no_way_to_tell_is_refused(tmp_path: Path) -> None:
+    given: Any = "bar"
+    with pytest.raises(DeltaAnalysisError, match="'auto' or None, but it is 'bar'"):
+        write_arrow(str(tmp_path / "t"), {"a": [1]}, progress=given)
+    assert not (tmp_path / "t").exists()
+
+
+def test_each_operation_tells_how_far_it_is(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, {"a": [1, 2, 3]})
+    write_arrow(uri, {"a": [4, 5]}, mode="append")
+
+    def steps(run: Callable[[Callable[[Progress], object]], object]) -> list[Progress]:
+        found: list[Progress] = []
+        run(found.append)
+        return found
+
+    def last(found: list[Progress]) -> list[tuple[str, int, int | None, str]]:
+        each = {step.text: step for step in found}
+        return [(step.text, step.done, step.total, step.unit) for step in each.values()]
+
+    assert last(steps(lambda tell: write_arrow(uri, {"a": [6]}, mode="append", progress=tell))) == [
+        ("writing", 1, 1, "rows")
+    ]
+    assert last(steps(lambda tell: delete_rows(uri, "a = 1 OR a = 4", progress=tell))) == [
+        ("searching", 2, 2, "files"),
+        ("copying", 3, None, "rows"),
+    ]
+    assert last(steps(lambda tell: update_rows(uri, {"a": "0"}, "a > 4", progress=tell))) == [
+        ("searching", 2, 2, "files"),
+        ("rewriting", 2, 2, "files"),
+    ]
+    [(text, done, total, unit)] = last(steps(lambda tell: optimize(uri, progress=tell)))
+    assert (text, unit) == ("rewriting", "bytes")
+    assert done == total
+    assert last(steps(lambda tell: vacuum(uri, progress=tell)))[0][0] == "listing"
+
+
+def test_a_stream_has_no_total_and_what_a_function_raises_ends_the_write(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    uri = str(tmp_path / "t")
+    found: list[Progress] = []
+    batches = (pa.record_batch({"a": [n]}) for n in range(3))
+    write_arrow(uri, batches, progress=found.append)
+    assert [(each.done, each.total) for each in found][-1] == (3, None)
+
+    def stop(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_arrow(uri, {"a": [1]}, mode="append", progress=stop)
+    assert DeltaLog.for_table(uri).snapshot.version == 0
+    assert len(list((tmp_path / "t").glob("*.parquet"))) == 1
