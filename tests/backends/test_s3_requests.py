@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from typing import TYPE_CHECKING
 
@@ -94,6 +97,28 @@ def test_an_append_of_one_file_is_a_probe_and_two_puts(
     assert [method for method, _ in made] == ["GET", "PUT", "PUT"]
     assert [target.rpartition(".")[2] for _, target in made] == ["json", "parquet", "json"]
     assert log.update().num_files == 2
+
+
+FRESH = """
+import json, sys
+from lakelog.core import DeltaLog
+
+log = DeltaLog.for_table(sys.argv[1], json.loads(sys.argv[2]))
+assert log.snapshot.num_files == 11
+print(*sys.modules)
+"""
+
+
+def test_a_fresh_process_opens_a_table_with_few_modules(minio: S3Endpoint, table: str) -> None:
+    """They are most of what it does: the rest is three round trips."""
+    log = DeltaLog.for_table(table, minio.conf)
+    for number in range(11):
+        write_arrow(log, {"id": [number]}, mode="append")
+    command = [sys.executable, "-c", FRESH, table, json.dumps(dict(minio.conf))]
+    loaded = set(subprocess.check_output(command, text=True).split())
+    heavy = ("boto3.resources", "pandas", "pyarrow.compute", "pyarrow.dataset", "sqlglot")
+    assert not loaded & set(heavy)
+    assert len(loaded) <= 640, len(loaded)
 
 
 def test_a_listing_of_many_is_one_request_for_each_page_and_starts_late(
