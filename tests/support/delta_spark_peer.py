@@ -188,6 +188,10 @@ class DeltaSparkPeer:
         """Give SQL a function: a Java class of the session's jars."""
         self._call("java_function", name, kind=kind, returns=returns)
 
+    def script(self, path: str | Path, function: str, folder: str | Path) -> Any:
+        """Call a function of a Python file with the session and a folder: what it returns."""
+        return self._call("script", str(path), function=function, folder=str(folder))
+
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""
         return int(self._call("checkpoint", str(path)))

@@ -11,6 +11,7 @@ import datetime
 import decimal
 import json
 import os
+import runpy
 import sys
 from typing import Any
 
@@ -136,6 +137,9 @@ class Server:
 
     def java_function(self, name: str, *, kind: str, returns: str) -> None:
         self.spark.udf.registerJavaFunction(name, kind, returns)
+
+    def script(self, path: str, *, function: str, folder: str) -> Any:
+        return runpy.run_path(path)[function](self.spark, folder)
 
     def checkpoint(self, path: str) -> int:
         version = self.version(path)

@@ -160,9 +160,12 @@ class _Save:
         Raises:
             ConcurrentAppendException: they would replace rows that came after those.
         """
-        if self.batch is not None and txn.snapshot is not None:
-            # As in delta-spark, the batch then is no blind append to other writers.
-            if txn.metadata.id in self.batch.streamed:
+        if self.batch is not None:
+            # As in delta-spark, neither of the two is a blind append to other writers.
+            if txn.snapshot is None:
+                if self.options.mode == "overwrite":
+                    txn.filter_files()
+            elif txn.metadata.id in self.batch.streamed:
                 txn.read_whole_table()
             return
         read = self.options.read_version
