@@ -1,17 +1,18 @@
 """What Delta's own documentation shows, by meaning and in other words, through `enable`.
 
 One test for each of its pages: quick start, batches, streams, row changes, change data feed,
-utility commands, constraints, concurrency. `{t}` in a statement is a table in the test's folder.
+utility commands, constraints, concurrency. The rest of their examples is in
+`test_delta_documentation_more.py`, and the list of all in `support.documented`. `{t}` in a
+statement is a table in the test's folder.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as sf
 
-import lakelog.spark as delta
 from lakelog.core import Operation
 from lakelog.core.errors import (
     ConcurrentAppendException,
@@ -20,6 +21,7 @@ from lakelog.core.errors import (
     SchemaMismatchError,
 )
 from lakelog.spark import DeltaTable
+from support.documented import Lake, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,48 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Lake:
-    """A session that reads Delta's documentation, and a folder."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder = spark, folder
-
-    def path(self, name: str = "t") -> str:
-        """Where a table is."""
-        return str(self.folder / name)
-
-    def __call__(self, sql: str) -> DataFrame:
-        """Run a statement; `{t}`, `{source}` and `{copy}` are tables."""
-        for name in ("t", "source", "copy"):
-            sql = sql.replace(f"{{{name}}}", f"delta.`{self.path(name)}`")
-        return self.spark.sql(sql)
-
-    def table(self, name: str = "t") -> DeltaTable:
-        """A table, as Python code opens it."""
-        return DeltaTable.forPath(self.spark, self.path(name))
-
-    def read(self, name: str = "t", **options: Any) -> DataFrame:
-        """A table's rows."""
-        return self.spark.read.format("delta").options(**options).load(self.path(name))
-
-    def ids(self, name: str = "t", column: str = "id", **options: Any) -> list[Any]:
-        """One column, in order."""
-        return sorted(row[0] for row in self.read(name, **options).select(column).collect())
-
-    def stream(self, name: str = "t", **options: Any) -> DataFrame:
-        """A table's rows to come."""
-        return self.spark.readStream.format("delta").options(**options).load(self.path(name))
-
-
 @pytest.fixture
 def lake(classic_spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    delta.enable(classic_spark)
-    classic_spark.sql(f"CREATE DATABASE documented LOCATION '{tmp_path / 'db'}'")
-    classic_spark.catalog.setCurrentDatabase("documented")
-    yield Lake(classic_spark, tmp_path)
-    classic_spark.catalog.setCurrentDatabase("default")
-    classic_spark.sql("DROP DATABASE documented CASCADE")
-    delta.disable(classic_spark)
+    with opened(classic_spark, tmp_path) as lake:
+        yield lake
 
 
 def test_quick_start(lake: Lake) -> None:
@@ -176,11 +140,7 @@ def test_streams(lake: Lake) -> None:
     spark = lake.spark
     spark.range(4).selectExpr("id", "id % 2 AS p").write.format("delta").save(lake.path())
 
-    def run(frame: DataFrame, name: str, mode: str = "append", **options: Any) -> None:
-        writer = frame.writeStream.format("delta").outputMode(mode).options(**options)
-        writer = writer.option("checkpointLocation", lake.path(f"{name}-cp"))
-        writer.trigger(availableNow=True).start(lake.path(name)).awaitTermination()
-
+    run = lake.run
     run(lake.stream(maxFilesPerTrigger=1), "copy")
     run(lake.stream().groupBy("p").count(), "counts", "complete")
     assert (lake.ids("copy"), lake.ids("counts", "count")) == ([0, 1, 2, 3], [2, 2])
