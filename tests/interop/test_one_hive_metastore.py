@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support import named_tables
 from support.delta_spark import PeerUnavailableError, installed
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.hive_metastore import running_metastore
@@ -14,18 +16,30 @@ from support.servers._service import ServerUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
-@pytest.fixture
-def peers(tmp_path: Path) -> Iterator[tuple[DeltaSparkPeer, DeltaSparkPeer]]:
+# A session of each, and a metastore, for all of them.
+pytestmark = [
+    pytest.mark.needs("delta_spark"), pytest.mark.xdist_group("hive"), pytest.mark.timeout(280)
+]  # fmt: skip
+SCRIPT = Path(str(named_tables.__file__))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the metastore is, and its managed tables."""
+    return tmp_path_factory.mktemp("hive")
+
+
+@pytest.fixture(scope="module")
+def peers(folder: Path) -> Iterator[tuple[DeltaSparkPeer, DeltaSparkPeer]]:
     """delta-spark, and lakelog, on one metastore."""
     try:
         where = installed()
         with (
-            running_metastore(where, tmp_path) as confs,
-            DeltaSparkPeer(where, confs, timeout=600) as theirs,
-            LakelogPeer(confs, timeout=600) as ours,
+            running_metastore(where, folder) as confs,
+            DeltaSparkPeer(where, confs, timeout=260) as theirs,
+            LakelogPeer(confs, timeout=260) as ours,
         ):
             yield theirs, ours
     except (PeerUnavailableError, ServerUnavailableError) as exc:
@@ -36,13 +50,11 @@ def _rows(peer: DeltaSparkPeer, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(each.values()) for each in peer.sql(sql)]
 
 
-@pytest.mark.needs("delta_spark")
-@pytest.mark.timeout(600)
 def test_names_are_used_in_turns(
-    peers: tuple[DeltaSparkPeer, DeltaSparkPeer], tmp_path: Path
+    peers: tuple[DeltaSparkPeer, DeltaSparkPeer], folder: Path
 ) -> None:
     theirs, ours = peers
-    outside = tmp_path / "outside"
+    outside = folder / "outside"
     theirs.sql("CREATE TABLE a (id BIGINT, p STRING) USING delta PARTITIONED BY (p) COMMENT 'x'")
     ours.sql(f"CREATE TABLE b USING delta LOCATION '{outside}' AS SELECT 1L AS id, 'b' AS p")
     # Each writes to, and changes, what the other one made.
@@ -86,7 +98,7 @@ def test_names_are_used_in_turns(
     ours.sql("DROP TABLE b")
     with pytest.raises(DeltaSparkError, match="TABLE_OR_VIEW_NOT_FOUND"):
         theirs.sql("SELECT * FROM b")
-    assert not (tmp_path / "warehouse" / "c").exists()
+    assert not (folder / "warehouse" / "c").exists()
     assert (outside / "_delta_log").exists()
     ours.sql(f"CREATE TABLE again USING delta LOCATION '{outside}'")
     assert _rows(theirs, "SELECT count(*) FROM again") == [(3,)]
@@ -95,4 +107,38 @@ def test_names_are_used_in_turns(
     theirs.sql("CREATE OR REPLACE TABLE m USING delta AS SELECT 'x' AS other")
     assert _rows(ours, "SELECT * FROM m") == [("x",)]
     ours.sql("DROP TABLE m")
-    assert not (tmp_path / "warehouse" / "m").exists()
+    assert not (folder / "warehouse" / "m").exists()
+
+
+@pytest.mark.parametrize("first", ["theirs", "ours"])
+def test_methods_on_names_are_used_in_turns(
+    peers: tuple[DeltaSparkPeer, DeltaSparkPeer], tmp_path: Path, first: str
+) -> None:
+    """`saveAsTable`, `insertInto`, `writeTo`, `mergeInto`, `toTable`, `spark.table`, `forName`."""
+    one, two = peers if first == "theirs" else peers[::-1]
+    place = tmp_path / first
+    one.script(SCRIPT, "make", place)
+    expected = {
+        "saved": [[[1, "a"], [2, "b"]], ["id", "p"]],
+        "made": [[[1, "a"], [2, "b"]], ["id", "p"]],
+        "outside": [[[1, "a"]], ["id", "p"]],
+        "streamed": [[[1, "a"], [2, "b"]], ["id", "p"]],
+    }
+    assert two.script(SCRIPT, "read", place) == expected
+    two.script(SCRIPT, "go_on", place)
+    saved = [[1, "A"], [2, "b"], [3, "c"], [4, "c"], [9, "z"]]
+    for peer in peers:
+        told = peer.script(SCRIPT, "read", place)
+        assert told["saved"] == [saved, ["id", "p"]]
+        assert told["made"] == [[[3, "c"], [4, "a"], [5, "b"]], ["id", "p"]]
+        assert told["outside"] == [[[7]], ["other"]]
+        # The row that MERGE rewrote came again, with the file that has it.
+        assert {tuple(row) for row in told["streamed"][0]} == {(1, "a"), *map(tuple, saved)}
+    _, ours = peers
+    assert ours.script(SCRIPT, "by_python", place) == [
+        "CREATE TABLE AS SELECT", "WRITE", "WRITE", "MERGE", "DELETE",
+    ]  # fmt: skip
+    assert (place / "outside" / "_delta_log").exists()
+    for peer, kinds in ((one, ("saved", "made")), (two, ("outside", "streamed"))):
+        for kind in kinds:
+            peer.sql(f"DROP TABLE {first}_{kind}")
