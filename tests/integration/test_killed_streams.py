@@ -1,6 +1,7 @@
 """Streams whose processes are killed: JVM, driver and Python workers, at moments drawn by chance.
 
-It takes minutes, and so runs where it is asked for:
+Two deaths of one query in each place, in `make test`; more of them, and of all queries at once, in
+`make soak`, or as many as are asked for:
 
     LAKELOG_KILLS=50 .venv/bin/pytest -n 0 --timeout 0 tests/integration/test_killed_streams.py
 """
@@ -10,17 +11,42 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from support.examples import SEED
+import pytest
+
+from support.examples import SEED, examples
 from support.killed_streams.lives import live_and_die
+from support.killed_streams.places import Place
+from support.killed_streams.queries import SHAPES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("LAKELOG_KILLS") or 0)
+    from support.servers.minio import S3Endpoint
 
-if KILLS:
+_FEW = 2
+KILLS = int(os.environ.get("LAKELOG_KILLS") or examples(_FEW))
 
-    def test_no_row_is_lost_and_none_comes_twice(tmp_path: Path) -> None:
-        report = live_and_die(str(tmp_path), KILLS, SEED)
-        assert report.wrong == []
-        assert report.kills + report.worker_kills == KILLS
+
+def _live(where: Place, checkpoints: Path, one: str) -> None:
+    few = KILLS <= _FEW
+    report = live_and_die(
+        where,
+        KILLS,
+        SEED,
+        shapes=(one,) if few else tuple(SHAPES),
+        checkpoints=str(checkpoints),
+        most_steps=6 if few else 12,
+    )
+    assert report.wrong == []
+    assert report.kills + report.worker_kills == KILLS
+
+
+@pytest.mark.soak
+def test_no_row_is_lost_and_none_comes_twice(tmp_path: Path) -> None:
+    _live(Place(str(tmp_path)), tmp_path / "checkpoints", "copy")
+
+
+@pytest.mark.soak
+def test_none_is_on_an_object_store(minio: S3Endpoint, s3_bucket: str, tmp_path: Path) -> None:
+    """By a MERGE for each batch, which would count twice what comes twice."""
+    _live(Place(f"s3a://{s3_bucket}/streams", minio.conf, minio.conf), tmp_path, "upserts")

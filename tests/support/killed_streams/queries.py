@@ -61,9 +61,6 @@ def _session(conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").appName("lakelog-killed-streams")
     for key, value in {
         "spark.driver.memory": "1g",
-        # Lives are short: no time for the better compiler, or for threads that collect garbage.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
