@@ -39,6 +39,7 @@ from lakelog.spark.dml import delete_update as _delete_update
 from lakelog.spark.dml import merge as _merge
 from lakelog.spark.dml import places as _places
 from lakelog.spark.dml import updated_rows as _updated_rows
+from lakelog.spark.dml.hits import hit_positions
 from lakelog.spark.dml.reads import MergeReads
 from lakelog.spark.dml.source import MergeSource
 from lakelog.spark.dml.writes import MergeWrites
@@ -71,7 +72,7 @@ __all__ = ["MUTANTS", "SparkMutant"]
 
 _evaluated = MergeSource.evaluated
 _first_ids = MergeWrites._first_ids
-_hit_positions = _delete_update.hit_positions
+_hit_positions = hit_positions
 _options_of = WriteOptions.from_options
 _with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from lakelog.core import DeltaLog, create_table, write_arrow
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import delete_update, here, places
+from lakelog.spark.dml import delete_update, here, hits, places
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.target import MergeTarget
 
@@ -82,7 +82,7 @@ def test_a_merge_looks_into_the_files_that_can_match(spark, path, monkeypatch, a
 
 @pytest.mark.parametrize("change", ["delete", "update"])
 def test_a_change_by_a_column_conflicts_in_its_partitions_alone(spark, path, monkeypatch, change):
-    real = delete_update.hit_positions
+    real = hits.hit_positions
 
     def meanwhile(rows, numbers):
         assert len(numbers) <= 2  # those of one partition

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +13,7 @@ from lakelog.core import convert_to_delta
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import here
 from lakelog.spark.reading import files as reading
+from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.session.temporary_confs import temporary_confs
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -24,13 +27,13 @@ def scans(spark, monkeypatch):
     monkeypatch.setattr(here, "HERE_BYTES", -1)
     found = []
 
-    class Noted(reading.ArrowScan):
-        def __init__(self, snapshot, files, schema, *args, **kwargs):
-            super().__init__(snapshot, files, schema, *args, **kwargs)
-            if files.num_rows:
-                found.append((schema.names, self.to_arrow().num_rows))
+    def noted(snapshot, files, schema, *args, **kwargs):
+        scan = ArrowScan(snapshot, files, schema, *args, **kwargs)
+        if files.num_rows:
+            found.append((schema.names, scan.to_arrow().num_rows))
+        return scan
 
-    monkeypatch.setattr(reading, "ArrowScan", Noted)
+    monkeypatch.setattr(reading, "ArrowScan", noted)
     with temporary_confs(spark, {"spark.lakelog.read.path": "arrow"}):
         yield found
 
@@ -39,7 +42,7 @@ def scans(spark, monkeypatch):
 def table(spark, tmp_path, scans):
     """Four row groups of a hundred rows in one file, which the log has no statistics of."""
     numbers = range(4 * GROUP)
-    columns = {"id": numbers, "n": [i % 10 for i in numbers], "other": numbers}
+    columns: dict[str, Any] = {"id": numbers, "n": [i % 10 for i in numbers], "other": numbers}
     columns["long`text"] = [str(i) * 50 for i in numbers]
     path = tmp_path / "t"
     path.mkdir()

@@ -112,7 +112,12 @@ def test_a_few_rows_of_the_source_may_change_many(spark, tmp_path, large, monkey
     path = numbers(str(tmp_path / "t"), {"delta.enableDeletionVectors": "true"})
     sent = []
     real = places._fetched
-    monkeypatch.setattr(places, "_fetched", lambda *args: sent.append(args[0]) or real(*args))
+
+    def noted(*args):
+        sent.append(args[0])
+        return real(*args)
+
+    monkeypatch.setattr(places, "_fetched", noted)
     source = spark.range(3)
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "t.id % 9 = s.id")
     merge.whenMatchedDelete().execute()

@@ -136,7 +136,8 @@ def main() -> None:
     real = kind.mapInArrow
 
     def mapped(self: DataFrame, function: Any, *args: Any, **named: Any) -> DataFrame:
-        return real(self, _more_than_once(function, MODE), *args, **named)
+        frame: DataFrame = real(self, _more_than_once(function, MODE), *args, **named)
+        return frame
 
     kind.mapInArrow = mapped
     found = {}

@@ -18,11 +18,9 @@ from lakelog.core.commands.optimize.command import optimize
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
+    from lakelog.core.commands.optimize.running import Optimized, OptimizeTold
     from lakelog.core.delta_log import DeltaLog
 
 __all__ = ["DeltaOptimizeBuilder", "Optimization", "optimized_row"]
@@ -96,7 +94,7 @@ class DeltaOptimizeBuilder:
         self,
         spark: SparkSession,
         log: DeltaLog,
-        progress: Callable[[OptimizeProgress], object] | None = None,
+        progress: OptimizeTold = None,
     ) -> None:
         """Build it from its parts; use `DeltaTable.optimize` to get one."""
         self._spark = spark
@@ -187,9 +185,7 @@ class Optimization:
     _spark: SparkSession
     _log: DeltaLog
 
-    def optimize(
-        self, *, progress: Callable[[OptimizeProgress], object] | None = None
-    ) -> DeltaOptimizeBuilder:
+    def optimize(self, *, progress: OptimizeTold = None) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE: `table.optimize().where("day = '2024-01-01'").executeCompaction()`.
 
         Args:

@@ -14,11 +14,10 @@ from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.progress import GivenProgress
 
 __all__ = ["Vacuum"]
 
@@ -38,7 +37,7 @@ class Vacuum:
         dryRun: bool = False,  # noqa: N803  # as its neighbours
         mode: str = "FULL",
         inventory: DataFrame | None = None,
-        progress: Callable[[str, int, int | None], None] | None = None,
+        progress: GivenProgress = None,
     ) -> DataFrame:
         """Delete the files in the table's folder that no version within the retention needs.
 
@@ -52,7 +51,7 @@ class Vacuum:
             mode: `FULL`, or `LITE`: by the log alone, as `VACUUM … LITE`.
             inventory: a list of the folder's files, instead of listing it, as
                 `VACUUM … USING INVENTORY`: columns `path`, `length`, `isDir`, `modificationTime`.
-            progress: called now and then with how far it is, as `lakelog.core.vacuum` calls it.
+            progress: called now and then with how far it is, or `auto` for a bar; see `lakelog.core.vacuum`.
 
         Returns:
             As in delta-spark: an empty DataFrame; as a dry run the paths that would go, in the
