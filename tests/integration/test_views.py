@@ -102,7 +102,7 @@ def test_views_that_can_not_be_made_are_refused_with_a_reason(session: Session) 
         ("CREATE TEMP VIEW v AS SELECT 1 FROM t", AnalysisException, "ALREADY_EXISTS"),
         ("CREATE TEMP VIEW u (a) AS TABLE t", SqlSyntaxError, r"ARITY_MISMATCH\.TOO_MANY"),
         ("CREATE TEMP VIEW u (a, b, c) AS TABLE t", SqlSyntaxError, r"ARITY_MISMATCH\.NOT_ENOUGH"),
-        ("CREATE TEMP VIEW d.u AS TABLE t", SqlSyntaxError, "TOO_MANY_NAME_PARTS"),
+        ("CREATE TEMP VIEW d.u AS TABLE t", SqlSyntaxError, "INVALID_TEMP_OBJ_QUALIFIER"),
         ("CREATE TEMP VIEW u USING delta", SqlSyntaxError, "OPTIONS"),
         ("CREATE TEMP VIEW u USING delta OPTIONS (path '/T', x 1)", SqlSyntaxError, "not x"),
         ("CREATE VIEW u AS SELECT * FROM delta.`/T`", SqlSyntaxError, "CREATE TABLE name USING"),

@@ -109,6 +109,32 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE {t} RECOVER PARTITIONS",
         "ALTER TABLE {t} SET SERDE 'x'",
     ],
+    "views": [
+        CREATE,
+        FILL,
+        "CREATE OR REPLACE TEMP VIEW sv AS SELECT * FROM {t} WHERE v > 10",
+        "CREATE OR REPLACE TEMP VIEW sw (a COMMENT 'x', b) AS SELECT sv.id, sv.p FROM sv",
+        "INSERT INTO {t} VALUES (4, 40, 'c')",
+        "SELECT * FROM sw ORDER BY a",
+        "ALTER TABLE {t} ADD COLUMNS (extra INT)",
+        "SELECT * FROM sv ORDER BY id",
+        "DESCRIBE sw",
+        "CREATE TEMP VIEW sv AS SELECT 1 AS a FROM {t}",
+        "CREATE OR REPLACE TEMP VIEW sv AS SELECT * FROM sw",
+        "CREATE TEMP VIEW su (a) AS SELECT * FROM {t}",
+        "CREATE TEMP VIEW su (a, b, c, d, e) AS SELECT * FROM {t}",
+        "CREATE TEMP VIEW d.su AS SELECT * FROM {t}",
+        "CACHE TABLE sv",
+        "DELETE FROM {t} WHERE id = 4",
+        "SELECT count(*) AS n FROM sv",
+        "UNCACHE TABLE sv",
+        "ALTER VIEW sw RENAME TO sx",
+        "SELECT count(*) AS n FROM sx",
+        "SELECT count(*) AS n FROM sw",
+        "DROP VIEW sx",
+        "DROP VIEW sv",
+        "SELECT count(*) AS n FROM sv",
+    ],
     "several inserts": [
         CREATE,
         FILL,
@@ -230,7 +256,11 @@ KNOWN = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_says_and_does_the_same(
-    delta_spark: Any, spark: SparkSession, tmp_path: Path, name: str
+    delta_spark: Any,
+    spark: SparkSession,
+    tmp_path: Path,
+    name: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     theirs, ours = str(tmp_path / "theirs"), str(tmp_path / "ours")
 
@@ -238,6 +268,9 @@ def test_a_script_says_and_does_the_same(
         return [row.asDict(recursive=True) for row in delta.sql(spark, sql).collect()]
 
     differing = []
+    if name == "views":
+        delta.enable(spark)
+        request.addfinalizer(lambda: delta.disable(spark))
     for statement in SCRIPTS[name]:
         there = outcome(delta_spark.sql, _placed(statement, theirs))
         here = outcome(by_us, _placed(statement, ours))

@@ -192,7 +192,7 @@ def made_view(s: Statement, wanted: NewView, query: str) -> Command | None:
         )
     if len(wanted.name.parts) != 1 and not wanted.shared:
         raise c.error(
-            "[TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS] the name of a temporary view has one part",
+            "[INVALID_TEMP_OBJ_QUALIFIER] the name of a temporary view has one part",
             wanted.name.first,
         )
     if wanted.columns and len(wanted.columns) != len(frame.columns):
