@@ -121,7 +121,7 @@ def test_whatever_rewrites_large_bins_has_executors_do_it(
     assert [(each.bins, each.bins_done) for each in told] == [(1, 0), (1, 1), (1, 1)]
     assert [each.version for each in told] == [None, None, table.log.update().version]
     phases: list[str] = []
-    table.vacuum(progress=lambda phase, *_: phases.append(phase))
+    table.vacuum(progress=lambda each: phases.append(each.text))
     assert "listing" in phases
     assert sorted(row.id for row in table.toDF().collect()) == list(range(10000, 14000, 2))
 

@@ -7,7 +7,7 @@ must be equal all the same.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from support.merges.outcome import Outcome
 
@@ -65,7 +65,10 @@ CAST_OVERFLOW: Final = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 _NO_CAST: Final = "DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION"
 _AGGREGATE: Final = "DELTA_AGGREGATION_NOT_SUPPORTED"
 
-PAIRS: Final = {
+Pairs: TypeAlias = dict[tuple[str | None, str | None], str]
+"""Of conditions, delta-spark's and ours: why they differ."""
+
+PAIRS: Final[Pairs] = {
     ("AMBIGUOUS_REFERENCE", _SET_IDENTITY): _ORDER,
     (_UNKNOWN, "DELTA_CONFLICT_SET_COLUMN"): _ORDER,
     (_UNKNOWN, _AGGREGATE): _ORDER,
@@ -87,7 +90,7 @@ PAIRS: Final = {
     ("TASK_WRITE_FAILED", CAST_OVERFLOW): _NAME,
 }
 """delta-spark's condition, lakelog's -> the difference."""
-PAIRS_IN_CORE: Final = {
+PAIRS_IN_CORE: Final[Pairs] = {
     ("PARSE_SYNTAX_ERROR", "InvalidPredicateError"): _NAME,
     (CAST_OVERFLOW, "DeltaAnalysisError"): _NAME,
     ("TASK_WRITE_FAILED", "DeltaAnalysisError"): _NAME,

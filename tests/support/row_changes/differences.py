@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from support.merges.outcome import Outcome
 
@@ -39,14 +39,17 @@ DIFFERENCES: Final = {
 }
 _NAME, _SPARK = "another name of one reason", "only Spark evaluates it"
 _OVERFLOW: Final = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
-PAIRS: Final = {
+Pairs: TypeAlias = dict[tuple[str | None, str | None], str]
+"""Of conditions, delta-spark's and ours: why they differ."""
+
+PAIRS: Final[Pairs] = {
     ("UNSUPPORTED_EXPR_FOR_OPERATOR", "DELTA_AGGREGATION_NOT_SUPPORTED"): _NAME,
     ("TASK_WRITE_FAILED", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"): _NAME,
     ("TASK_WRITE_FAILED", _OVERFLOW): _NAME,
     ("CAST_OVERFLOW", _OVERFLOW): _NAME,
 }
 """delta-spark's condition, lakelog's -> the difference."""
-PAIRS_IN_CORE: Final = {
+PAIRS_IN_CORE: Final[Pairs] = {
     ("PARSE_SYNTAX_ERROR", "InvalidPredicateError"): _NAME,
     ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "InvalidPredicateError"): _NAME,
     ("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", "InvalidPredicateError"): _NAME,

@@ -248,7 +248,7 @@ def _key(
     sides = [_path(node.this), _path(node.expression)]
     mine = [p for p in sides if p is not None and is_mine(p)]
     others = [p for p in sides if p is not None and p not in mine]
-    if len(mine) != 1 or len(others) != 1 or len(others[0]) > 2:
+    if len(mine) != 1 or len(others) != 1 or len(others[0]) not in (1, 2):
         return None
     if len(others[0]) == 2 and (source.get(others[0][0]) or target.get(others[0][0])) is not None:
         return None  # a field of a struct, perhaps

@@ -99,7 +99,7 @@ class DeltaOptimizeBuilder:
         """Build it from its parts; use `DeltaTable.optimize` to get one."""
         self._spark = spark
         self._log = log
-        self._progress = progress
+        self._progress: OptimizeTold = progress
         self._conditions: list[str] = []
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803  # delta-spark's

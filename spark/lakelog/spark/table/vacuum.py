@@ -51,7 +51,8 @@ class Vacuum:
             mode: `FULL`, or `LITE`: by the log alone, as `VACUUM … LITE`.
             inventory: a list of the folder's files, instead of listing it, as
                 `VACUUM … USING INVENTORY`: columns `path`, `length`, `isDir`, `modificationTime`.
-            progress: called now and then with how far it is, or `auto` for a bar; see `lakelog.core.vacuum`.
+            progress: called now and then with how far it is, or `auto` for a bar; see
+                `lakelog.core.vacuum`.
 
         Returns:
             As in delta-spark: an empty DataFrame; as a dry run the paths that would go, in the
