@@ -51,8 +51,10 @@ def _members(kind: type) -> set[str]:
 
 _REASONS = {
     "hands out what it was given, or says one thing of it": """
-        DeltaLog.clock DeltaLog.conf DeltaLog.known_version DeltaLog.store DeltaLog.table
-        Snapshot.clock Snapshot.conf Snapshot.state Snapshot.store Snapshot.table Snapshot.version
+        DeltaLog.clock DeltaLog.conf DeltaLog.known_snapshot DeltaLog.known_version
+        DeltaLog.store DeltaLog.table Snapshot.clock Snapshot.conf Snapshot.state
+        Snapshot.store Snapshot.table Snapshot.time Snapshot.version
+        SetTransaction.last_updated_time
         Snapshot.partition_columns Snapshot.has_deletion_vectors
         DeltaLog.doubt DeltaLog.held_files Snapshot.held_files
         OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log

@@ -171,6 +171,8 @@ ELSEWHERE = {
         ),
         "Spark's writes alone",
     ),
+    f"{DELTA}optimizeMetadataQuery.enabled": "queries of Spark's SQL alone",
+    "spark.lakelog.commit.group": "threads that share a log, which have tests of their own",
     f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",
     **dict.fromkeys(
         (

@@ -278,8 +278,12 @@ class OptimisticTransaction(TransactionChanges):
             InvalidCommittedVersionError: the storage accepted the commit but does not show it.
             PostCommitError: the commit is in the table; the work after it was stopped.
         """
-        with told(progress) as tell:
-            return self._guarded(lambda: self._run_large(actions, operation, protocol, tell))
+
+        def run() -> int:
+            with told(progress) as tell:
+                return self._run_large(actions, operation, protocol, tell)
+
+        return self._guarded(run)
 
     def _run_large(
         self,

@@ -357,10 +357,11 @@ def test_a_stream_larger_than_memory_is_written(uri: str, how: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the process's own size is read as on Linux")
 @pytest.mark.parametrize("how", ["rows", "table"])
 def test_a_write_that_runs_out_of_memory_fails_and_leaves_nothing(uri: str, how: str) -> None:
-    done = write_limited(uri, how, 8)
+    # With eight a table is written: its columns are there, and pieces of it are small.
+    done = write_limited(uri, how, 0)
     assert done.returncode == 1, (done.returncode, done.stderr)
     # Where the limit is met first is the allocator's business.
-    assert "MemoryError" in done.stderr or "can't start new thread" in done.stderr
+    assert "MemoryError" in done.stderr or "can't start new thread" in done.stderr, done.stderr
     assert not DeltaLog.for_table(uri).table_exists()
     assert [path for path in Path(uri).rglob("*") if path.is_file()] == []
 

@@ -139,6 +139,12 @@ _MAY = {
     "core/features/row_tracking.py: action.path not in keep",
     "core/transaction/optimistic.py: {a.path: a.partition_values for a in prepared.actions "
     "if isinstance(a, RemoveFile)}",
+    # Files as the transaction was handed them; one that is spelled otherwise is counted afresh.
+    "core/conflicts/read_set.py: pc.is_in(files['path'], value_set=wanted)",
+    "core/hooks/committed_files.py: {a.path: a for a in committed.actions if "
+    "isinstance(a, AddFile)}",
+    "core/hooks/committed_files.py: {a.path: a for a in committed.actions if "
+    "isinstance(a, RemoveFile)}",
     # Files by where the storage has them.
     "core/change_feed/files.py: {file.path: file for file in _found(commit.adds, files)}",
     "core/change_feed/files.py: added.pop(old.path, None)",

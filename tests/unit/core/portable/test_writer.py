@@ -409,6 +409,7 @@ def test_whole_numbers_are_never_put_together_without_a_check() -> None:
         *(
             "cli/files/numbers.py",
             "core/arrow/partitions.py",
+            "core/commands/merge/matching.py",
             "core/commands/optimize/curves.py",
             "core/sql/functions.py",
             "core/sql/times.py",
