@@ -13,12 +13,15 @@ import json
 import os
 import runpy
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # A neighbour of this file, found because Python runs a script with its folder on the path.
 from delta_spark_transaction import (  # type: ignore[import-not-found]  # no package, there
     run_transaction,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # With the first compiler alone Java keeps 48 MB for its code, which Delta's plans overflow: what is
 # thrown out is interpreted, and compiled once more.
@@ -30,7 +33,7 @@ JAVA = (
 )
 
 
-def _session(jars: str, confs: dict[str, str], *, bridged: bool) -> Any:
+def _session(jars: str, confs: dict[str, str], how: list[str]) -> Any:
     from pyspark.sql import SparkSession
 
     builder = (
@@ -57,7 +60,7 @@ def _session(jars: str, confs: dict[str, str], *, bridged: bool) -> Any:
     )
     for key, value in confs.items():
         builder = builder.config(key, value)
-    if bridged:
+    if "bridged" in how:
         import lakelog.spark
 
         builder = lakelog.spark.bridge(builder, jars=jars.split(","))
@@ -252,14 +255,14 @@ def _failure(exc: Exception) -> dict[str, str]:
     return {"kind": kind, "message": str(exc)[:8000]}
 
 
-def main() -> None:
-    """Serve until stdin closes."""
+def main(session: Callable[[str, dict[str, str], list[str]], Any] = _session) -> None:
+    """Serve until stdin closes, by what `session` makes of the process's arguments."""
     # Spark's own words go to stderr; the answers keep the real stdout for themselves.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars, confs, *how = sys.argv[1:]
-    server = Server(_session(jars, json.loads(confs), bridged="bridged" in how))
+    server = Server(session(jars, json.loads(confs), how))
     print(json.dumps({"result": server.spark.version}), file=answers)
     for line in sys.stdin:
         command = json.loads(line)

@@ -8,7 +8,7 @@ from typing import Any
 import delta_spark_server  # type: ignore[import-not-found]  # no package, there
 
 
-def _session(_: str, confs: dict[str, str]) -> Any:
+def _session(_jars: str, confs: dict[str, str], _how: list[str]) -> Any:
     from pyspark.sql import SparkSession
 
     import lakelog.spark
@@ -26,5 +26,4 @@ def _session(_: str, confs: dict[str, str]) -> Any:
 
 
 if __name__ == "__main__":
-    delta_spark_server._session = _session
-    delta_spark_server.main()
+    delta_spark_server.main(_session)
