@@ -1,7 +1,8 @@
 """`io.lakelog.BridgeLogStore` keeps what Delta asks of a LogStore in the JVM.
 
 The cases are those of Delta's own suites for its stores, told afresh in `java/LogStoreCases.java`.
-Delta's store for local files is held to them, too: what passes there is what Delta's callers are
+Delta's store for local files is held to them, too, but for those marked `@BridgeOnly`, where ours
+promise more (of writers at one moment, one wins): what passes there is what Delta's callers are
 used to.
 """
 

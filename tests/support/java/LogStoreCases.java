@@ -157,6 +157,8 @@ public final class LogStoreCases {
     equal(Arrays.asList("three"), read(0));
   }
 
+  // Delta's store looks whether the name is free, and then renames: on a local disk two may win.
+  @BridgeOnly
   void of_threads_that_write_one_name_one_wins() throws Exception {
     int writers = 8;
     for (int version = 0; version < 10; version++) {
