@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 import lakelog.spark as delta
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.plain import plain_sql
+from lakelog.spark.session.session import is_connect
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
 
 if TYPE_CHECKING:
@@ -37,20 +38,26 @@ class Session:
 
 @pytest.fixture
 def session(spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
+    # Other tests leave temporary views, and a registered source can't be taken back.
+    spark = spark if is_connect(spark) else spark.newSession()
     delta.enable(spark)
     spark.sql(f"CREATE DATABASE views_db LOCATION '{tmp_path / 'db'}'")
     spark.sql("CREATE DATABASE views_db2")
     spark.catalog.setCurrentDatabase("views_db")
     found = Session(spark, tmp_path)
-    found.run("CREATE TABLE t (id BIGINT, v INT) USING delta", "INSERT INTO t VALUES (1, 10)")
-    found.run("INSERT INTO t VALUES (2, 20)")
-    yield found
-    spark.catalog.setCurrentDatabase("default")
-    for each in spark.sql("SHOW VIEWS").collect():
-        spark.catalog.dropTempView(each.viewName)
-    spark.sql("DROP DATABASE views_db CASCADE")
-    spark.sql("DROP DATABASE views_db2 CASCADE")
-    delta.disable(spark)
+    try:
+        found.run("CREATE TABLE t (id BIGINT, v INT) USING delta", "INSERT INTO t VALUES (1, 10)")
+        found.run("INSERT INTO t VALUES (2, 20)")
+        yield found
+    finally:
+        spark.catalog.clearCache()
+        spark.catalog.setCurrentDatabase("default")
+        for each in spark.sql("SHOW VIEWS").collect():
+            spark.catalog.dropTempView(each.viewName)
+        spark.catalog.dropGlobalTempView("views_g")
+        spark.sql("DROP DATABASE views_db CASCADE")
+        spark.sql("DROP DATABASE views_db2 CASCADE")
+        delta.disable(spark)
 
 
 @pytest.mark.connect
@@ -90,7 +97,6 @@ def test_a_temporary_view_shows_the_newest_rows_of_its_tables(session: Session) 
     for gone in ("v", "w", "old"):
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             session.rows(f"SELECT * FROM {gone}")
-    spark.catalog.dropGlobalTempView("views_g")
 
 
 @pytest.mark.connect

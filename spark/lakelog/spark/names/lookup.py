@@ -25,7 +25,7 @@ from lakelog.spark.names.identifiers import (
     parse,
     quoted_name,
 )
-from lakelog.spark.names.plain import plain_method, plain_sql
+from lakelog.spark.names.plain import plain_sql, plain_table
 from lakelog.spark.names.stored_views import described_view, kept_view
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _temporary(spark: SparkSession, parts: tuple[str, ...]) -> Entry:
     view = None
     if is_watched(spark):
         try:
-            schema = plain_method(spark, "table")(quoted_name(parts)).schema
+            schema = plain_table(spark, quoted_name(parts)).schema
         except PySparkException:
             schema = None  # there is none, or Spark can no longer read it, and will say so
         view = None if schema is None else kept_view(schema, parts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ORIGINAL", "plain_method", "plain_sql"]
+__all__ = ["ORIGINAL", "plain_method", "plain_sql", "plain_table"]
 
 ORIGINAL = "lakelog_original"
 """The attribute of a wrapper that holds what it wraps."""
@@ -22,4 +22,13 @@ def plain_method(of: Any, name: str) -> Any:
 def plain_sql(spark: SparkSession, text: str) -> DataFrame:
     """Run a statement by Spark alone."""
     frame: DataFrame = plain_method(spark, "sql")(text)
+    return frame
+
+
+def plain_table(spark: SparkSession, name: str) -> DataFrame:
+    """The rows of a table or view, by Spark alone.
+
+    A Connect session's own `table` calls the `table` of its reader, which `enable` wraps, too.
+    """
+    frame: DataFrame = plain_method(spark.read, "table")(name)
     return frame

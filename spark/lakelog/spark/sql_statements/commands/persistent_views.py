@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.spark.names.identifiers import quoted_name
-from lakelog.spark.names.plain import plain_method
+from lakelog.spark.names.plain import plain_table
 from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.sql_statements.errors import located
 from lakelog.spark.sql_statements.places import place_of
@@ -113,7 +113,7 @@ def _refused(s: Statement, at: int, tokens: list[Token], each: Reference, what: 
 def _show_columns(spark: SparkSession, place: Place, schema: StructType) -> None:
     """Give a table's entry in the catalog the columns of the table, if it has others or none."""
     name = quoted_name(place.whole)
-    known = plain_method(spark, "table")(name).schema
+    known = plain_table(spark, name).schema
     if [(f.name, f.dataType) for f in known] == [(f.name, f.dataType) for f in schema]:
         return
     columns = ", ".join(
