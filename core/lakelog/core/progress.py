@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
@@ -96,7 +96,11 @@ def _is_seen() -> bool:
 
 
 class _Bar:
-    """Draws the steps of one operation, a line each."""
+    """Draws the steps of one operation, a line each.
+
+    What can't be drawn (a terminal that is gone, or has no such characters) is left out: it must
+    neither end an operation nor hide that it has landed.
+    """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -104,6 +108,10 @@ class _Bar:
         self._tasks: dict[str, Any] = {}
 
     def __call__(self, now: Progress) -> None:
+        with suppress(Exception):
+            self._draw(now)
+
+    def _draw(self, now: Progress) -> None:
         if self._drawn is None:
             if time.monotonic() - self._began < _PATIENCE:
                 return
@@ -118,7 +126,8 @@ class _Bar:
     def close(self) -> None:
         """Leave what was drawn on the screen."""
         if self._drawn is not None:
-            self._drawn.stop()
+            with suppress(Exception):
+                self._drawn.stop()
 
 
 def _drawing() -> Any:

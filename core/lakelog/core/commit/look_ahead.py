@@ -17,6 +17,7 @@ from lakelog.logstores.contract import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lakelog.core.commit.attempt import Attempt
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.logstores import LogStore
 
@@ -30,22 +31,21 @@ _MOST: Final = 8
 class LookAhead:
     """What is after a version that was lost. Used for one attempt, by one thread."""
 
-    def __init__(self, store: LogStore, table: str, seconds: float) -> None:
+    def __init__(self, store: LogStore, table: str, attempt: Attempt) -> None:
         """Fetch nothing yet.
 
         Args:
             store: of the table's log.
             table: the table's URI.
-            seconds: that a request to it took; one at a time is made where that is little.
+            attempt: counts the requests. One at a time is made where its write took little time.
         """
         self._store = store
         self._table = table
+        self._attempt = attempt
         far = store.capabilities.exclusive_create == Scope.CLUSTER
-        self._width = 2 if far and seconds >= _WORTH else 1
+        self._width = 2 if far and attempt.write_seconds >= _WORTH else 1
         self._found: dict[int, WinningCommit] = {}
         self._missing: set[int] = set()
-        self.requests = 0
-        """Made ahead."""
 
     def read(
         self,
@@ -84,7 +84,7 @@ class LookAhead:
             each for each in range(version + 1, version + self._width) if each not in self._found
         ]
         self._missing.clear()
-        self.requests += len(ahead)
+        self._attempt.requests += len(ahead)
         with ThreadPoolExecutor(max(1, len(ahead)), "lakelog-winners") as pool:
             for each in ahead:
                 pool.submit(copy_context().run, self._fetch, each)

@@ -286,7 +286,7 @@ class CommitLoop:
         began = self._clock.monotonic()
         version, number = attempt.version, self._records.attempts + 1
         self._messages.checking(number, version, self._pending, self._lines.actions)
-        ahead = LookAhead(self._store, self._pending.table, attempt.write_seconds)
+        ahead = LookAhead(self._store, self._pending.table, attempt)
 
         def read(wanted: int) -> WinningCommit | None:
             return self._writer.read(attempt, wanted)
@@ -301,7 +301,6 @@ class CommitLoop:
                 version += 1
         finally:
             attempt.check_seconds = self._clock.monotonic() - began
-            attempt.requests += ahead.requests
         lost = range(attempt.version, version)
         self._messages.passed_all(number, lost, self._pending, self._lines.actions)
         self._record(attempt, CommitOutcome.REBASED)

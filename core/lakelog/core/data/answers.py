@@ -64,25 +64,31 @@ def counted(snapshot: TableVersion, files: pa.Table, where: Expression | None) -
     return Counted(pc.sum(rows).as_py() or 0, rows.is_null())
 
 
-def known_count(snapshot: TableVersion, where: Expression | None) -> int | None:
+def known_count(snapshot: TableVersion, files: pa.Table, where: Expression | None) -> int | None:
     """How many rows match; `None` where the log does not say it of every file.
 
     Args:
         snapshot: the version.
-        where: as for `counted`.
+        files: as for `counted`.
+        where: likewise.
     """
-    known = counted(snapshot, snapshot.file_table_for(where), where)
+    known = counted(snapshot, files, where)
     return None if pc.any(known.unknown).as_py() else known.sum
 
 
 def known_extreme(
-    snapshot: TableVersion, where: Expression | None, field: StructField, which: str
+    snapshot: TableVersion,
+    files: pa.Table,
+    where: Expression | None,
+    field: StructField,
+    which: str,
 ) -> pa.Scalar | None:
     """The least or the greatest value; `None` where a file would have to be read for it.
 
     Args:
         snapshot: the version.
-        where: as for `counted`.
+        files: as for `counted`.
+        where: likewise.
         field: as for `extreme_so_far`.
         which: `min` or `max`.
 
@@ -92,7 +98,6 @@ def known_extreme(
     Raises:
         DeltaAnalysisError: the column's values have no order.
     """
-    files = snapshot.file_table_for(where)
     best, unread = extreme_so_far(snapshot, files, where, field, which)
     if pc.any(unread).as_py():
         return None

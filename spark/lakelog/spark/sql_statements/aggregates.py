@@ -19,14 +19,17 @@ from lakelog.spark.types.paths import quoted, text_literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from lakelog.core.expressions.tree import Expression
+    from lakelog.core.schema import DataType, StructField
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
 __all__ = ["Aggregate", "answer", "wanted"]
 
-_TYPES: Final = {
+_TYPES: Final[dict[DataType, str]] = {
     PrimitiveType("byte"): "TINYINT",
     PrimitiveType("short"): "SMALLINT",
     PrimitiveType("integer"): "INT",
@@ -120,6 +123,9 @@ def answer(snapshot: Snapshot, where: str | None, items: Sequence[Aggregate]) ->
     """
     if not snapshot.conf.read(keys.OPTIMIZE_METADATA_QUERY):
         return None
+    fields = {each.column: _field(snapshot, each.column) for each in items if each.column}
+    if None in fields.values():
+        return None
     expression: Expression | None = None
     if where is not None:
         try:
@@ -131,22 +137,34 @@ def answer(snapshot: Snapshot, where: str | None, items: Sequence[Aggregate]) ->
             )
         except InvalidPredicateError:
             return None
-    values = [_value(snapshot, expression, each) for each in items]
-    if any(each is None for each in values):
-        return None
-    pairs = zip(values, items, strict=True)
-    return "SELECT " + ", ".join(f"{value} AS {quoted(each.name)}" for value, each in pairs)
+    files = snapshot.file_table_for(expression)
+    values = []
+    for each in items:
+        value = _value(snapshot, files, expression, each, fields.get(each.column or ""))
+        if value is None:
+            return None
+        values.append(f"{value} AS {quoted(each.name)}")
+    return "SELECT " + ", ".join(values)
 
 
-def _value(snapshot: Snapshot, where: Expression | None, item: Aggregate) -> str | None:
-    if item.column is None:
-        count = known_count(snapshot, where)
+def _field(snapshot: Snapshot, column: str) -> StructField | None:
+    """A column whose bounds answer for it; what another spelling means is up to the session."""
+    field = snapshot.read_schema.get(column)
+    fits = field is not None and field.name == column and field.data_type in _TYPES
+    return field if fits else None
+
+
+def _value(
+    snapshot: Snapshot,
+    files: pa.Table,
+    where: Expression | None,
+    item: Aggregate,
+    field: StructField | None,
+) -> str | None:
+    if field is None:
+        count = known_count(snapshot, files, where)
         return None if count is None else f"CAST({count} AS BIGINT)"
-    field = snapshot.read_schema.get(item.column)
-    # What another spelling means is a matter of the session.
-    if field is None or field.name != item.column or field.data_type not in _TYPES:
-        return None
-    known = known_extreme(snapshot, where, field, item.function.lower())
+    known = known_extreme(snapshot, files, where, field, item.function.lower())
     if known is None:
         return None
     value = known.as_py()

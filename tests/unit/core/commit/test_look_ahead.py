@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lakelog.core.actions import CommitInfo, Metadata, Protocol
+from lakelog.core.commit.attempt import Attempt
 from lakelog.core.commit.draft import Draft
 from lakelog.core.commit.lock import LockChoice, LockKind
 from lakelog.core.commit.look_ahead import LookAhead
@@ -89,7 +90,8 @@ class Looking:
     """A look ahead, and what it had to read by itself."""
 
     def __init__(self, store: FarStore, table: str, seconds: float = SLOW, ours: str = "") -> None:
-        self.ahead = LookAhead(store, table, seconds)
+        self.attempt = Attempt(1, write_seconds=seconds)
+        self.ahead = LookAhead(store, table, self.attempt)
         self.store, self.table, self.ours = store, table, ours
         self.read_here: list[int] = []
 
@@ -122,7 +124,7 @@ def test_twice_as_many_are_asked_for_each_time_and_each_once(table: str) -> None
     assert looking.all_from(1) == list(range(1, 30))
     assert looking.read_here == [1, 3, 7, 15, 23]
     assert [store.asked[commit_path(table, version)] for version in range(1, 30)] == [1] * 29
-    assert looking.ahead.requests == store.asked.total() - len(looking.read_here)
+    assert looking.attempt.requests == store.asked.total() - len(looking.read_here)
 
 
 def test_one_at_a_time_is_read_where_a_request_takes_no_time(table: str) -> None:
