@@ -155,3 +155,20 @@ def test_a_stream_has_no_total_and_what_a_function_raises_ends_the_write(tmp_pat
         write_arrow(uri, {"a": [1]}, mode="append", progress=stop)
     assert DeltaLog.for_table(uri).snapshot.version == 0
     assert len(list((tmp_path / "t").glob("*.parquet"))) == 1
+
+
+def test_a_terminal_that_is_gone_neither_ends_an_operation_nor_hides_that_it_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    class Gone(Terminal):
+        def write(self, _: str) -> int:
+            clock[0] += 1000.0
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(module, "_PATIENCE", -1.0)
+    uri = str(tmp_path / "t")
+    assert write_arrow(uri, {"id": [1, 2]}, progress="auto") == 0
+    assert clock[0] > 1000.0  # it was tried
+    assert DeltaLog.for_table(uri).snapshot.num_files == 1
