@@ -135,12 +135,16 @@ def _drawing() -> Any:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Drawing
 
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich would end the process
+
     return Drawing(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[amount]}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=Quiet(stderr=True),
     )
 
 
