@@ -301,8 +301,11 @@ class _Change:
         """
         if self.condition is None:
             return txn.filter_file_table(None), False, None
-        none = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
-        known = known_part(sql_of(self.condition, none), snapshot, self.alias)
+        text = self.condition if isinstance(self.condition, str) else None
+        if text is None:
+            none = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
+            text = sql_of(self.condition, none)
+        known = known_part(text, snapshot, self.alias)
         files = snapshot.file_table_for(known)
         condition = as_column(self.condition)
         whole = partitions_matching(self.spark, snapshot, files, condition, self.alias)
