@@ -38,8 +38,9 @@ def test_tests_pass_in_a_clone_below_a_folder_with_any_name(tmp_path: Path) -> N
         "    for root in (lakelog.core, lakelog.logstores, lakelog.spark):\n"
         "        assert root.__file__.startswith(here)\n"
     )
+    options = ["-qx", "--no-programs", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-qx", "--no-programs", "-p", "no:cacheprovider", str(unit)],
+        [sys.executable, "-m", "pytest", *options, str(unit)],
         cwd=clone,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(str(clone / each) for each in ROOTS)},
         check=False,
