@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["GivenProgress", "Progress", "Tell", "told"]
+__all__ = ["GivenProgress", "Progress", "Tell", "check_told", "told"]
 
 _P = TypeVar("_P", bound="Progress")
 
@@ -43,6 +43,19 @@ GivenProgress: TypeAlias = "Tell | Literal['auto'] | None"
 """`auto` shows a bar on terminals and in notebooks once an operation has taken two seconds."""
 
 
+def check_told(given: object) -> None:
+    """Refuse what `told` refuses, before an operation that begins later.
+
+    Raises:
+        DeltaAnalysisError: it is neither a function nor `auto` nor `None`.
+    """
+    if not callable(given) and given not in (None, "auto"):
+        raise DeltaAnalysisError(
+            f"progress must be a function of a Progress, 'auto' or None, but it is {given!r}",
+            field="progress",
+        )
+
+
 @overload
 def told(given: GivenProgress) -> AbstractContextManager[Tell]: ...
 @overload
@@ -64,14 +77,10 @@ def told(given: Any) -> AbstractContextManager[Callable[[Any], object]]:
 
 @contextmanager
 def _told(given: Any) -> Iterator[Callable[[Any], object]]:
+    check_told(given)
     if callable(given):
         yield given
         return
-    if given not in (None, "auto"):
-        raise DeltaAnalysisError(
-            f"progress must be a function of a Progress, 'auto' or None, but it is {given!r}",
-            field="progress",
-        )
     if given is None or not _is_seen():
         yield _nobody
         return

@@ -19,6 +19,7 @@ from lakelog.core.log.identity import is_told_apart
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
+from lakelog.core.progress import told
 from lakelog.core.state.replay import State, advance, load_state, read_commits
 from lakelog.core.state.snapshot import Snapshot
 from lakelog.logstores import Scope
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Protocol
     from lakelog.core.log.commit_file import Commit
     from lakelog.core.log.history import HistoryEntry
+    from lakelog.core.progress import GivenProgress
     from lakelog.core.state.checksums import VersionChecksum
     from lakelog.core.state.replayer import Replayer
     from lakelog.logstores.contract import LogStore
@@ -346,7 +348,7 @@ class TableLog:
         first = newest.version + 1 if since is None else since[0]
         return read_history(self._store, self._table, newest.version, limit, times_since=first)
 
-    def checkpoint(self, version: int | None = None) -> None:
+    def checkpoint(self, version: int | None = None, progress: GivenProgress = None) -> None:
         """Write a checkpoint, so that opening the table needs no older commits.
 
         After a checkpoint of the newest version, expired files of the log are deleted
@@ -354,6 +356,7 @@ class TableLog:
 
         Args:
             version: of which version; the newest if `None`.
+            progress: called now and then with how many actions are written; or `auto` for a bar.
 
         Raises:
             OSError: it could not be written. The table is unchanged.
@@ -362,7 +365,8 @@ class TableLog:
 
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
-        write_checkpoint(snapshot, self._clock)
+        with told(progress) as tell:
+            write_checkpoint(snapshot, self._clock, tell)
         if snapshot is newest:
             self._clean(snapshot)
 

@@ -11,8 +11,13 @@ import pytest
 from lakelog.core import (
     DeltaLog,
     Progress,
+    clone,
     delete_rows,
+    merge,
     optimize,
+    read_arrow,
+    restore,
+    scan,
     update_rows,
     vacuum,
     write_arrow,
@@ -137,6 +142,63 @@ def test_each_operation_tells_how_far_it_is(tmp_path: Path) -> None:
     assert (text, unit) == ("rewriting", "bytes")
     assert done == total
     assert last(steps(lambda tell: vacuum(uri, progress=tell)))[0][0] == "listing"
+
+
+def test_merge_restore_clone_checkpoints_and_reading_tell_how_far_they_are(tmp_path: Path) -> None:
+    uri, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    write_arrow(uri, {"a": [1, 2, 3]})
+    write_arrow(uri, {"a": [4, 5]}, mode="append")
+    delete_rows(uri, "a = 5")
+
+    def last(run: Callable[[Callable[[Progress], object]], object]) -> list[tuple[Any, ...]]:
+        found: dict[str, Progress] = {}
+        run(lambda step: found.update({step.text: step}))
+        return [(step.text, step.done, step.total, step.unit) for step in found.values()]
+
+    def merged(tell: Callable[[Progress], object]) -> None:
+        builder = merge(uri, {"a": [1, 4, 6, 7]}, "target.a = source.a", progress=tell)
+        builder.when_matched_update({"a": "-1"}).when_not_matched_insert_all().execute()
+
+    assert last(merged) == [
+        ("searching", 2, 2, "files"),
+        ("rewriting", 2, 2, "files"),
+        ("inserting", 2, None, "rows"),
+    ]
+    assert last(lambda tell: DeltaLog.for_table(uri).checkpoint(progress=tell)) == [
+        ("checkpoint", 4, 4, "actions")
+    ]
+    assert last(lambda tell: clone(uri, copy, shallow=False, progress=tell)) == [
+        ("copying", 1, 1, "files"),
+        ("committing", 1, None, "actions"),
+    ]
+    read = [("reading", 6, 6, "rows")]
+    assert last(lambda tell: read_arrow(uri, progress=tell)) == read
+    assert last(lambda tell: read_arrow(uri, where="a > -5", progress=tell)) == read
+    heard: list[Progress] = []
+    few = scan(uri, where="a % 2 = 0", progress=heard.append).limit(3)
+    assert few.to_reader().read_all().num_rows == 2
+    assert [(step.done, step.total) for step in heard][-1] == (2, None)
+    for number in range(2, 12):
+        write_arrow(uri, {"a": [number]}, mode="append")
+    delete_rows(uri, "true")
+    seen = last(lambda tell: restore(uri, 13, progress=tell))
+    assert seen[0] == ("looking for files", 11, 11, "files")
+    assert seen[1][0] == "committing"
+
+
+def test_a_reader_that_is_left_ends_its_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    uri = str(tmp_path / "t")
+    for number in range(3):
+        write_arrow(uri, {"a": [number]}, mode="append")
+    screen = terminal(monkeypatch)
+    monkeypatch.setattr(module, "_PATIENCE", -1.0)
+    batches = scan(uri, progress="auto").to_batches()
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert "reading" in screen.getvalue()
+    assert screen.getvalue().endswith("\x1b[?25h")  # the cursor is back
 
 
 def test_a_stream_has_no_total_and_what_a_function_raises_ends_the_write(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.scan import Scan
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.progress import GivenProgress
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["read_arrow", "scan"]
@@ -28,6 +29,7 @@ def read_arrow(
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
     conf: Mapping[str, str] | None = None,
+    progress: GivenProgress = None,
 ) -> pa.Table:
     """Read the rows of a table, as it is now or as it was.
 
@@ -44,6 +46,7 @@ def read_arrow(
         timestamp: read the newest version that was committed at or before this time: epoch
             milliseconds, a datetime or ISO 8601 text (UTC where they have no zone).
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+        progress: called now and then with how many rows are read; or `auto` for a bar.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -57,7 +60,10 @@ def read_arrow(
         UnsupportedFeatureError: reading the table needs a feature that this version lacks.
         CorruptLogError: the log is damaged.
     """
-    return _snapshot(uri, version, timestamp, conf).to_arrow(columns, where)
+    rows = scan(
+        uri, columns, where, version=version, timestamp=timestamp, conf=conf, progress=progress
+    )
+    return rows.to_arrow()
 
 
 def scan(
@@ -68,6 +74,7 @@ def scan(
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
     conf: Mapping[str, str] | None = None,
+    progress: GivenProgress = None,
 ) -> Scan:
     """The rows of a table, not read yet: to be counted, limited, or streamed in bounded memory.
 
@@ -83,6 +90,7 @@ def scan(
         timestamp: read the newest version that was committed at or before this time; see
             `read_arrow`.
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
+        progress: called now and then with how many rows are read; or `auto` for a bar.
 
     Returns:
         The scan, of the version that is the right one now, however late its rows are read.
@@ -96,7 +104,7 @@ def scan(
         UnsupportedFeatureError: reading the table needs a feature that this version lacks.
         CorruptLogError: the log is damaged.
     """
-    return _snapshot(uri, version, timestamp, conf).scan(columns, where)
+    return _snapshot(uri, version, timestamp, conf).scan(columns, where, progress=progress)
 
 
 def _snapshot(

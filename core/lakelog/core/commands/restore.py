@@ -33,6 +33,7 @@ from lakelog.core.features.protocol import (
     merged_protocol,
 )
 from lakelog.core.metadata.restored import restored_metadata
+from lakelog.core.progress import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile, Metadata, Protocol
     from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -72,6 +74,7 @@ def restore(
     dry_run: bool = False,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
+    progress: GivenProgress = None,
 ) -> TableRestored:
     """Give a table the rows, the schema and the properties of an older version (`RESTORE`).
 
@@ -97,6 +100,8 @@ def restore(
         dry_run: look what would be done, missing files included, and commit nothing.
         conf: the user's whole Spark conf, which chooses the store; a `DeltaLog` has its own.
         user_metadata: a note for the table's history.
+        progress: called now and then with how many files are looked for, and then with how many
+            actions are written; or `auto` for a bar.
 
     Returns:
         The version of the commit, the version that is restored, the metrics and the missing files.
@@ -115,13 +120,26 @@ def restore(
     """
     check_text(user_metadata, "user_metadata")
     txn = begin_change(uri, conf)
+    with told(progress) as tell:
+        return _restored(txn, version, timestamp, user_metadata, tell, dry_run=dry_run)
+
+
+def _restored(
+    txn: OptimisticTransaction,
+    version: int | None,
+    timestamp: int | str | datetime | None,
+    user_metadata: str | None,
+    tell: Tell,
+    *,
+    dry_run: bool,
+) -> TableRestored:
     log, now = txn.delta_log, txn.snapshot
     assert now is not None
     check_writable(now.protocol, now.metadata, log.table)
     then = _wanted(txn, version, timestamp)
     if then.version == now.version:
         return TableRestored(None, then.version)
-    plan = _Plan.between(txn, now, then)
+    plan = _Plan.between(txn, now, then, tell)
     if dry_run:
         return TableRestored(None, then.version, plan.metrics(), plan.missing)
     if plan.missing and not log.conf.read(keys.IGNORE_MISSING):
@@ -133,7 +151,9 @@ def restore(
     operation = Operation(
         "RESTORE", {"version": version, "timestamp": said}, plan.metrics(), user_metadata
     )
-    committed = txn.commit_large(_actions(txn, plan), operation, protocol=plan.protocol)
+    committed = txn.commit_large(
+        _actions(txn, plan), operation, protocol=plan.protocol, progress=tell
+    )
     return TableRestored(committed, then.version, plan.metrics(), plan.missing)
 
 
@@ -172,7 +192,9 @@ class _Plan:
     missing: tuple[str, ...]
 
     @classmethod
-    def between(cls, txn: OptimisticTransaction, now: Snapshot, then: Snapshot) -> _Plan:
+    def between(
+        cls, txn: OptimisticTransaction, now: Snapshot, then: Snapshot, tell: Tell
+    ) -> _Plan:
         log = txn.delta_log
         check_writable(then.protocol, then.metadata, log.table)
         protocol = merged_protocol(now.protocol, then.protocol)
@@ -184,7 +206,7 @@ class _Plan:
         added = then.file_table.filter(pc.invert(stays))
         removed = now.file_table.filter(pc.invert(pc.is_in(new, value_set=old)))
         known = now.num_files + now.tombstones.num_rows
-        lacks, missing = rows_with_missing_files(log.store, log.table, added, known)
+        lacks, missing = rows_with_missing_files(log.store, log.table, added, known, tell)
         if any(lacks):
             added = added.filter(pa.array([not each for each in lacks]))
         before = now.file_table.take(pc.index_in(old.filter(stays), value_set=new))

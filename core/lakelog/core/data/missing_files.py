@@ -9,10 +9,12 @@ from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.paths import is_local
+from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lakelog.core.progress import Tell
     from lakelog.logstores import LogStore
 
 __all__ = ["rows_with_missing_files"]
@@ -28,7 +30,7 @@ _SPARSE: Final = 20
 
 
 def rows_with_missing_files(
-    store: LogStore, table: str, rows: pa.Table, known: int
+    store: LogStore, table: str, rows: pa.Table, known: int, tell: Tell | None = None
 ) -> tuple[list[bool], list[str]]:
     """Look whether data files, and the files of their deletion vectors, exist.
 
@@ -37,6 +39,7 @@ def rows_with_missing_files(
         table: its URI.
         rows: of `lakelog.core.actions.file_table.FILE_SCHEMA`.
         known: how many files the table's folder holds, as far as the log knows.
+        tell: called now and then with how many files were looked for.
 
     Returns:
         For each row whether something of it is missing, and the places of all that is, sorted.
@@ -55,7 +58,7 @@ def rows_with_missing_files(
     wanted = sorted({*places, *(each for each in vectors if each is not None)})
     if len(wanted) >= _MANY and len(wanted) * _SPARSE >= known and not is_local(table):
         wanted = _not_listed(store, wanted)
-    gone = _missing(store, wanted)
+    gone = _missing(store, wanted, tell or (lambda _: None))
     lacks = [place in gone or vector in gone for place, vector in zip(places, vectors, strict=True)]
     return lacks, sorted(gone)
 
@@ -88,7 +91,7 @@ def _not_listed(store: LogStore, places: list[str]) -> list[str]:
         return sorted(each for some in pool.map(look, folders) for each in some)
 
 
-def _missing(store: LogStore, places: list[str]) -> set[str]:
+def _missing(store: LogStore, places: list[str], tell: Tell) -> set[str]:
     def look(some: list[str]) -> list[str]:
         found = store.filesystem.get_file_info([store.filesystem_path(each) for each in some])
         return [place for place, info in zip(some, found, strict=True) if not info.is_file]
@@ -98,5 +101,10 @@ def _missing(store: LogStore, places: list[str]) -> set[str]:
     # Object stores answer one question at a time: a few in flight hide the way there and back.
     size = min(_AT_ONCE, -(-len(places) // _THREADS))
     parts = [places[start : start + size] for start in range(0, len(places), size)]
+    gone: set[str] = set()
     with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
-        return {each for some in pool.map(look, parts) for each in some}
+        for number, some in enumerate(pool.map(look, parts), 1):
+            gone.update(some)
+            done = min(number * size, len(places))
+            tell(Progress(text="looking for files", done=done, total=len(places), unit="files"))
+    return gone

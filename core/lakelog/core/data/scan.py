@@ -23,16 +23,18 @@ from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.expressions.tree import to_sql
+from lakelog.core.progress import Progress, check_told, told
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.data.table_version import TableVersion
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.progress import GivenProgress
 
 __all__ = ["Scan"]
 
@@ -63,6 +65,7 @@ class Scan:
         where: Filter | None = None,
         *,
         limit: int | None = None,
+        progress: GivenProgress = None,
     ) -> None:
         """Resolve columns and condition against the schema; nothing is read yet.
 
@@ -70,6 +73,8 @@ class Scan:
             DeltaAnalysisError: a column that does not exist, or is given twice.
             InvalidPredicateError: the condition can't be parsed or names an unknown column.
         """
+        check_told(progress)
+        self._progress: GivenProgress = progress
         self._snapshot = snapshot
         self._schema = snapshot.read_schema
         self._limit = limit
@@ -117,7 +122,13 @@ class Scan:
         if count < 0:
             raise refusal(count, "count", "0 or more")
         most = count if self._limit is None else min(count, self._limit)
-        return Scan(self._snapshot, self._output.names, self._expression, limit=most)
+        return Scan(
+            self._snapshot,
+            self._output.names,
+            self._expression,
+            limit=most,
+            progress=self._progress,
+        )
 
     def to_arrow(self) -> pa.Table:
         """All rows, as a table in memory.
@@ -238,7 +249,7 @@ class Scan:
         known = counted(self._snapshot, files, self._expression)
         rows, unread = known.sum, files.filter(known.unknown)
         if unread.num_rows and (self._limit is None or rows < self._limit):
-            bare = Scan(self._snapshot, [], self._expression)
+            bare = Scan(self._snapshot, [], self._expression, progress=self._progress)
             rows += sum(table.num_rows for table in bare._streamed(files=unread))
         return rows if self._limit is None else min(rows, self._limit)
 
@@ -266,7 +277,9 @@ class Scan:
     def _extreme(self, column: str, which: str) -> Any:
         from lakelog.core.data.answers import better_of, extreme_so_far
 
-        one = Scan(self._snapshot, column, self._expression, limit=self._limit)
+        one = Scan(
+            self._snapshot, column, self._expression, limit=self._limit, progress=self._progress
+        )
         (field,) = one._output
         if self._output.get(field.name) is None:
             _chosen(self._snapshot, self._output, [column])
@@ -317,7 +330,7 @@ class Scan:
             workers, batch_size = 1, min(left, batch_size or left)
         streams = (partial(self._of_file, each, batch_size) for each in found)
         with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
-            for table in tables:
+            for table in self._watched(tables, files):
                 if left is None:
                     yield table
                     continue
@@ -343,8 +356,26 @@ class Scan:
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
         self._check_filter()
-        files = self._files.find(self._snapshot.file_table_for(self._expression))
-        yield from in_order(self._table, files, reading_workers())
+        files = self._snapshot.file_table_for(self._expression)
+        tables = in_order(self._table, self._files.find(files), reading_workers())
+        yield from self._watched(tables, files)
+
+    def _watched(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:
+        """The tables that are read of some files; whoever asked hears how many rows came."""
+        if self._progress is None:
+            yield from tables
+            return
+        from lakelog.core.data.answers import known_count
+
+        total = None
+        if self._limit is None:
+            total = known_count(self._snapshot, files, self._expression)
+        done = 0
+        with told(self._progress) as tell:
+            for table in tables:
+                done += table.num_rows
+                tell(Progress(text="reading", done=done, total=total, unit="rows"))
+                yield table
 
     def _check_filter(self) -> None:
         """Refuse what can't be evaluated, before any file is opened; also where none would be."""

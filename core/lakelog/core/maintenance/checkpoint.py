@@ -47,6 +47,7 @@ from lakelog.core.maintenance.checkpoint_rows import (
     layout_of,
     tombstone_rows,
 )
+from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
     from lakelog.core.clock import Clock
     from lakelog.core.log.checkpoint import TopLevel
+    from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["write_checkpoint", "write_under_classic_name"]
@@ -62,12 +64,13 @@ logger = logging.getLogger("lakelog")
 _SIDECAR_ACTIONS = 50_000
 
 
-def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
+def write_checkpoint(snapshot: Snapshot, clock: Clock, tell: Tell | None = None) -> LastCheckpoint:
     """Write the checkpoint of a snapshot, and the hint that points at it.
 
     Args:
         snapshot: the state to write.
         clock: decides which tombstones and transactions have expired.
+        tell: called now and then with how many files, live and removed, are written.
 
     Returns:
         What the hint says.
@@ -83,9 +86,9 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
             f"the conf spark.databricks.delta.checkpoint.partSize must be at least 1, not {size}"
         )
     if _is_v2(snapshot):
-        hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS)
+        hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS, tell)
     else:
-        hint = _write_classic(snapshot, clock, size)
+        hint = _write_classic(snapshot, clock, size, tell)
     write_last_checkpoint(snapshot.store, snapshot.table, hint)
     logger.info(
         "Checkpoint of version %d written to %s: %d actions, %d files of the table, %d bytes",
@@ -103,9 +106,12 @@ def _is_v2(snapshot: Snapshot) -> bool:
     return wanted and "v2Checkpoint" in (snapshot.protocol.writer_features or ())
 
 
-def _write_classic(snapshot: Snapshot, clock: Clock, size: int | None) -> LastCheckpoint:
+def _write_classic(
+    snapshot: Snapshot, clock: Clock, size: int | None, tell: Tell | None
+) -> LastCheckpoint:
     layout = layout_of(snapshot)
     live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
+    written = _Written(live.num_rows + dead.num_rows, tell)
     parts = 1 if size is None else max(1, -(-(live.num_rows + dead.num_rows) // size))
     if parts > 1:
         live, dead = _by_name(live), _by_name(dead)
@@ -115,7 +121,7 @@ def _write_classic(snapshot: Snapshot, clock: Clock, size: int | None) -> LastCh
         name = checkpoint_name(snapshot.version)
         if parts > 1:
             name = part_name(snapshot.version, part + 1, parts)
-        batches = _batches(some, gone, layout)
+        batches = written.watched(_batches(some, gone, layout))
         if part == 0:
             batches = _with_first(_small_batch(snapshot, layout), batches)
         path = log_path(snapshot.table, name)
@@ -131,14 +137,14 @@ def _write_classic(snapshot: Snapshot, clock: Clock, size: int | None) -> LastCh
     )
 
 
-def _write_v2(snapshot: Snapshot, clock: Clock, size: int) -> LastCheckpoint:
+def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) -> LastCheckpoint:
     form = snapshot.conf.read(keys.TOP_FORMAT).lower()
     if form not in ("json", "parquet"):
         raise DeltaAnalysisError(
             "the conf spark.databricks.delta.checkpointV2.topLevelFileFormat must be json or "
             f"parquet, but it is {form!r}"
         )
-    sidecars = _write_sidecars(snapshot, clock, size)
+    sidecars = _write_sidecars(snapshot, clock, size, tell)
     rows, bytes_ = sum(each.rows for each in sidecars), sum(each.size for each in sidecars)
     tags = {
         "sidecarNumActions": str(rows),
@@ -193,9 +199,12 @@ def write_under_classic_name(snapshot: Snapshot, top: TopLevel) -> None:
     publish_parquet(snapshot, path, schema, [batch], files=0)
 
 
-def _write_sidecars(snapshot: Snapshot, clock: Clock, size: int) -> list[Published]:
+def _write_sidecars(
+    snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None
+) -> list[Published]:
     layout = layout_of(snapshot).only_files()
     live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
+    written = _Written(live.num_rows + dead.num_rows, tell)
     # An empty table has one empty sidecar, as in Spark.
     parts = max(1, -(-(live.num_rows + dead.num_rows) // size))
     snapshot.store.create_folder(log_path(snapshot.table, SIDECAR_FOLDER))
@@ -204,7 +213,7 @@ def _write_sidecars(snapshot: Snapshot, clock: Clock, size: int) -> list[Publish
         some, gone = _share(live, part, parts), _share(dead, part, parts)
         stem = part_name(snapshot.version, part + 1, parts).removesuffix(".parquet")
         path = log_path(snapshot.table, f"{SIDECAR_FOLDER}/{stem}.{uuid.uuid4()}.parquet")
-        batches = _batches(some, gone, layout)
+        batches = written.watched(_batches(some, gone, layout))
         published.append(
             publish_parquet(snapshot, path, layout.schema, batches, files=some.num_rows)
         )
@@ -266,6 +275,22 @@ def _by_name(files: pa.Table) -> pa.Table:
 def _share(files: pa.Table, part: int, parts: int) -> pa.Table:
     start, end = part * files.num_rows // parts, (part + 1) * files.num_rows // parts
     return files.slice(start, end - start)
+
+
+class _Written:
+    """How many files, live and removed, are in the checkpoint so far, over all of its parts."""
+
+    def __init__(self, total: int, tell: Tell | None) -> None:
+        self._done, self._total, self._tell = 0, total, tell
+
+    def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            self._done += batch.num_rows
+            if self._tell is not None:
+                self._tell(
+                    Progress(text="checkpoint", done=self._done, total=self._total, unit="actions")
+                )
 
 
 def _with_first(first: pa.RecordBatch, rest: Iterable[Any]) -> Iterator[pa.RecordBatch]:

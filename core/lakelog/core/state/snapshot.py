@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.scan import Scan
     from lakelog.core.features.properties import TableProperties
     from lakelog.core.filters.filter import Filter
+    from lakelog.core.progress import GivenProgress
     from lakelog.core.state.file_state import FileState
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
@@ -410,12 +411,15 @@ class Snapshot:
         self,
         columns: str | Sequence[str] | None = None,
         where: Filter | None = None,
+        *,
+        progress: GivenProgress = None,
     ) -> Scan:
         """The rows, not read yet: to be counted, limited, or read by batches or as a stream.
 
         Args:
             columns: which, in this order; all if `None`.
             where: only rows for which it is true.
+            progress: called now and then with how many rows are read; or `auto` for a bar.
 
         Raises:
             DeltaAnalysisError: a column that does not exist, or is given twice.
@@ -423,7 +427,7 @@ class Snapshot:
         """
         from lakelog.core.data.scan import Scan
 
-        return Scan(self, columns, where)
+        return Scan(self, columns, where, progress=progress)
 
     def to_pyarrow_dataset(self) -> Any:
         """The files as a dataset of pyarrow; see `Scan.to_pyarrow_dataset`.

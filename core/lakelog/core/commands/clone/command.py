@@ -33,6 +33,7 @@ from lakelog.core.metadata.invariants import check_promises
 from lakelog.core.metadata.row_tracking import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import is_local
+from lakelog.core.progress import told
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile, Metadata, Protocol
     from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.progress import GivenProgress
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -82,6 +84,7 @@ def clone(
     properties: Mapping[str, str | bool | int] | None = None,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
+    progress: GivenProgress = None,
 ) -> TableCloned:
     """Make a table with the schema, the properties and the rows of another (`CLONE`).
 
@@ -106,6 +109,8 @@ def clone(
         properties: table properties, over those of the source.
         conf: the user's whole Spark conf, which chooses both stores; a `DeltaLog` has its own.
         user_metadata: a note for the target's history.
+        progress: called now and then with how many files are copied, and then with how many
+            actions are written; or `auto` for a bar.
 
     Returns:
         The version of the commit, the version of the source, and the metrics.
@@ -135,14 +140,14 @@ def clone(
     given = validate_properties(property_texts(properties), ours.conf)
     metadata, protocol = _terms(txn, then, given)
     txn.update_metadata_for_restore(metadata, protocol)
-    with AttemptFiles(txn) as owned:
+    with told(progress) as tell, AttemptFiles(txn) as owned:
         files: Iterable[AddFile] = _shallow(then)
         copied = 0
         if not shallow:
             copies = FileCopies(theirs, ours)
             files = copies.planned(to_add_files(then.file_table))
             owned.at(copies.paths)
-            copied = copies.run()
+            copied = copies.run(tell)
         metrics = {
             "sourceTableSize": then.size_in_bytes,
             "sourceNumOfFiles": then.num_files,
@@ -159,6 +164,7 @@ def clone(
             _actions(txn, then, files),
             Operation("CLONE", parameters, metrics, user_metadata),
             protocol=protocol,
+            progress=tell,
         )
     return TableCloned(committed, then.version, metrics)
 

@@ -13,11 +13,13 @@ from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.core.paths import data_path, encode_path, is_local
+from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lakelog.core.actions import AddFile, DeletionVectorDescriptor
+    from lakelog.core.progress import Tell
     from lakelog.core.table_log import TableLog
 
 __all__ = ["FileCopies", "absolute_file", "check_same_storage", "file_uri"]
@@ -128,15 +130,22 @@ class FileCopies:
         self._jobs.append((source, target))
         self.paths.append(target.removeprefix(f"{self._target.table.rstrip('/')}/"))
 
-    def run(self) -> int:
+    def run(self, tell: Tell) -> int:
         """Copy the files, several at once; return how many bytes.
+
+        Args:
+            tell: called after each file.
 
         Raises:
             DataFileMissingError: the source lists a file that the storage does not have.
             OSError: a storage failed.
         """
         with ThreadPoolExecutor(_THREADS, "lakelog-clone") as pool:
-            return sum(pool.map(self._copy, self._jobs))
+            copied = 0
+            for done, size in enumerate(pool.map(self._copy, self._jobs), 1):
+                copied += size
+                tell(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
+        return copied
 
     def _copy(self, job: Sequence[str]) -> int:
         source, target = job

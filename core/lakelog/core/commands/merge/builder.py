@@ -13,6 +13,7 @@ from lakelog.core.commands.merge.source import MergeSource
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.filters.arrow_conditions import is_arrow_expression
+from lakelog.core.progress import check_told, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.clauses import When
     from lakelog.core.commands.rewrite import RowsChanged
     from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.progress import GivenProgress
 
 __all__ = ["MergeBuilder", "merge"]
 
@@ -42,6 +44,7 @@ def merge(
     user_metadata: str | None = None,
     app_id: str | None = None,
     app_version: int | None = None,
+    progress: GivenProgress = None,
 ) -> MergeBuilder:
     """Begin a MERGE: name the rows that belong together, then say what becomes of them.
 
@@ -76,6 +79,8 @@ def merge(
         app_id: with `app_version`: merge only if this application has not recorded this version or
             a later one yet, so that a job can be run again.
         app_version: see `app_id`.
+        progress: called now and then with how many files are searched, how many of them are
+            rewritten, and how many rows are inserted; or `auto` for a bar.
 
     Raises:
         DeltaAnalysisError: arguments of other types, or aliases that are the same.
@@ -105,7 +110,8 @@ def merge(
         "user_metadata": user_metadata,
         "progress": checked_progress(app_id, app_version),
     }
-    return MergeBuilder(log_of(uri, conf), MergeSource(source), condition, options, ())
+    check_told(progress)
+    return MergeBuilder(log_of(uri, conf), MergeSource(source), condition, options, (), progress)
 
 
 def _listed(names: object) -> list[Any]:
@@ -126,6 +132,7 @@ class MergeBuilder:
         condition: str,
         options: Mapping[str, Any],
         clauses: tuple[MergeClause, ...],
+        progress: GivenProgress = None,
     ) -> None:
         """Begin with `merge` instead."""
         self._log = log
@@ -133,6 +140,7 @@ class MergeBuilder:
         self._condition = condition
         self._options = options
         self._clauses = clauses
+        self._progress: GivenProgress = progress
 
     def _with(
         self,
@@ -148,7 +156,9 @@ class MergeBuilder:
                 check_text(key, "a column to set", needed=True)
         clause = MergeClause(when, action, where, values)
         clauses = (*self._clauses, clause)
-        return MergeBuilder(self._log, self._source, self._condition, self._options, clauses)
+        return MergeBuilder(
+            self._log, self._source, self._condition, self._options, clauses, self._progress
+        )
 
     def when_matched_update(
         self,
@@ -268,5 +278,6 @@ class MergeBuilder:
             UnsupportedFeatureError: the table has a feature that this version can't write.
         """
         check_clauses(self._clauses)
-        job = MergeJob(self._source, self._condition, self._clauses, **self._options)
-        return run_merge(self._log, job)
+        with told(self._progress) as tell:
+            job = MergeJob(self._source, self._condition, self._clauses, tell=tell, **self._options)
+            return run_merge(self._log, job)

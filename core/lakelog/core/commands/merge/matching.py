@@ -23,6 +23,7 @@ from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.portable.shown_values import python_value
+from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.search_condition import SearchCondition
     from lakelog.core.commands.merge.sides import Bound, Sides
     from lakelog.core.data.file_reader import DataFile
+    from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["Hits", "Matcher"]
@@ -152,11 +154,12 @@ class Matcher:
         safe = [each.null_safe for each in self._search.keys]
         return SourceIndex([comparable(each) for each in self.keys], safe)
 
-    def hits(self, files: pa.Table) -> Iterator[Hits]:
+    def hits(self, files: pa.Table, tell: Tell | None = None) -> Iterator[Hits]:
         """The files with rows that a clause applies to, one after another.
 
         Args:
             files: rows of `FILE_SCHEMA` that may hold such rows.
+            tell: called after each file.
 
         Raises:
             DeltaAnalysisError: several source rows match one row.
@@ -165,7 +168,9 @@ class Matcher:
         places = self._files.find(files)
         adds = to_add_files(files)
         found = in_order(self._of_file, list(zip(adds, places, strict=True)), reading_workers())
-        for hits, sources in found:
+        for done, (hits, sources) in enumerate(found, 1):
+            if tell is not None:
+                tell(Progress(text="searching", done=done, total=len(adds), unit="files"))
             if len(sources):
                 self._found.append(sources)
             if hits is not None:

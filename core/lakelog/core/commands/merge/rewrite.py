@@ -25,6 +25,7 @@ from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.deletion_vectors.writer import VectorWriter
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.progress import Progress
 from lakelog.core.stats.structs import with_wide_bounds
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.matching import Hits
     from lakelog.core.commands.merge.sides import Sides
     from lakelog.core.commands.merge.source import SourceRows
+    from lakelog.core.progress import Tell
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -110,8 +112,12 @@ class MergeRewrite:
         """Whether every row that is left has the id that it had."""
         return self._ids is not None or not self._moved
 
-    def apply(self, hits: Sequence[Hits]) -> None:
+    def apply(self, hits: Sequence[Hits], tell: Tell | None = None) -> None:
         """Update and delete the rows that clauses apply to.
+
+        Args:
+            hits: the files that have such rows.
+            tell: called after each file.
 
         Raises:
             ConstraintViolationError: new rows break a rule of the table.
@@ -123,7 +129,7 @@ class MergeRewrite:
         self._moved = copies or updates
         # Readers take change files alone: they hold all changes of the commit, or there are none.
         self._has_changes = self._has_feed and self._moved
-        for each in hits:
+        for done, each in enumerate(hits, 1):
             whole = each.touched.is_whole
             if whole or not self._by_vectors:
                 self._remove(each.touched.add)
@@ -133,6 +139,8 @@ class MergeRewrite:
                 self._rewrite_file(each)
             else:
                 self._count(each.clauses)
+            if tell is not None:
+                tell(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
 
     def _updates(self, hits: Hits) -> bool:
         numbers = pc.unique(hits.clauses).to_pylist()

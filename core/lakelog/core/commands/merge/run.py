@@ -25,6 +25,7 @@ from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.filters.arrow_conditions import is_arrow_expression
+from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.logstores import keys as store_keys
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.sides import Bound
     from lakelog.core.commands.merge.source import MergeSource
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.progress import Tell
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["MergeJob", "run_merge", "run_small_merge"]
@@ -63,6 +65,7 @@ class MergeJob:
     evolves: bool
     user_metadata: str | None
     progress: tuple[str, int] | None
+    tell: Tell | None = None
     most_bytes: int | None = None
     """Of the data files that may hold matching rows; `None` reads any number."""
 
@@ -196,14 +199,15 @@ class _Merge:
             predicate = read_predicate(self._search, self._sides, matcher.keys, matcher.candidates)
         candidates = txn.filter_file_table(predicate)
         self._check_size(candidates, has_keys=bool(matcher.keys))
-        hits = list(matcher.hits(candidates))
+        hits = list(matcher.hits(candidates, self._job.tell))
         if hits:
             txn.assert_removable()
         scanned = clock.monotonic()
         metrics.scan_ms = round(1000 * (scanned - began))
-        rewrite.apply(hits)
+        rewrite.apply(hits, self._job.tell)
         for number, sources in self._inserted(matcher):
             rewrite.insert(number, sources)
+            self._tell_inserted(metrics.inserted)
         actions = [*self._transaction(), *rewrite.actions()]
         txn.advance_identity_columns(self._numbering.marks)
         txn.mark_written()
@@ -237,6 +241,10 @@ class _Merge:
                 if taken is None:
                     break
                 rest = rest.filter(pc.invert(taken))
+
+    def _tell_inserted(self, rows: int) -> None:
+        if self._job.tell is not None:
+            self._job.tell(Progress(text="inserting", done=rows, unit="rows"))
 
     def _taken(self, number: int, sources: Any) -> Any:
         """Which of some source rows a clause inserts; `None` for all of them."""
