@@ -10,7 +10,7 @@ import click
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.tables import bytes_text, count_text, open_log, opened
+from lakelog.cli.tables import bytes_text, count_text, open_log, opened, saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def _checkpoint(
             "hint_version": _hint(snapshot),
         }
     tell(f"writing {count_text(snapshot.num_files, 'file')} of version {snapshot.version}")
-    log.checkpoint(snapshot.version)
+    log.checkpoint(snapshot.version, progress=saying(tell))
     tell("reading it back")
     now = _checkpoints(snapshot)
     # A V2 checkpoint has a new name each time; others replace the older one.

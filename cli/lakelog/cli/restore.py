@@ -11,7 +11,7 @@ from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import error_line, facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.tables import bytes_text, open_log, refuse_both, version_options
+from lakelog.cli.tables import bytes_text, open_log, refuse_both, saying, version_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,11 +70,12 @@ def _restored(
     log = open_log(uri, conf)
     ignores = log.conf.read(keys.IGNORE_MISSING)
     tell("reading the log")
-    done = restore(log, version, timestamp, dry_run=True)
+    done = restore(log, version, timestamp, dry_run=True, progress=saying(tell))
     before = log.snapshot.version
     if not dry_run and (ignores or not done.missing):
         tell(f"restoring version {done.restored_version}")
-        done = restore(log, done.restored_version if timestamp is None else None, timestamp)
+        wanted = done.restored_version if timestamp is None else None
+        done = restore(log, wanted, timestamp, progress=saying(tell))
     return {
         "table": log.table,
         "version_before": before,

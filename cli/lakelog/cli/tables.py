@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.progress import Progress
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "open_log",
     "opened",
     "refuse_both",
+    "saying",
     "table_uri",
     "time_text",
     "version_options",
@@ -157,6 +159,18 @@ def bytes_text(count: int) -> str:
 def count_text(count: int, one: str, many: str = "") -> str:
     """`1 file`, `1,234 files`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def saying(tell: Callable[[str], None]) -> Callable[[Progress], None]:
+    """What an operation calls, for a line of text: `rewriting: 3 of 12 files`."""
+
+    def told(now: Progress) -> None:
+        count = count_text(now.done, now.unit.removesuffix("s"))
+        if now.total is not None:
+            count = f"{now.done:,} of {now.total:,} {now.unit}"
+        tell(f"{now.text}: {count}")
+
+    return told
 
 
 def one_line(value: object) -> str:

@@ -10,12 +10,11 @@ import click
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.tables import bytes_text, count_text, open_log, time_text
+from lakelog.cli.tables import bytes_text, count_text, open_log, saying, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lakelog.core import Progress
 
 __all__ = ["command"]
 
@@ -91,12 +90,6 @@ def _vacuumed(
 ) -> dict[str, Any]:
     from lakelog.core.commands.vacuum.command import vacuum
 
-    def told(now: Progress) -> None:
-        count = count_text(now.done, "file")
-        if now.total is not None:
-            count = f"{now.done:,} of {now.total:,} files"
-        tell(f"{now.text}: {count}")
-
     log = open_log(uri, conf)
     tell("reading the log")
     done = vacuum(
@@ -105,7 +98,7 @@ def _vacuumed(
         dry_run=dry_run,
         mode=mode,
         inventory=inventory,
-        progress=told,
+        progress=saying(tell),
     )
     if saved is not None:
         import pyarrow.parquet as pq

@@ -11,7 +11,7 @@ import click
 from lakelog.cli.confirmation import confirm
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.tables import bytes_text, count_text, open_log
+from lakelog.cli.tables import bytes_text, count_text, open_log, saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,10 +132,14 @@ def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> Rows
     from lakelog.core.commands.delete_update import delete_rows, update_rows
     from lakelog.core.commands.retry import retry_on_conflict
 
+    told = saying(tell)
+
     def work() -> RowsChanged:
         if change.values is None:
-            return delete_rows(log, change.where, user_metadata=change.note)
-        return update_rows(log, change.values, change.where, user_metadata=change.note)
+            return delete_rows(log, change.where, user_metadata=change.note, progress=told)
+        return update_rows(
+            log, change.values, change.where, user_metadata=change.note, progress=told
+        )
 
     def again(_: Exception, run: int) -> None:
         tell(f"another writer was faster; run {run + 1} of {change.attempts}")
