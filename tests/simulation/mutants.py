@@ -114,7 +114,7 @@ def _failed_is_failed(_: CommitWriter, __: Attempt, ___: str, failure: OSError) 
     raise failure
 
 
-def _without_progress(snapshot: Snapshot, clock: Clock) -> LastCheckpoint:
+def _without_progress(snapshot: Snapshot, clock: Clock, _: object) -> LastCheckpoint:
     poorer = replace(snapshot.state, transactions={})
     return _write_checkpoint(
         Snapshot(snapshot.table, snapshot.store, snapshot.conf, clock, poorer), clock

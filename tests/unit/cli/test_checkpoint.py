@@ -92,7 +92,7 @@ def test_a_checkpoint_that_does_not_read_back_is_an_error(
 
     write = Log.checkpoint
 
-    def damaged(self: DeltaLog, version: int | None = None) -> None:
+    def damaged(self: DeltaLog, version: int | None = None, **_: object) -> None:
         path = Path(_path(self, 4))
         if damage == "another":
             write(self, 2)
