@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import commits
+import freshness
 import imports
 import races
 from measure import HEADER, Measurement
@@ -31,7 +32,8 @@ RESULTS = HERE / "RESULTS.md"
 INTRODUCTION = """# Results
 
 Ratios of medians from one run, lakelog's figure over the peer's; the rows say what was reached.
-Absolute times belong to the machine named, and carry over to no other.
+Absolute times belong to the machine named, and carry over to no other. A section whose code has
+changed since it was measured says so (`python benchmarks/freshness.py`).
 """
 
 
@@ -46,7 +48,11 @@ def _machine() -> str:
 def _section(name: str, command: str, measurements: list[Measurement], prose: list[str]) -> str:
     rows = [m.row() for m in measurements]
     parts = [f"`{command}` on {_machine()}.", *prose, "\n".join([HEADER, *rows])]
-    return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
+    return (
+        f"<!-- {name} -->\n"
+        + "\n\n".join(parts)
+        + f"\n{freshness.stamp(name)}<!-- end of {name} -->\n"
+    )
 
 
 def _growth_section(command: str, grown: list[Growth]) -> str:
@@ -59,7 +65,8 @@ def _growth_section(command: str, grown: list[Growth]) -> str:
         f"{1000 * growth.TOO_QUICK:.0f} ms at 4n."
     )
     parts = [f"`{command}` on {_machine()}.", about, growth.summary(grown)]
-    return "<!-- growth -->\n" + "\n\n".join(parts) + "\n<!-- end of growth -->\n"
+    end = f"\n{freshness.stamp('growth')}<!-- end of growth -->\n"
+    return "<!-- growth -->\n" + "\n\n".join(parts) + end
 
 
 def _publish(name: str, section: str) -> None:
@@ -87,7 +94,7 @@ def _publish(name: str, section: str) -> None:
             "bridge": "## The bridge to delta-spark",
         }
         text += f"\n{titles[name]}\n\n{section}"
-    RESULTS.write_text(text)
+    RESULTS.write_text(freshness.marked(text))
     print(section)
 
 
