@@ -86,6 +86,7 @@ def _logs(folder: Path) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.timeout(280)
 def test_streams(delta_spark: Any, enabled: SparkSession, tmp_path: Path) -> None:
     try:
         there, here = _twice(delta_spark, enabled, "streams", tmp_path)
