@@ -7,9 +7,10 @@ known to do what it says:
 - A removed file was live: the transaction was handed it, with this deletion vector, by the
   snapshot that it read, and no commit since then has named it. Its size is the one that the
   snapshot has; what the action claims does not count.
-- An added file is new: either its name holds a UUID that a writer drew and nobody was handed it,
-  or it takes the place of a file that this commit removes, with another deletion vector. Or it is a
-  file that the transaction was handed, which the commit describes again.
+- An added file is new: either the transaction wrote it, under a name with a UUID that it drew, or
+  it takes the place of a file that this commit removes, with another deletion vector. Or it is a
+  file that the transaction was handed, which the commit describes again. Who commits files that
+  were there before, as a job does whose last commit had an unknown outcome, may add what is live.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def file_change(committed: CommittedTransaction) -> FileChange | None:
                 change.count(-1, *_counted(handed[path]))
         elif (
             vector is not None
+            or not committed.has_written
             or not (add.data_change or rewrites)
             or not _FRESH_NAME.fullmatch(path)
         ):

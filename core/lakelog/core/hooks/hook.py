@@ -50,6 +50,8 @@ class CommittedTransaction:
     """What the transaction read; None where it created the table."""
     reads: ReadSet | None = field(default=None, repr=False, compare=False)
     """The files that it was handed; for the core's own hooks."""
+    has_written: bool = field(default=False, repr=False, compare=False)
+    """Whether it wrote the data files that it adds, by `mark_written`; likewise."""
     winners: Sequence[WinningCommit] = field(default=(), repr=False, compare=False)
     """The commits between `read_version` and this one, as far as they are known; likewise."""
     terms: TableTerms = field(init=False, repr=False, compare=False)

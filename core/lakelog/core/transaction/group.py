@@ -102,6 +102,8 @@ class Member:
     """One commit of it and others, not made yet."""
     share: Callable[[Fate | None], None]
     """Makes what becomes of a group its own; `None` takes that back."""
+    has_written: bool = False
+    """Whether it wrote the data files that it adds."""
     fate: Fate | None = None
     """Of the group that it is in."""
     woken: threading.Event = field(default_factory=threading.Event)

@@ -211,6 +211,7 @@ class OptimisticTransaction(TransactionChanges):
             prepared=prepared,
             operation=operation,
             apps=frozenset(sets | self._reads.app_ids),
+            has_written=self._has_written,
             alone=lambda: self._run(prepared),
             together=self._run_together,
             share=self._share,
@@ -223,6 +224,7 @@ class OptimisticTransaction(TransactionChanges):
         joint = OptimisticTransaction(self._log, base)
         # What the fence needs: a version that log cleanup removed since must not be made anew.
         joint._read_at_ms = min(each.read_at_ms for each in members)
+        joint._has_written = all(each.has_written for each in members)
         for each in members:
             joint._reads.app_ids |= each.apps
         return Fate(
@@ -452,6 +454,7 @@ class OptimisticTransaction(TransactionChanges):
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
             reads=self._reads,
+            has_written=self._has_written,
             winners=loop.winners,
         )
         after, winners = self._after, loop.winners

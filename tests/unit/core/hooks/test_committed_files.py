@@ -73,6 +73,10 @@ def step(
 ) -> tuple[Sequence[Action], str]:
     """Actions of one commit: those of our commands, and some that no command makes."""
     fresh = new_file(number, value, value % 2)
+    if kind == "append what is there":
+        assert txn.snapshot is not None
+        return [replace(f, data_change=True) for f in txn.snapshot.files()[:value]], "WRITE"
+    txn.mark_written()
     if kind == "append":
         return [fresh], "WRITE"
     if kind == "dynamic overwrite":
@@ -112,10 +116,20 @@ KINDS = (
     "optimize",
     "describe again",
     "add again",
+    "append what is there",
     "remove what is not there",
     "remove with another size",
     "remove without a word",
 )
+
+
+def append(log: DeltaLog, *files: AddFile) -> int:
+    """Commit files as one does who has just written them."""
+    txn = log.start_transaction()
+    txn.mark_written()
+    return txn.commit(files, Operation("WRITE"))
+
+
 HISTORY = st.lists(
     st.tuples(st.sampled_from(KINDS), st.integers(1, 9), st.sampled_from(("", *KINDS))), max_size=10
 )
@@ -155,12 +169,12 @@ def test_what_commands_commit_is_not_counted(
 ) -> None:
     table = made(tmp_path / "t")
     writer = opened(table)
-    writer.start_transaction().commit([new_file(n) for n in range(5)], Operation("WRITE"))
+    append(writer, *(new_file(n) for n in range(5)))
     monkeypatch.setattr(hook, "checksum_of", lambda *_: pytest.fail("all files were counted"))
     txn = writer.start_transaction()
     actions, name = step(txn, kind, 10, 2)
     if meanwhile:
-        opened(table).start_transaction().commit([new_file(8, p=1)], Operation("WRITE"))
+        append(opened(table), new_file(8, p=1))
     txn.commit(list(actions), Operation(name))
     latest = txn.delta_log.update().version
     assert latest == 2 + meanwhile
@@ -184,3 +198,18 @@ def test_a_commit_that_names_a_file_which_a_winner_described_again_is_counted(
     said = read_checksum(LocalLogStore(), table, 3)
     assert said is not None
     assert (said.num_files, said.table_size_bytes) == (1, 7)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_files_that_are_committed_again_count_once(tmp_path: Path, grouped: bool) -> None:
+    """As a job does that was not told whether its commit had landed."""
+    table = made(tmp_path / "t")
+    conf = {"spark.lakelog.commit.group": str(grouped).lower()}
+    log = DeltaLog.for_table(table, conf, ManualClock(NOW))
+    for _ in range(2):
+        log.start_transaction().commit([new_file(1), new_file(2)], Operation("WRITE"))
+    for _ in range(2):
+        version = append(log, new_file(10 + log.snapshot.version))
+        said = read_checksum(LocalLogStore(), table, version)
+        assert said is not None
+        assert said.num_files == version
