@@ -109,11 +109,19 @@ class Run:
         tell = _Teller(self._tell, bins)
         tell()
         done: list[Committed] = []
-        for each in _batches(bins, self._settings.batch_size):
-            committed = batch.run(each, tell.bin_done)
-            if committed is not None:
-                done.append(committed)
-                tell.committed(committed.version)
+        try:
+            for each in _batches(bins, self._settings.batch_size):
+                committed = batch.run(each, tell.bin_done)
+                if committed is not None:
+                    done.append(committed)
+                    tell.committed(committed.version)
+        except BaseException as exc:
+            if done:
+                versions = ", ".join(str(each.version) for each in done)
+                exc.add_note(
+                    f"{name} of {self._log.table} had committed these versions before: {versions}."
+                )
+            raise
         return done
 
     def _metrics(self, done: Iterable[Committed], files: pa.Table, began: int) -> OptimizeMetrics:

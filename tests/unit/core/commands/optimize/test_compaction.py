@@ -343,8 +343,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(uri: str) -> None:
         if told.version is not None:
             raise _Stop
 
-    with pytest.raises(_Stop):
+    with pytest.raises(_Stop) as stopped:
         optimize(uri, batch_size=1, progress=stop)
+    assert stopped.value.__notes__ == [f"OPTIMIZE of {uri} had committed these versions before: 6."]
     assert len(files(uri)) == 5
     found = optimize(uri, batch_size=1)
     assert found.metrics.num_files_removed == 4
