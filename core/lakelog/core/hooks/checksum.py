@@ -106,7 +106,31 @@ def _changed(
 
 
 def _before(committed: CommittedTransaction) -> VersionChecksum | None:
+    """The checksum of the version before, if it is of the commit that was there."""
     log, version = committed.delta_log, committed.version - 1
-    if log.last_checksum is not None and log.last_checksum[0] == version:
-        return log.last_checksum[1]
-    return read_checksum(log.store, log.table, version) if version >= 0 else None
+    if version < 0:
+        return None
+    txn_id, known = _txn_before(committed), log.last_checksum
+    # A kept log outlives its table, and the next one at the path has the same versions.
+    if (
+        txn_id is not None
+        and known is not None
+        and (known[0], known[1].txn_id) == (version, txn_id)
+    ):
+        return known[1]
+    found = read_checksum(log.store, log.table, version)
+    if found is None or (None not in (txn_id, found.txn_id) and found.txn_id != txn_id):
+        return None
+    return found
+
+
+def _txn_before(committed: CommittedTransaction) -> str | None:
+    """The transaction that made the version before, where that is known."""
+    if committed.winners:
+        info = committed.winners[-1].commit_info
+    else:
+        read = committed.read_snapshot
+        info = read.commit_info if read is not None else None
+        if committed.read_version != committed.version - 1:
+            info = None
+    return None if info is None else info.txn_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -213,3 +214,18 @@ def test_files_that_are_committed_again_count_once(tmp_path: Path, grouped: bool
         said = read_checksum(LocalLogStore(), table, version)
         assert said is not None
         assert said.num_files == version
+
+
+def test_the_next_table_at_a_path_owes_nothing_to_the_one_that_was_there(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    kept = opened(table)
+    for number in range(3):
+        append(kept, new_file(number))
+    shutil.rmtree(table)
+    made(tmp_path / "t")
+    for number in range(3):
+        append(opened(table), new_file(10 + number, size=1000))
+    version = append(kept, new_file(20))
+    said = read_checksum(LocalLogStore(), table, version)
+    assert said is not None
+    assert (said.num_files, said.table_size_bytes) == (4, 3007)
