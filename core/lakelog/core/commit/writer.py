@@ -102,6 +102,8 @@ class CommitWriter:
         """Seconds: what takes no longer is done however little is left."""
         self.makes_lines_as_it_goes = False
         """Whether the time that it takes to make the lines is not part of the budget."""
+        self._unmade: Exception | None = None
+        """What was raised where the lines are made, by a caller's function perhaps."""
         self._given_at = 0.0
         """When a store took the last line of a write."""
         self._took = 0.0
@@ -125,7 +127,9 @@ class CommitWriter:
         self._landing.trying(attempt.version)
         try:
             self._store.write(path, _Lines(self._given), overwrite=False)
-        except FileExistsError:
+        except FileExistsError as exc:
+            if exc is self._unmade:
+                raise
             return Written.TAKEN
         except CommitOutcomeUnknownError as exc:
             self._took = self._since_the_last_line(began)
@@ -254,7 +258,8 @@ class CommitWriter:
         """The lines, for the store; one is held back, to know when the last one is taken."""
         held = None
         digest, began = LineDigest(), self._clock.monotonic()
-        for line in self._lines:
+        lines = iter(self._lines)
+        while (line := self._made(lines)) is not None:
             digest.add(line)
             if held is not None:
                 yield held
@@ -266,6 +271,13 @@ class CommitWriter:
         self._sent = self._took_all = True
         if held is not None:
             yield held
+
+    def _made(self, lines: Iterator[str]) -> str | None:
+        try:
+            return next(lines, None)
+        except Exception as exc:
+            self._unmade = exc
+            raise
 
     def _read_whole(self, attempt: Attempt, version: int) -> WinningCommit | None:
         """Read a commit that may be ours; of ours nothing may be missing.

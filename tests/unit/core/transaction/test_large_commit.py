@@ -247,6 +247,23 @@ def test_progress_and_the_record_count_what_passed(uri: str) -> None:
     assert record.bytes_written == size
 
 
+@pytest.mark.parametrize("kind", [FileExistsError, FileNotFoundError, BrokenPipeError])
+def test_what_a_progress_function_raises_is_not_taken_for_the_storage(
+    uri: str, kind: type[OSError]
+) -> None:
+    mine = kind("mine")
+
+    def stop(_: Progress) -> None:
+        raise mine
+
+    txn = new(uri)
+    with pytest.raises(kind) as raised:
+        txn.commit_large(files(10), CONVERT, progress=stop)
+    assert raised.value is mine
+    assert not txn.may_be_committed
+    assert new(uri).read_version == -1
+
+
 def test_the_actions_are_never_all_in_memory(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # What follows, reading the version for its checkpoint, is columnar and not of this commit.
     monkeypatch.setattr("lakelog.core.transaction.large_commit.after_large_commit", lambda *_: None)
