@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.features.protocol import check_readable, check_writable
+from lakelog.core.forks import reentrant_lock_of
 from lakelog.core.log.budget import LogBudget
 from lakelog.core.log.identity import is_told_apart
 from lakelog.core.log.news import read_news
@@ -86,7 +86,7 @@ class TableLog:
         self._bearable = _BEARABLE
         self._looks = self._looked = 0
         """How often `update` has begun to look for what is new, and the last that went well."""
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock_of(self)
 
     @classmethod
     def for_table(

@@ -14,13 +14,13 @@ vector.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import rows_without
 from lakelog.core.actions.file_table import NO_FILES, NO_TOMBSTONES
+from lakelog.core.forks import lock_of
 from lakelog.core.state.reconcile import reconciled
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Chain:
         self._commits = commits
         self._rows: pa.Table | None = None
         self._held = len(commits) + (0 if parent is None else parent.held)
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
 
     def after(self, commits: Sequence[Commit]) -> _Chain:
         return _Chain(self._table, is_live=self._is_live, parent=self, commits=tuple(commits))

@@ -5,6 +5,7 @@ What they have written may be in no version so far, and must not be taken for le
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
@@ -25,6 +26,15 @@ class _Transaction(Protocol):
 
 _lock = threading.Lock()
 _known: WeakSet[_Transaction] = WeakSet()
+
+
+def _begin_anew() -> None:
+    # Another thread may have had the lock when this process was forked.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def remember(transaction: _Transaction) -> None:
