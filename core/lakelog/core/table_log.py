@@ -273,7 +273,10 @@ class TableLog:
         files = state.files
         # Only memory is at stake: what is known stays right.
         with contextlib.suppress(DeltaError, OSError):
-            files = files.lighter(self._load(state.version).files)
+            anew = self._load(state.version)
+            # The path may have become another table's since the commits were read.
+            if anew.metadata.id == state.metadata.id:
+                files = files.lighter(anew.files)
         # A log without checkpoints is not read again and again.
         self._bearable = max(_BEARABLE, 2 * files.held)
         return replace(state, files=files)

@@ -53,3 +53,20 @@ def test_a_log_without_checkpoints_is_not_read_again_and_again(
     assert held[-1] == 6 * _MOST + 1
     assert loads == 3
     assert log.snapshot.file_table.num_rows == 6 * _MOST
+
+
+def test_the_files_of_a_table_that_took_the_path_meanwhile_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_log, "_BEARABLE", _MOST)
+    writer, other = DeltaLog.for_table(new_uri()), DeltaLog.for_table(new_uri())
+    for log, name in ((writer, "mine"), (other, "theirs")):
+        create_table(log, "id long", properties={"delta.checkpointInterval": 5})
+        for number in range(2 * _MOST):
+            append(log, f"{name}-{number}")
+    follower = DeltaLog.for_table(writer.table)
+    monkeypatch.setattr(follower, "_snapshot", writer.snapshot_at(1))
+    monkeypatch.setattr(follower, "_load", other._load)
+    found = follower.update()
+    assert found.version == 2 * _MOST
+    assert all(path.startswith("mine") for path in found.file_table["path"].to_pylist())
