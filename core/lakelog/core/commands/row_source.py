@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.given_rows import GivenRows
     from lakelog.core.schema import StructType
 
-__all__ = ["RowSource"]
+__all__ = ["RowSource", "stream_of_batches"]
 
 _ROWS: Final = 1 << 17
 _BYTES: Final = 32 << 20
@@ -78,6 +78,21 @@ class RowSource:
         self._stream = None
         self._is_spent = _is_read_once(self._given)
         yield from _joined(self.schema, found[1])
+
+
+def stream_of_batches(given: GivenRows) -> pa.RecordBatchReader | None:
+    """A generator or list of batches, or a dataset, as one stream; `None` for any other rows.
+
+    Raises:
+        DeltaAnalysisError: a generator without a batch, or of something else; while it is read, a
+            batch that has another schema than the first one.
+    """
+    found = _stream_of(given)
+    if found is None:
+        return None
+    schema, batches = found
+    checked = (one for number, each in enumerate(batches) for one in _checked(each, schema, number))
+    return pa.RecordBatchReader.from_batches(schema, checked)
 
 
 def _joined(schema: pa.Schema, batches: Iterator[Any]) -> Iterator[pa.Table]:

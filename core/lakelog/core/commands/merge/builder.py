@@ -66,8 +66,9 @@ def merge(
         uri: where the table is, or its `DeltaLog`.
         source: the rows to merge; a stream is read once, when the merge is executed, and held in
             memory up to `spark.lakelog.merge.maxSourceBytes` (256 MiB), else in a temporary file
-            without a name, in the folder of `TMPDIR`. Arrow data, a DataFrame of
-            pandas or Polars, a relation of DuckDB, `{"id": [1, 2]}`, `[{"id": 1}]`.
+            without a name, in the folder of `TMPDIR`. Arrow data, a generator of batches, a dataset
+            of pyarrow, a DataFrame of pandas or Polars, a relation of DuckDB, `{"id": [1, 2]}`,
+            `[{"id": 1}]`.
         on: when a row of the target and one of the source match: SQL, or the names of columns that
             must be equal in both.
         target_alias: what expressions call the table.

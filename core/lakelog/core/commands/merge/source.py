@@ -20,6 +20,7 @@ from lakelog.core.arrow.types import from_arrow_schema, to_arrow_schema
 from lakelog.core.commands.given_rows import arrow_stream, arrow_table, without_index
 from lakelog.core.commands.merge.names import check_unambiguous
 from lakelog.core.commands.merge.positions import Positions
+from lakelog.core.commands.row_source import stream_of_batches
 from lakelog.core.compute import pc
 from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
@@ -117,7 +118,7 @@ class MergeSource:
                 "the source of this MERGE is a stream that failed while it was read, and can't be "
                 "read again from its beginning; begin a new MERGE with a new stream"
             )
-        stream = arrow_stream(self._given)
+        stream = arrow_stream(self._given) or stream_of_batches(self._given)
         if stream is None:
             table = arrow_table(self._given)
             self.schema = _schema_of(table.schema)

@@ -153,6 +153,40 @@ def test_a_stream_that_fails_is_not_read_from_its_middle(limit: int) -> None:
         source.rows(limit)
 
 
+@pytest.mark.parametrize("limit", [0, 1 << 30])
+@pytest.mark.parametrize("kind", ["generator", "list", "dataset"])
+def test_batches_one_by_one_are_a_stream(kind: str, limit: int) -> None:
+    import pyarrow.dataset
+
+    given: Any = list(batches(2, 3))
+    rows = pa.Table.from_batches(given)
+    if kind == "generator":
+        given = iter(given)
+    elif kind == "dataset":
+        given = pyarrow.dataset.dataset(rows)
+    assert MergeSource(given).rows(limit).table.equals(rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "gave no batch"),
+        ([1], "value number 0, counted from 0, is of type int"),
+        ([pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})], "its batch 1, counted from 0"),
+    ],
+    ids=["nothing", "numbers", "another schema"],
+)
+def test_what_a_generator_must_not_give_is_told(
+    tmp_path: Path, given: list[Any], said: str
+) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, {"a": [1]})
+    builder = merge(uri, iter(given), "target.a = source.a").when_not_matched_insert_all()
+    with pytest.raises(DeltaAnalysisError, match=said):
+        builder.execute()
+    assert DeltaLog.for_table(uri).snapshot.version == 0
+
+
 def test_no_room_for_the_file_is_said_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
         def __init__(self, *_: Any) -> None:
