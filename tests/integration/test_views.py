@@ -167,6 +167,26 @@ def test_a_persistent_view_is_read_anew_by_every_session(session: Session) -> No
         session.rows("SELECT * FROM q")
 
 
+def test_what_the_log_says_of_a_view_is_about_the_table_and_version_that_it_names(
+    session: Session,
+) -> None:
+    session.run(
+        "CREATE TABLE views_db2.t (id BIGINT) USING delta",
+        "INSERT INTO views_db2.t VALUES (7)",
+        "CREATE VIEW first AS SELECT count(*) AS n, max(id) AS m FROM t VERSION AS OF 1",
+        "USE views_db2",
+        "CREATE VIEW most AS SELECT max(id) AS m FROM t",
+        "USE views_db",
+    )
+    assert session.rows("SELECT count(*) FROM t WITH (versionAsOf = '1')") == [(1,)]
+    assert session.rows("SELECT * FROM first") == [(1, 1)]
+    assert session.rows("SELECT * FROM views_db2.most") == [(7,)]
+    session.run("CACHE TABLE views_db2.most")
+    assert session.rows("SELECT * FROM views_db2.most") == [(7,)]
+    session.run("INSERT INTO views_db2.t VALUES (8)")
+    assert session.rows("SELECT * FROM views_db2.most") == [(8,)]
+
+
 @pytest.mark.connect
 def test_what_is_cached_is_used_and_never_stale(session: Session) -> None:
     spark = session.spark

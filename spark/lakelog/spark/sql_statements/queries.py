@@ -208,8 +208,8 @@ class QueryRunner:
         self, tokens: Sequence[Token], reference: Reference, parameters: Parameters
     ) -> DataFrame | None:
         """The answer that the log has to a whole statement, if it has one."""
-        items = wanted(tokens, reference)
-        place = None if items is None else place_of(self._spark, reference.parts)
+        items = None if reference.options[1] else wanted(tokens, reference)
+        place = None if items is None else place_of(self._spark, self._whole(reference.parts))
         if items is None or place is None or is_cached(self._spark, place.path):
             return None
         when = None if reference.travel is None else parameters.text(*reference.when)
@@ -217,14 +217,19 @@ class QueryRunner:
         snapshot = opened(self._spark, place, reader.snapshot)
         where = _unqualified(parameters.text(*reference.where), reference.alias) or None
         text = answer(snapshot, where, items)
-        return None if text is None else self.plain(text)
+        if text is None:
+            return None
+        self.read[place.path, reference.travel, when] = snapshot.version
+        return self.plain(text)
+
+    def _whole(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """A name with the catalog and database that names without are of."""
+        return (*self._namespace, *parts) if self._namespace and len(parts) == 1 else parts
 
     def _frame(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         if reference.is_call:
             return self._changes(reference, parameters)
-        parts = reference.parts
-        if self._namespace and len(parts) == 1:
-            parts = (*self._namespace, *parts)
+        parts = self._whole(reference.parts)
         place = place_of(self._spark, parts)
         if place is None:
             return None if reference.travel else self._view(reference, parts)
