@@ -416,6 +416,23 @@ def test_a_value_of_a_clause_may_be_a_query_for_one(spark, path):
     assert found == {1: 18, 2: -12, 3: 30, 4: 40, 5: 50, 6: 60, 7: 8}
 
 
+@pytest.mark.connect
+def test_a_star_never_brings_lakelogs_own_columns(spark, path):
+    people(path)
+    source = spark.createDataFrame([(1, "2*(*)"), (7, "x")], "id INT, v STRING").alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    for refused in ("to_json(struct(`T`.*))", "hash(*)", sf.to_json(sf.struct("t.*"))):
+        with pytest.raises(DeltaAnalysisError, match="INVALID_USAGE_OF_STAR"):
+            merge.whenMatchedUpdate(set={"name": refused}).execute()
+    (
+        merge.whenMatchedUpdate(set={"name": "concat('(t.*)', s.v, 2*t.id)"})
+        .whenNotMatchedInsert(values={"id": "s.id", "name": "to_json(struct(s.*))"})
+        .execute()
+    )
+    found = rows(path)
+    assert (found[1]["name"], found[7]["name"]) == ("(t.*)2*(*)2", '{"id":7,"v":"x"}')
+
+
 @pytest.mark.parametrize("alias", [None, "t"])
 def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, alias):
     people(path, FEED)

@@ -20,6 +20,7 @@ from lakelog.spark.dml.expressions import (
     refuse_subquery,
     refuse_subquery_about_rows,
     text_of,
+    without_strings,
 )
 from lakelog.spark.dml.values import as_column
 from lakelog.spark.types.spark_types import to_delta_schema
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["Scope", "check_deterministic"]
+__all__ = ["Scope", "check_deterministic", "refuse_stars"]
 
 _OURS = re.compile(r",? ?`__lakelog_\w+`")
 _CALL = re.compile(r"\b(\w+)\s*\(")
+_STAR = re.compile(r"[(,]\s*\*\s*[,)]|unresolvedstar\(\)|(?<![\w.`])(\w+|`(?:[^`]|``)*`)\s*\.\s*\*")
+_COUNT = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
 _QUERY = re.compile(r"\(\s*(?:(?:SELECT|WITH|VALUES|FROM|TABLE)\b|\[)", re.IGNORECASE)
 
 
@@ -142,6 +145,28 @@ def check_deterministic(
             except AnalysisException as exc:
                 raise _refusal(exc, expression, what) from exc
         raise
+
+
+def refuse_stars(given: Any, alias: str | None, what: str) -> None:
+    """Refuse `*` and `t.*` of the table, which has columns of lakelog's own here.
+
+    Args:
+        given: an expression.
+        alias: what expressions call the table.
+        what: where it stands, for the message.
+
+    Raises:
+        DeltaAnalysisError: there is one.
+    """
+    text = _without_queries(without_strings(given))
+    for star in _STAR.finditer(_COUNT.sub("", text)):
+        name = star.group(1)
+        if name is None or name.strip("`").replace("``", "`").lower() == (alias or "").lower():
+            raise DeltaAnalysisError(
+                f"[INVALID_USAGE_OF_STAR_OR_REGEX] Invalid usage of '*' in the {what} of MERGE: "
+                f"{text_of(given)}. Name the columns.",
+                sql=text_of(given),
+            )
 
 
 def _refuse_by_text(given: Any, what: str) -> None:

@@ -29,9 +29,11 @@ __all__ = [
     "refuse_subquery",
     "refuse_subquery_about_rows",
     "text_of",
+    "without_strings",
 ]
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
+_STRING = re.compile(r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
 _SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE)
 _ABOUT_ROWS = re.compile(
     r"\b(?:IN|EXISTS)\s*\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE
@@ -90,6 +92,11 @@ def text_of(given: str | Column) -> str:
 def bare_text(given: str | Column) -> str:
     """The same without what is in quotes, to look for words of SQL in it."""
     return _QUOTED.sub("''", text_of(given))
+
+
+def without_strings(given: str | Column) -> str:
+    """The text of an expression with names in quotes, and with nothing in the strings."""
+    return _STRING.sub(lambda each: each.group(1) or "''", text_of(given))
 
 
 def refuse_subquery(given: str | Column, where: str, instead: str) -> None:

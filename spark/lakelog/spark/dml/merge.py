@@ -30,7 +30,7 @@ from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml.column_text import sql_of
-from lakelog.spark.dml.conditions import Scope, check_deterministic
+from lakelog.spark.dml.conditions import Scope, check_deterministic, refuse_stars
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.expressions import text_of
 from lakelog.spark.dml.here import (
@@ -180,6 +180,8 @@ class _Run:
                 seen[clause.when] += [
                     (given, f"{clause.name} clause") for given in given_in(column.value)
                 ]
+        for expression, where in (each for named in seen.values() for each in named):
+            refuse_stars(expression, self.merge.alias, where)
         both = target.df.join(source.df)
         self._condition = sql_of(condition, both)
         scopes = {
