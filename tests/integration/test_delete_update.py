@@ -198,6 +198,11 @@ def test_conditions_on_partitions_take_out_whole_files(spark, path):
     made(path, "partitioned")
     table = DeltaTable.forPath(spark, path)
 
+    for none in (sf.reverse("p") == "?", "reverse(p) = '?'"):
+        table.delete(none)
+        table.update(none, {"id": "0"})
+    assert last(path).operation == "WRITE"
+
     table.delete(
         sf.length("p") == sf.length(sf.lit("x/1%")) + sf.lit(0) * sf.col("p").isNull().cast("int")
     )

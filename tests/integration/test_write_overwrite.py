@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import (
@@ -11,7 +12,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
-from lakelog.spark import write
+from lakelog.spark import write, write_to
 
 DATA = "SELECT id, IF(id = 5, NULL, id % 2) AS p, CONCAT('s', id) AS s FROM RANGE(6)"
 
@@ -222,6 +223,13 @@ def test_what_was_overwritten_can_still_be_read_at_its_version(spark, table):
     old = DeltaLog.for_table(table).snapshot_at(version=0).to_arrow()
 
     assert sorted(old["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_overwrite_by_a_column_may_meet_no_partition_that_is_there(spark, table):
+    before = pairs(table)
+    rows = spark.sql("SELECT 10L AS id, 7L AS p, 'new' AS s")
+    write_to(rows, f"delta.`{table}`").overwrite(sf.col("p") == 7)
+    assert pairs(table) == [*before, (10, 7, "new")]
 
 
 @pytest.mark.parametrize(("condition", "said"), [("id = 2", "false"), ("p = 0", None)])

@@ -28,6 +28,7 @@ from lakelog.core.commands.merge.update import UpdatedRows
 from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.commands.rewrite import RowRewrite
 from lakelog.core.commands.touched_files import can_evaluate, touched_at, touched_whole
+from lakelog.core.compute import pc
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -312,11 +313,10 @@ class _Change:
         if whole is None:
             return txn.filter_file_table(known), False, known
         if known is None:
-            others = sorted(set(range(files.num_rows)) - set(whole))
-            values = readable_partitions(snapshot, files.take(others))
+            values = readable_partitions(snapshot, files.filter(pc.invert(whole)))
             known = outside_of(snapshot, values.select(snapshot.partition_columns))
         txn.filter_file_table(known)
-        return files.take(whole), True, None
+        return files.filter(whole), True, None
 
     def _write_new(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.compute import pc
 from lakelog.spark.reading.positions import FILE, ROW
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def bitmaps(rows: DataFrame, keys: Sequence[str] = (), counts: Sequence[Column] 
 
 def partitions_matching(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, condition: Column, alias: str | None
-) -> list[int] | None:
-    """The files of which every row meets a condition on partition columns, by their numbers.
+) -> pa.Array | None:
+    """For each file whether every row of it meets a condition on partition columns.
 
     Args:
         spark: a session, classic or Connect.
@@ -94,7 +95,7 @@ def partitions_matching(
     # The same types as those of the rows; Arrow has a zone for timestamps.
     typed = frame.select(*(sf.col(f"`{n.replace('`', '``')}`") for n in schema.names), _NUMBER)
     found = (typed if alias is None else typed.alias(alias)).where(condition).select(_NUMBER)
-    return sorted(found.toArrow()[_NUMBER].to_pylist())
+    return pc.is_in(numbers, value_set=found.toArrow()[_NUMBER].combine_chunks())
 
 
 def row_width(files: pa.Table) -> float:

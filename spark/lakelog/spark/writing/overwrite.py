@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
@@ -22,7 +23,6 @@ from lakelog.spark.writing.projection import projection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lakelog.core.actions import AddFile
@@ -126,7 +126,7 @@ def _matching_column(
         return Replaced()
     matching = _of_partitions(snapshot, spark, files, condition)
     if matching is not None:
-        return Replaced(to_add_files(files.take(matching)))
+        return Replaced(to_add_files(files.filter(matching)))
     schema = without_void(snapshot.schema)
     rows = files_df(spark, snapshot, files, schema=schema)
     columns = projection(schema, target)
@@ -144,8 +144,8 @@ _ROW = "__lakelog_file"
 
 def _of_partitions(
     snapshot: Snapshot, spark: SparkSession, files: pa.Table, condition: Column
-) -> list[int] | None:
-    """The files whose partition matches; `None` for a condition on other columns, too."""
+) -> pa.Array | None:
+    """For each file whether its partition matches; `None` for a condition on other columns, too."""
     if not snapshot.partition_columns:
         return None
     values = readable_partitions(snapshot, files)
@@ -154,4 +154,5 @@ def _of_partitions(
         found = spark.createDataFrame(numbered).where(condition).select(_ROW).collect()
     except AnalysisException:
         return None
-    return sorted(row[0] for row in found)
+    matching = {row[0] for row in found}
+    return pa.array((at in matching for at in range(files.num_rows)), pa.bool_())
