@@ -188,6 +188,19 @@ def test_what_the_log_says_of_a_view_is_about_the_table_and_version_that_it_name
 
 
 @pytest.mark.connect
+def test_an_older_version_of_a_view_is_refused_however_it_is_asked_for(session: Session) -> None:
+    session.run("CREATE TEMP VIEW v AS SELECT * FROM t", "CREATE VIEW p AS SELECT * FROM t")
+    for name in ("v", "p"):
+        for text in (f"{name} VERSION AS OF 1", f"{name} WITH (versionAsOf = '1')"):
+            with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
+                session.rows(f"SELECT * FROM {text}")
+        with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
+            session.spark.read.option("versionAsOf", "1").table(name).collect()
+    with pytest.raises(AnalysisException, match="TIME_TRAVEL"):
+        session.rows("SELECT * FROM t VERSION AS OF 1 WITH (versionAsOf = '2')")
+
+
+@pytest.mark.connect
 def test_what_is_cached_is_used_and_never_stale(session: Session) -> None:
     spark = session.spark
 

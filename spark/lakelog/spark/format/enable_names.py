@@ -80,6 +80,9 @@ def frame_of(writer: Any) -> DataFrame:
     return ConnectFrame(writer._df, writer._spark)
 
 
+_OF_VERSIONS = ("versionasof", "timestampasof")
+
+
 def _session_table(original: Any) -> Any:
     def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
         frame = _by_name(self, tableName)
@@ -102,7 +105,9 @@ def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], A
         def table(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
             spark, options = session_of_reader(self), request_of(self).options
             if reader is DeltaReader and (not options or is_our_view(spark, tableName)):
-                frame = _by_name(spark, tableName)
+                # Spark refuses an older version of a view, and passes over other options.
+                travels = not {each.lower() for each in options}.isdisjoint(_OF_VERSIONS)
+                frame = None if travels else _by_name(spark, tableName)
                 return original(self, tableName) if frame is None else frame
             if not is_our_name(spark, tableName):
                 return original(self, tableName)

@@ -232,7 +232,9 @@ class QueryRunner:
         parts = self._whole(reference.parts)
         place = place_of(self._spark, parts)
         if place is None:
-            return None if reference.travel else self._view(reference, parts)
+            # Spark has no older versions of views, and says so.
+            travels = reference.travel or self._travel_options(reference, parameters)
+            return None if travels else self._view(reference, parts)
         self._wholes[reference.parts] = place.whole
         if reference.options[1]:
             return self._by_options(place, reference, parameters)
@@ -240,6 +242,12 @@ class QueryRunner:
         when = None if travel is None else parameters.text(*reference.when)
         where = _unqualified(parameters.text(*reference.where), reference.alias) or None
         return self._table(place, travel, when, where)
+
+    def _travel_options(self, reference: Reference, parameters: Parameters) -> bool:
+        """Whether an option after a name asks for another version than the newest."""
+        text = parameters.text(*reference.options)
+        options = given_options(text, self.value) if text else {}
+        return any(f"{each}asof" in options for each in _TRAVELS)
 
     def _by_options(
         self, place: Place, reference: Reference, parameters: Parameters
@@ -252,6 +260,10 @@ class QueryRunner:
         when = {name: options[f"{name}asof"] for name in _TRAVELS if f"{name}asof" in options}
         if len(options) != len(when) or len(when) > 1:
             return None
+        if reference.travel is not None:
+            # Two versions are an error, which is Spark's.
+            text = parameters.text(*reference.when)
+            return None if when else self._table(place, reference.travel, text, None)
         travel, moment = next(iter(when.items()), (None, None))
         is_time = travel == "timestamp" and moment is not None
         return self._table(place, travel, text_literal(moment or "") if is_time else moment, None)
