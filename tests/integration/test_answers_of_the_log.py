@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 import lakelog.spark as delta
 from lakelog.core import delete_rows, write_arrow
@@ -86,6 +87,11 @@ def test_the_log_answers_what_spark_answers(spark: SparkSession, table: str) -> 
     texts = [*BY_THE_LOG, *BY_SPARK]
     assert outcomes(spark, texts, named, by_log=True) == outcomes(spark, texts, named, by_log=False)
     assert [each for each in texts if not reads(spark, each.replace("{t}", named))] == BY_THE_LOG
+
+
+def test_a_null_is_no_condition_as_in_spark(spark: SparkSession, table: str) -> None:
+    with pytest.raises(AnalysisException, match="FILTER_NOT_BOOLEAN"):
+        delta.sql(spark, f"SELECT count(*) FROM delta.`{table}` WHERE NULL")
 
 
 def test_rows_that_were_deleted_count_for_nothing(spark: SparkSession, table: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lakelog.core import keys
 from lakelog.core.data.answers import known_count, known_extreme
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.tree import Literal
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.types.paths import quoted, text_literal
@@ -137,6 +138,8 @@ def answer(snapshot: Snapshot, where: str | None, items: Sequence[Aggregate]) ->
             )
         except InvalidPredicateError:
             return None
+        if isinstance(expression, Literal) and expression.value is None:
+            return None  # to Spark, a null without a type is not a condition
     files = snapshot.file_table_for(expression)
     values = []
     for each in items:
