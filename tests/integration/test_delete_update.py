@@ -234,6 +234,16 @@ def test_an_update_of_whole_files_looks_for_no_rows(spark, path, kind, condition
     assert last(path).metrics["numUpdatedRows"] == str(len(hit))
 
 
+@pytest.mark.connect
+def test_an_alias_comes_before_a_struct_of_its_name(spark, path):
+    given = pa.table({"id": [1, 2], "v": [0, 0], "s": [{"id": 2}, {"id": 9}]})
+    write_arrow(path, given)
+    table = DeltaTable.forPath(spark, path).alias("S")
+    table.update("s.id = 2", {"v": "s.id * 10"})
+    table.delete("s.id = 9")
+    assert sorted((r["id"], r["v"]) for r in rows(path)) == [(1, 0), (2, 20)]
+
+
 def test_nothing_is_committed_where_nothing_matches(spark, path, way):
     made(path, "plain")
     version = DeltaLog.for_table(path).snapshot.version

@@ -93,7 +93,11 @@ def delete(
         How many; -1 where the log does not say.
     """
     snapshot = log.update()
-    knows = condition is None or (isinstance(condition, str) and here.evaluates_as_spark(spark))
+    knows = condition is None or (
+        isinstance(condition, str)
+        and _is_no_column(snapshot, alias)
+        and here.evaluates_as_spark(spark)
+    )
     if knows and _fits_here(snapshot, condition, reads_all=False):
         text = condition if isinstance(condition, str) else None
         with suppress(InvalidPredicateError):  # of some rows only Spark knows
@@ -119,6 +123,7 @@ def update(
     snapshot = log.update()
     # A path could begin with the alias, of which the core knows nothing.
     bare = alias is None or not any("." in name for name in values)
+    bare = bare and _is_no_column(snapshot, alias)
     knows = bare and _sets_here(snapshot, values) and here.evaluates_as_spark(spark)
     if knows and _fits_here(snapshot, condition, reads_all=True):
         assert condition is None or isinstance(condition, str)
@@ -132,6 +137,11 @@ def update(
         else:
             return 0 if done.version is None else done.metrics.get("numUpdatedRows", -1)
     return _Change(spark, log, "UPDATE", condition, alias, values, frames=frames).run()
+
+
+def _is_no_column(snapshot: Snapshot, alias: str | None) -> bool:
+    """Whether no column has the alias's name: to Spark, `s.id` is the table's `id` before that."""
+    return alias is None or snapshot.schema.get(alias) is None
 
 
 def _parsed(snapshot: Snapshot, condition: object) -> Expression | None:
