@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, create_table
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.actions.objects import DeletionVectorDescriptor
 from lakelog.core.actions.operation import Operation
-from lakelog.core.errors import DeltaConcurrentModificationException
+from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
 from lakelog.core.hooks import checksum as hook
 from lakelog.core.hooks.committed_files import file_change
 from lakelog.core.state.checksums import checksum_of, read_checksum
@@ -137,6 +137,13 @@ HISTORY = st.lists(
 
 
 @settings(max_examples=examples(100))
+@example(
+    [
+        ("append", 1, "append"),
+        ("append what is there", 1, "delete by vectors"),
+        ("dynamic overwrite", 2, ""),
+    ]
+)
 @given(HISTORY)
 def test_every_checksum_is_what_a_reader_counts(tmp_path_factory, history) -> None:
     table = made(tmp_path_factory.mktemp("t"))
@@ -146,14 +153,19 @@ def test_every_checksum_is_what_a_reader_counts(tmp_path_factory, history) -> No
         number += 2
         txn = writer.start_transaction()
         actions, name = step(txn, kind, number, value)
-        if meanwhile:
-            between = other.start_transaction()
-            theirs, named = step(between, meanwhile, number + 1, value + 1)
-            between.commit(list(theirs), Operation(named))
         try:
+            if meanwhile:
+                between = other.start_transaction()
+                theirs, named = step(between, meanwhile, number + 1, value + 1)
+                between.commit(list(theirs), Operation(named))
             txn.commit(list(actions), Operation(name))
         except DeltaConcurrentModificationException:
             continue
+        except DeltaAnalysisError as twice:
+            # Whoever adds again, without a read, a file that another has put a vector on makes it
+            # live twice, and one commit can't remove both.
+            if "DELTA_DUPLICATE_ACTIONS_FOUND" not in str(twice):
+                raise
     latest = opened(table).snapshot.version
     for version in range(1, latest + 1):
         said = read_checksum(LocalLogStore(), table, version)
