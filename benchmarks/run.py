@@ -48,11 +48,7 @@ def _machine() -> str:
 def _section(name: str, command: str, measurements: list[Measurement], prose: list[str]) -> str:
     rows = [m.row() for m in measurements]
     parts = [f"`{command}` on {_machine()}.", *prose, "\n".join([HEADER, *rows])]
-    return (
-        f"<!-- {name} -->\n"
-        + "\n\n".join(parts)
-        + f"\n{freshness.stamp(name)}<!-- end of {name} -->\n"
-    )
+    return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
 
 
 def _growth_section(command: str, grown: list[Growth]) -> str:
@@ -65,11 +61,12 @@ def _growth_section(command: str, grown: list[Growth]) -> str:
         f"{1000 * growth.TOO_QUICK:.0f} ms at 4n."
     )
     parts = [f"`{command}` on {_machine()}.", about, growth.summary(grown)]
-    end = f"\n{freshness.stamp('growth')}<!-- end of growth -->\n"
-    return "<!-- growth -->\n" + "\n\n".join(parts) + end
+    return "<!-- growth -->\n" + "\n\n".join(parts) + "\n<!-- end of growth -->\n"
 
 
 def _publish(name: str, section: str) -> None:
+    end = f"<!-- end of {name} -->\n"
+    section = section.replace(end, freshness.stamp(name) + end)
     text = RESULTS.read_text() if RESULTS.exists() else INTRODUCTION
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->\n", re.DOTALL)
     if pattern.search(text):
