@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,12 +14,7 @@ PATH = Path(__file__).parents[2] / "benchmarks" / "freshness.py"
 
 @pytest.fixture(scope="module")
 def freshness() -> Any:
-    spec = importlib.util.spec_from_file_location("benchmark_freshness", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(PATH)))
 
 
 def page(freshness: Any, name: str, stamp: str) -> str:
