@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from support.examples import SEED, examples
+from support.spark_java import submit_options
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -31,8 +31,8 @@ pytest_plugins = [
     "support.servers.bridge_jvm",
 ]
 
-# Of all sessions, those of other processes too; with nothing set Spark finds its own folder.
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
+# Of all sessions, those of other processes too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
 
 CI = os.environ.get("CI", "").lower() in ("true", "1")
 

@@ -107,7 +107,7 @@ def test_workers_without_lakelog_are_served(tmp_path: Path, bare_python: str, ki
     # PySpark passes its own choice on to children; they are to make their own.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": bare_python, "SPARK_LOCAL_IP": "127.0.0.1"}
-    env["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
+    env["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
     with connect_port() if kind == "connect" else contextlib.nullcontext():
         done = subprocess.run(
             [sys.executable, str(script), kind, str(tmp_path / "t")],

@@ -61,7 +61,7 @@ def test_auto_reads_natively_where_the_connector_is_there(request, tmp_path):
     script.write_text(textwrap.dedent(JOB))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    env["SPARK_CONF_DIR"] = os.environ["SPARK_CONF_DIR"]
+    env["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
     done = subprocess.run(
         [sys.executable, str(script), jars, backend.uri("t")],
         env=env | {"CONF": json.dumps(backend.conf)},

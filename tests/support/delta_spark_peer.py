@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.spark_java import submit_options
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
@@ -68,6 +70,7 @@ class DeltaSparkPeer:
         python = sys.executable if bridged else str(peer.python)
         self._command = [python, str(SERVER), jars, json.dumps(dict(confs or {}))]
         self._environment = _clean_environment()
+        self._environment["SPARK_SUBMIT_OPTS"] = submit_options(peer.python)
         if bridged:
             self._command.append("bridged")
             # Goes before the folder of our environment that has a PySpark, too.

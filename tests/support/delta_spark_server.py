@@ -23,15 +23,6 @@ from delta_spark_transaction import (  # type: ignore[import-not-found]  # no pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# With the first compiler alone Java keeps 48 MB for its code, which Delta's plans overflow: what is
-# thrown out is interpreted, and compiled once more.
-# To verify the bytecode of Spark's own classes is a sixth of the start.
-JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions "
-    "-XX:-BytecodeVerificationRemote"
-)
-
 
 def _session(jars: str, confs: dict[str, str], how: list[str]) -> Any:
     from pyspark.sql import SparkSession
@@ -47,12 +38,7 @@ def _session(jars: str, confs: dict[str, str], how: list[str]) -> Any:
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        # Compiling well takes longer than a test's few rows.
-        .config("spark.driver.extraJavaOptions", JAVA)
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.sql.session.timeZone", "UTC")

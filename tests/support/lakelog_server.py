@@ -13,10 +13,7 @@ def _session(_jars: str, confs: dict[str, str], _how: list[str]) -> Any:
 
     import lakelog.spark
 
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", delta_spark_server.JAVA)
-    builder = builder.config("spark.sql.shuffle.partitions", "2")
-    builder = builder.config("spark.sql.codegen.wholeStage", "false")
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
     for key, value in confs.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -34,6 +34,8 @@ PARAMETERS = {
     "fake GCS": ("fake_gcs",),
     "HDFS": ("hdfs",),
 }
+# What a fixture does without, but slower: each of them starts a Spark.
+_QUICKER = {"spark": "spark_classes", "delta_spark": "delta_spark_classes"}
 # What is a moment's work where it is installed needs no line on the terminal.
 _WORTH_TELLING = 3.0
 
@@ -87,7 +89,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     announce(None)
     names = wanted(session.items)
-    for name in sorted(names):
+    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    for name in sorted(names | {_QUICKER[each] for each in fixtures & _QUICKER.keys()}):
         started = time.monotonic()
         try:
             TOOLS[name]()

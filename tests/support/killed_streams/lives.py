@@ -37,6 +37,7 @@ import pyarrow as pa
 from lakelog.core import DeltaLog, write_arrow
 from support.killed_streams.places import KINDS, Place, place
 from support.killed_streams.queries import SHAPES
+from support.spark_java import submit_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["Report", "live_and_die"]
 
 _PROGRAM = Path(__file__).with_name("queries.py")
-_CONFS = Path(__file__).parents[1] / "spark_conf"
 _CPU_SECONDS = 400
 """What queries that get nowhere may use of the CPU before the test gives up."""
 _IDLE_SECONDS = 600
@@ -295,7 +295,7 @@ def _life(spec: dict[str, Any], report: Report) -> Iterator[_Life]:
             text=True,
             start_new_session=True,
             env={
-                "SPARK_CONF_DIR": str(_CONFS),
+                "SPARK_SUBMIT_OPTS": submit_options(),
                 **os.environ,
                 "PYSPARK_PYTHON": sys.executable,
                 "SPARK_LOCAL_IP": "127.0.0.1",
