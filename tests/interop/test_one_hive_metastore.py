@@ -88,9 +88,22 @@ def test_names_are_used_in_turns(
     assert _rows(ours, "SELECT * FROM v") == [(7,)]
     with pytest.raises(DeltaSparkError, match="DELTA_TABLE_ONLY_OPERATION"):
         ours.sql("OPTIMIZE v")
+    # Views over tables, of either, are read by both, with the newest rows.
+    ours.sql("CREATE VIEW by_ours AS SELECT id, more FROM a WHERE id > 1")
+    theirs.sql("CREATE VIEW by_theirs AS SELECT id FROM b")
+    theirs.sql("INSERT INTO a VALUES (4, 'b', 4)")
+    ours.sql("INSERT INTO b VALUES (4, 'b', 4)")
+    for peer in peers:
+        assert _rows(peer, "SELECT * FROM by_ours ORDER BY id") == [(2, None), (3, 3), (4, 4)]
+        assert _rows(peer, "SELECT * FROM by_theirs ORDER BY id") == [(1,), (2,), (3,), (4,)]
+    theirs.sql("DROP VIEW by_ours")
+    ours.sql("DROP VIEW by_theirs")
+    for peer in peers:
+        with pytest.raises(DeltaSparkError, match="TABLE_OR_VIEW_NOT_FOUND"):
+            peer.sql("SELECT * FROM by_ours")
     # Names change, and end, for both at once: the cache of the other one is told.
     ours.sql("ALTER TABLE a RENAME TO c")
-    assert _rows(theirs, "SELECT count(*) FROM c") == [(3,)]
+    assert _rows(theirs, "SELECT count(*) FROM c") == [(4,)]
     theirs.sql("DROP TABLE c")
     ours.sql("REFRESH TABLE b")
     with pytest.raises(DeltaSparkError, match="TABLE_OR_VIEW_NOT_FOUND"):
@@ -101,7 +114,7 @@ def test_names_are_used_in_turns(
     assert not (folder / "warehouse" / "c").exists()
     assert (outside / "_delta_log").exists()
     ours.sql(f"CREATE TABLE again USING delta LOCATION '{outside}'")
-    assert _rows(theirs, "SELECT count(*) FROM again") == [(3,)]
+    assert _rows(theirs, "SELECT count(*) FROM again") == [(4,)]
     ours.sql("CREATE TABLE m (id INT) USING delta")
     theirs.sql("INSERT INTO m VALUES (5)")
     theirs.sql("CREATE OR REPLACE TABLE m USING delta AS SELECT 'x' AS other")
