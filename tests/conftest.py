@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from typing import TYPE_CHECKING
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.soak)
     if SEED:
         random.Random(SEED).shuffle(items)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: a full collection need not go through them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

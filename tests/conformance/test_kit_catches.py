@@ -12,6 +12,7 @@ import pytest
 
 from lakelog.logstores import LocalLogStore, LogStore, MemoryLogStore
 from lakelog.logstores.conformance import LogStoreConformance, PromiseBrokenError, run_conformance
+from lakelog.logstores.conformance.checks import crashes
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -59,6 +60,24 @@ def test_a_store_that_breaks_a_promise_is_caught_by_the_check_of_that_promise(
         check(broken({}), root_for(broken, tmp_path))
     for file in getattr(broken, "held", ()):
         file.close()
+
+
+def test_writers_that_die_are_no_forks_of_a_process_with_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    def noting(store: LogStore, mode: str, path: str, point: str) -> tuple[int, bool]:
+        started.append(point)
+        return fate(store, mode, path, point)
+
+    fate = crashes._fate
+    monkeypatch.setattr(crashes, "_fate", noting)
+    for name, wanted in (("HasAThread", 7), ("LocalLogStore", 0)):
+        store = vars(_load("threaded_store"))[name]({})
+        Quick().test_a_writer_that_is_killed_leaves_all_or_nothing(store, str(tmp_path))
+        assert len(started) == (wanted if sys.platform == "linux" else 7)
+        started.clear()
 
 
 @pytest.mark.parametrize("check", CHECKS)

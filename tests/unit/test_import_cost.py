@@ -65,7 +65,7 @@ def test_a_client_of_s3_does_without_the_resources_of_boto3() -> None:
 @pytest.mark.parametrize("service", ["sts", "sso", "sso-oidc"])
 def test_the_session_of_a_client_of_s3_knows_the_services_of_credentials(service: str) -> None:
     botocore = pytest.importorskip("botocore.session")
-    from lakelog.logstores.s3.sdk import loader_of
+    from lakelog.logstores.s3.models import loader_of
 
     core = botocore.get_session()
     core.register_component("data_loader", loader_of(core))

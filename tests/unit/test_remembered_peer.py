@@ -84,6 +84,7 @@ def played(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
                 "LAKELOG_DELTA_SPARK": mode,
                 "LAKELOG_CACHE": str(tmp_path / "cache"),
                 "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # of nine processes, and none is needed
             },
             check=False,
             capture_output=True,

@@ -68,16 +68,21 @@ def lines_run(work: Callable[[], object]) -> int:
     """
     count = 0
 
-    def event(frame: Any, what: str, _argument: Any) -> Any:
+    def call(frame: Any, _what: str, _argument: Any) -> Any:
         nonlocal count
-        if what == "call" and frame.f_code.co_filename.endswith(_WAITING):
+        if frame.f_code.co_filename.endswith(_WAITING):
             return None
         count += 1
-        return event
+        return line
+
+    def line(_frame: Any, _what: str, _argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return line
 
     before, before_threads = sys.gettrace(), threading.gettrace()
-    threading.settrace(event)
-    sys.settrace(event)
+    threading.settrace(call)
+    sys.settrace(call)
     try:
         work()
     finally:

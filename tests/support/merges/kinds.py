@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Kind", "arrow"]
 
 BASE: Final = "id INT, name STRING, n BIGINT, x DOUBLE"
+_COLUMNS: Final = schema_from(BASE)
 _VECTORS: Final = {"delta.enableDeletionVectors": "true"}
 _FEED: Final = {"delta.enableChangeDataFeed": "true"}
 
@@ -51,7 +52,7 @@ class Kind:
     @property
     def schema(self) -> StructType:
         """Its columns."""
-        return StructType((*schema_from(BASE), *self.extra))
+        return StructType((*_COLUMNS, *self.extra))
 
     def lay_out(self, path: Path, files: list[list[dict[str, Any]]]) -> None:
         """Make the table, with these rows in each of its files."""
@@ -67,7 +68,7 @@ class Kind:
     def given(self) -> StructType:
         """The columns that rows are given."""
         own = {f.name for f in self.extra if f.name in self.own}
-        base = {f.name for f in schema_from(BASE)}
+        base = {f.name for f in _COLUMNS}
         return StructType(tuple(f for f in self.schema if f.name in own | base))
 
 

@@ -320,12 +320,14 @@ def _serving_a_giant() -> Iterator[tuple[str, list[int]]]:
         f"HTTP/1.1 206 Partial\r\n{always}Content-Length: 1\r\n"
         f"Content-Range: bytes 0-0/{10**12}\r\n\r\nx"
     ).encode()
+    open_now: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0), backlog=16) as server:
 
         def serve() -> None:
             with contextlib.suppress(OSError):
                 while True:
                     taken, _ = server.accept()
+                    open_now[:] = [taken]
                     with taken, contextlib.suppress(OSError):
                         request = taken.recv(65536).lower()
                         taken.sendall(part if b"range: bytes" in request else whole)
@@ -338,6 +340,9 @@ def _serving_a_giant() -> Iterator[tuple[str, list[int]]]:
         thread.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}", sent
         server.shutdown(socket.SHUT_RDWR)
+        for each in open_now:  # a client that keeps its connection would be sent to until the end
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
         thread.join(10)
 
 

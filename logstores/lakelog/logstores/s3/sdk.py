@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 from lakelog.logstores.s3.credentials import use_sources
 from lakelog.logstores.s3.errors import Place, speaking_s3
+from lakelog.logstores.s3.models import loader_of
 
 if TYPE_CHECKING:
     from lakelog.logstores.s3.conf import S3Settings
@@ -22,7 +23,7 @@ __all__ = [
     "boto_session",
     "client_config",
     "in_force",
-    "loader_of",
+    "new_client",
     "new_sdk_client",
     "sdk_client",
     "wire_of",
@@ -94,7 +95,6 @@ def _new_wire(settings: S3Settings) -> Wire:
     from lakelog.logstores.s3.wire import Wire
 
     core, signed = _core_session(settings)
-    core.register_component("data_loader", loader_of(core))
     client = _client_of(core, settings, signed=signed, signs_body=None)
     return Wire(client, core.get_config_variable("ca_bundle"))
 
@@ -111,19 +111,40 @@ def new_sdk_client(settings: S3Settings, *, signs_body: bool | None = None) -> A
 
 
 def _client_of(core: Any, settings: S3Settings, *, signed: bool, signs_body: bool | None) -> Any:
+    config = client_config(settings, signed=signed, signs_body=signs_body)
     try:
-        # What boto3 makes of this, without the third more of imports that its resources take.
-        client = core.create_client(
-            _SERVICE,
-            region_name=_region_of(core, settings),
-            endpoint_url=settings.endpoint,
-            use_ssl=settings.tls,
-            config=client_config(settings, signed=signed, signs_body=signs_body),
-        )
+        client = _made(core, _SERVICE, settings, config)
     except ValueError as error:
         raise LogStoreConfError(f"fs.s3a.endpoint = {settings.endpoint}: {error}") from error
     client.meta.events.register("before-call.s3", _stay_in_region)
     return client
+
+
+def new_client(service: str, settings: S3Settings) -> Any:
+    """A client of another of AWS's services that is reached as the settings say.
+
+    Args:
+        service: as the SDK names it.
+        settings: where, and as whom.
+
+    Raises:
+        MissingExtraError: boto3 is not installed.
+        ValueError: the endpoint is not a URL.
+    """
+    core, signed = _core_session(settings)
+    return _made(core, service, settings, client_config(settings, signed=signed))
+
+
+def _made(core: Any, service: str, settings: S3Settings, config: Any) -> Any:
+    """What boto3 makes of this, without the third more of imports that its resources take."""
+    core.register_component("data_loader", loader_of(core))
+    return core.create_client(
+        service,
+        region_name=_region_of(core, settings),
+        endpoint_url=settings.endpoint,
+        use_ssl=settings.tls,
+        config=config,
+    )
 
 
 def boto_session(settings: S3Settings) -> tuple[Any, bool]:
@@ -157,30 +178,6 @@ def _session_of(core: Any, settings: S3Settings) -> Any:
 def _region_of(core: Any, settings: S3Settings) -> str:
     found: str = settings.region or core.get_config_variable("region") or _DEFAULT_REGION
     return found
-
-
-def loader_of(core: Any) -> Any:
-    """Reads the SDK's models, that of S3 without a look at the others.
-
-    Before the SDK's own loader reads one, it lists the folders of all four hundred. Those of a
-    token service or of a sign-on, which some credentials need, are read as ever.
-    """
-    from botocore.loaders import Loader, create_loader
-
-    whole = create_loader(core.get_config_variable("data_path"))
-
-    class S3First(Loader):  # type: ignore[misc]  # botocore is untyped
-        def list_available_services(self, type_name: str) -> Any:  # noqa: ARG002  # the SDK's
-            return [_SERVICE]
-
-        def load_service_model(
-            self, service_name: str, type_name: str, api_version: str | None = None
-        ) -> Any:
-            if service_name != _SERVICE:
-                return whole.load_service_model(service_name, type_name, api_version)
-            return super().load_service_model(service_name, type_name, api_version)
-
-    return S3First(whole.search_paths, include_default_search_paths=False)
 
 
 def in_force(settings: S3Settings) -> dict[str, str]:

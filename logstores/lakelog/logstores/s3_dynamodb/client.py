@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores.s3.conf import S3Settings
 from lakelog.logstores.s3.credentials import CredentialSource
-from lakelog.logstores.s3.sdk import boto_session, client_config
+from lakelog.logstores.s3.sdk import new_client
 from lakelog.logstores.s3_dynamodb.lock_table import ensure_table
 from lakelog.logstores.s3_dynamodb.replies import TablePlace, check_reply, speaking_dynamodb
 from lakelog.logstores.s3_dynamodb.row_table import RowTable
@@ -147,9 +147,4 @@ def _new_client(settings: LockTableSettings) -> Any:
         connect_timeout=settings.timeout,
         read_timeout=settings.timeout,
     )
-    session, signed = boto_session(reached)
-    return session.client(
-        "dynamodb",
-        endpoint_url=settings.endpoint,
-        config=client_config(reached, signed=signed),
-    )
+    return new_client("dynamodb", reached)

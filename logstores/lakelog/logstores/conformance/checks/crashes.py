@@ -18,7 +18,7 @@ from lakelog.logstores.conformance.checks.expect import (
     raw_bytes,
     read_or_none,
 )
-from lakelog.logstores.conformance.processes.children import Child
+from lakelog.logstores.conformance.processes.children import PATIENCE, Child
 from lakelog.logstores.conformance.processes.racers import payload
 from lakelog.logstores.conformance.processes.victims import LINES
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["CrashChecks"]
 
 OLD = payload(3, 300)
+AT_ONCE = 4
+"""Writers that die side by side."""
 
 
 class CrashChecks(Checks):
@@ -107,20 +109,13 @@ class CrashChecks(Checks):
 
     def _kill(self, store: LogStore, mode: str, paths: list[str], points: list[str]) -> list[bool]:
         """Let a process die for each path; whether its write had returned by then."""
-
-        def one(path: str, point: str) -> bool:
-            with Child("victims:die_writing", store, mode, path, point) as child:
-                answer: object
-                try:
-                    answer = child.hear()
-                except EOFError:
-                    answer = None
-            code = child.end()
+        fates = _fates_of_forks(store, mode, paths, points)
+        if fates is None:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                fates = list(pool.map(lambda *each: _fate(store, mode, *each), paths, points))
+        for (code, _), point in zip(fates, points, strict=True):
             expect_equal(code, -signal.SIGKILL, f"the exit code of a writer killed {point}")
-            return answer == "returned"
-
-        with ThreadPoolExecutor(4) as pool:
-            return list(pool.map(one, paths, points))
+        return [returned for _, returned in fates]
 
     def _others_go_on(self, rival: LogStore, folder: str, done: int) -> None:
         path = f"{folder}/{done:020d}.json"
@@ -129,6 +124,37 @@ class CrashChecks(Checks):
         expect_equal(names(rival, folder + "/0"), wanted, "the log after the crashes")
         seen = [name for name in names(rival, folder + "/") if not is_hidden(name)]
         expect_equal(seen, wanted, "names that are not hidden, after the crashes")
+
+
+def _fates_of_forks(
+    store: LogStore, mode: str, paths: list[str], points: list[str]
+) -> list[tuple[int, bool]] | None:
+    """The exit codes and whether the writes had returned; None where forks would be no good."""
+    targets = list(zip(paths, points, strict=True))
+    groups = [targets[n : n + AT_ONCE] for n in range(0, len(targets), AT_ONCE)]
+    patience = PATIENCE * (len(groups) + 1)
+    fates: list[tuple[int, bool]] = []
+    with Child("victims:let_die", store, mode, patience=patience) as parent:
+        try:
+            if not parent.hear():
+                return None
+            for group in groups:
+                parent.tell(group)
+                fates += [(code, returned) for code, returned in parent.hear()]
+        except EOFError as error:
+            raise PromiseBrokenError(str(error)) from None
+    return fates
+
+
+def _fate(store: LogStore, mode: str, path: str, point: str) -> tuple[int, bool]:
+    """The same of one in a process of its own."""
+    with Child("victims:die_writing", store, mode, path, point) as child:
+        answer: object
+        try:
+            answer = child.hear()
+        except EOFError:
+            answer = None
+    return child.end(), answer == "returned"
 
 
 def _interrupted(kind: type[BaseException]) -> Iterator[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Channel", "Child", "run_child"]
+__all__ = ["PATIENCE", "Channel", "Child", "run_child"]
 
 PATIENCE = 240.0
 """Seconds after which a child that still runs is ended."""
@@ -35,13 +35,16 @@ _CODE = (
 class Child:
     """A process that runs one function of the kit: `function(store, channel, *arguments)`."""
 
-    def __init__(self, task: str, store: LogStore, *arguments: Any) -> None:
+    def __init__(
+        self, task: str, store: LogStore, *arguments: Any, patience: float = PATIENCE
+    ) -> None:
         """Start it.
 
         Args:
             task: `module:function`, the module in this package.
             store: pickled, so that the child has an instance of its own.
             arguments: what JSON can hold.
+            patience: seconds after which it is ended.
         """
         self._process = subprocess.Popen(
             [sys.executable, "-c", _CODE, json.dumps(sys.path)],
@@ -50,7 +53,7 @@ class Child:
             text=True,
             encoding="utf-8",
         )
-        self._watchdog = threading.Timer(PATIENCE, self._process.kill)
+        self._watchdog = threading.Timer(patience, self._process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()
         pickled = base64.b64encode(pickle.dumps(store)).decode()
