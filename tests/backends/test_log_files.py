@@ -11,6 +11,7 @@ import pytest
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.actions.operation import Operation
 from lakelog.core.clock import SystemClock
+from lakelog.core.hooks.background import wait_for_all
 from support.backends import backend_of
 from support.manual_clock import ManualClock
 
@@ -51,6 +52,7 @@ def test_a_log_is_checkpointed_and_cleaned_up(name: str, request: pytest.Fixture
         write_arrow(
             table, pa.table({"id": [start]}), conf=conf, properties=properties, mode="append"
         )
+    assert wait_for_all()
     log = DeltaLog.for_table(table, conf)
     folder = f"{table}/_delta_log"
     assert [n for n in names(log.store, folder) if n.endswith(".crc")] == [
@@ -69,6 +71,7 @@ def test_a_log_is_checkpointed_and_cleaned_up(name: str, request: pytest.Fixture
         last = txn.commit([metadata], Operation(name="SET TBLPROPERTIES"))
         if is_later_than_the_one_before(later.store, folder, last):
             break
+    assert wait_for_all()
     later.checkpoint()
     left = names(later.store, folder)
     assert {int(each[:20]) for each in left if each[:20].isdigit()} == {last}

@@ -218,6 +218,13 @@ COMMIT_GROUP: Final = flag(
     "Whether appends of threads that share a `DeltaLog` are committed as one version where they "
     "would wait for each other.",
 )
+CHECKSUM_LATER: Final[Key[bool | None]] = Key(
+    f"{LAKELOG_PREFIX}checksum.inBackground",
+    "flag",
+    None,
+    "Whether the checksum of a version is written after the commit has returned; where not set, "
+    "unless the table is on a local disk.",
+)
 EVENTS_PATH: Final[Key[str | None]] = Key(
     f"{LAKELOG_PREFIX}commitEvents.path",
     "text",

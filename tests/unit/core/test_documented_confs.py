@@ -173,6 +173,7 @@ ELSEWHERE = {
     ),
     f"{DELTA}optimizeMetadataQuery.enabled": "queries of Spark's SQL alone",
     "spark.lakelog.commit.group": "threads that share a log, which have tests of their own",
+    "spark.lakelog.checksum.inBackground": "version checksums have tests of their own",
     f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",
     **dict.fromkeys(
         (

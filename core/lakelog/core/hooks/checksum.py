@@ -9,15 +9,18 @@ only on demand (`spark.databricks.delta.writeChecksumFile.enabled`). It is made 
   the transaction read them, or the whole log was read.
 
 Otherwise there is none until a checkpoint has loaded the files.
+
+A local disk takes the file as fast as a thread takes the work. Elsewhere it is made in the
+background (`background.py`), from the state that the commit made; a later one never counts.
 """
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
+from lakelog.core.hooks.background import do_later
 from lakelog.core.hooks.committed_files import file_change
 from lakelog.core.log.names import checksum_path
 from lakelog.core.paths import is_local, is_near
@@ -27,13 +30,16 @@ from lakelog.core.state.checksums import (
     has_vectors,
     read_checksum,
 )
+from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Protocol
+    from lakelog.core.features.terms import TableTerms
     from lakelog.core.hooks.committed_files import FileChange
     from lakelog.core.hooks.hook import CommittedTransaction
     from lakelog.core.state.checksums import VersionChecksum
     from lakelog.core.state.replay import State
+    from lakelog.core.table_log import TableLog
     from lakelog.logstores import LogStore
 
 __all__ = ["checksum_hook"]
@@ -43,7 +49,7 @@ def checksum_hook(committed: CommittedTransaction) -> None:
     """Write the checksum of the version that was committed, if it can be had cheaply.
 
     Raises:
-        OSError: the storage refused.
+        OSError: the storage refused, and the checksum was not left to the background.
     """
     log = committed.delta_log
     wanted = log.conf.read(keys.CHECKSUMS)
@@ -52,38 +58,107 @@ def checksum_hook(committed: CommittedTransaction) -> None:
     snapshot = log.snapshot
     if snapshot.version != committed.version:
         return
-    checksum = _checksum(committed, snapshot.state)
-    if checksum is None:
-        return
-    log.last_checksum = (committed.version, checksum)
-    _publish(log.store, checksum_path(log.table, committed.version), checksum.to_json())
+    # Not the commit itself, which holds all of its actions, is kept for the background.
+    checksum = _Checksum(
+        log=log,
+        version=committed.version,
+        state=snapshot.state,
+        terms=committed.terms,
+        txn_id=committed.commit_info.txn_id,
+        txn_before=_txn_before(committed),
+        change=file_change(committed),
+    )
+    if _in_background(log):
+        do_later(log.table, f"the checksum of version {committed.version}", checksum.write)
+    else:
+        checksum.write()
 
 
-def _publish(store: LogStore, path: str, text: str) -> None:
+def _in_background(log: TableLog) -> bool:
+    if log.conf.read(keys.THROW):
+        # Somebody wants to hear of a failure, and nobody is left there to tell.
+        return False
+    chosen = log.conf.read(store_keys.CHECKSUM_LATER)
+    return not is_local(log.table) if chosen is None else chosen
+
+
+@dataclass(slots=True, kw_only=True)
+class _Checksum:
+    """A checksum that is due, and all that it follows from."""
+
+    log: TableLog
+    version: int
+    state: State
+    terms: TableTerms
+    txn_id: str | None
+    txn_before: str | None
+    change: FileChange | None
+
+    def write(self) -> None:
+        checksum = self._made()
+        if checksum is None:
+            return
+        self.log.last_checksum = (self.version, checksum)
+        _publish(self.log.store, self.log.table, self.version, checksum)
+
+    def _made(self) -> VersionChecksum | None:
+        before = None if self.change is None else self._before()
+        if self.change is not None and before is not None:
+            grown = _changed(before, self.change, self.state.protocol)
+            if grown is not None:
+                return completed_checksum(grown, self.state, self.terms, self.txn_id)
+        at_hand = self.state.files.is_at_hand
+        return checksum_of(self.state, self.txn_id, self.terms) if at_hand else None
+
+    def _before(self) -> VersionChecksum | None:
+        """The checksum of the version before, if it is of the commit that was there."""
+        version, txn_id, known = self.version - 1, self.txn_before, self.log.last_checksum
+        if version < 0:
+            return None
+        # A kept log outlives its table, and the next one at the path has the same versions.
+        if (
+            txn_id is not None
+            and known is not None
+            and (known[0], known[1].txn_id) == (version, txn_id)
+        ):
+            return known[1]
+        found = read_checksum(self.log.store, self.log.table, version)
+        if found is None or (None not in (txn_id, found.txn_id) and found.txn_id != txn_id):
+            return None
+        return found
+
+
+def _publish(store: LogStore, table: str, version: int, checksum: VersionChecksum) -> None:
     """Write the file unless it is there: another client may have been faster, with the same.
+
+    One that names another transaction is of a table that was here before, or of a commit that
+    somebody took back, and gives way.
 
     On a local disk it is not brought to the platter, which costs as much as the commit did: a
     checksum that a crash takes away is one that was never written, and a torn one is passed over.
     """
+    path, text = checksum_path(table, version), checksum.to_json()
     if not is_local(path):
-        with contextlib.suppress(FileExistsError):
+        try:
             store.write(path, [text])
+        except FileExistsError:
+            if _is_foreign(store, table, version, checksum):
+                store.write(path, [text], overwrite=True)
         return
-    if store.filesystem.get_file_info(store.filesystem_path(path)).is_file:
+    there = store.filesystem.get_file_info(store.filesystem_path(path)).is_file
+    if there and not _is_foreign(store, table, version, checksum):
         return
     with store.staged(path) as (filesystem, draft), filesystem.open_output_stream(draft) as sink:
         sink.write(f"{text}\n".encode())
 
 
-def _checksum(committed: CommittedTransaction, state: State) -> VersionChecksum | None:
-    txn_id = committed.commit_info.txn_id
-    change = file_change(committed)
-    before = None if change is None else _before(committed)
-    if change is not None and before is not None:
-        grown = _changed(before, change, state.protocol)
-        if grown is not None:
-            return completed_checksum(grown, state, committed.terms, txn_id)
-    return checksum_of(state, txn_id, committed.terms) if state.files.is_at_hand else None
+def _is_foreign(store: LogStore, table: str, version: int, checksum: VersionChecksum) -> bool:
+    found = read_checksum(store, table, version)
+    return (
+        found is not None
+        and None not in (found.txn_id, checksum.txn_id)
+        and found.txn_id != checksum.txn_id
+    )
 
 
 def _changed(
@@ -103,25 +178,6 @@ def _changed(
         num_deletion_vectors=vectors,
         num_deleted_records=deleted,
     )
-
-
-def _before(committed: CommittedTransaction) -> VersionChecksum | None:
-    """The checksum of the version before, if it is of the commit that was there."""
-    log, version = committed.delta_log, committed.version - 1
-    if version < 0:
-        return None
-    txn_id, known = _txn_before(committed), log.last_checksum
-    # A kept log outlives its table, and the next one at the path has the same versions.
-    if (
-        txn_id is not None
-        and known is not None
-        and (known[0], known[1].txn_id) == (version, txn_id)
-    ):
-        return known[1]
-    found = read_checksum(log.store, log.table, version)
-    if found is None or (None not in (txn_id, found.txn_id) and found.txn_id != txn_id):
-        return None
-    return found
 
 
 def _txn_before(committed: CommittedTransaction) -> str | None:

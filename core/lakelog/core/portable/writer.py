@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
+from lakelog.core.portable.at_once import do_at_once
 from lakelog.core.portable.leaves import (
     Leaf,
     filled_variants,
@@ -34,7 +36,7 @@ from lakelog.core.portable.leaves import (
     renamed,
 )
 from lakelog.core.portable.partition_text import partition_folder, partition_texts, random_folder
-from lakelog.core.portable.syncing import sync_files
+from lakelog.core.portable.syncing import sync_file, sync_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 PICKLED_BY_VALUE = (
+    "lakelog.core.portable.at_once",
     "lakelog.core.portable.leaves",
     "lakelog.core.portable.syncing",
     "lakelog.core.portable.writer",
@@ -91,6 +94,10 @@ _SPLIT_ROWS = 1 << 17
 _SPLIT_BYTES = 64 << 20
 _SAMPLE_ROWS = 20_000
 _MOST_CODES = 1 << 62
+_SMALL_BYTES = 1 << 20
+_MANY = 16
+_THREADS = 8
+"""To make a file takes a request, or the disk's own bookkeeping; what it holds, next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,11 @@ class PartitionedWriter:
         self._made: list[str] = []
         self._dictionary: list[str] | None = None
         self._results: list[tuple[Any, ...]] = []
+        self._is_synced = plan.fsync and self._filesystem.type_name == "local"
+        self._synced: set[str] = set()
+        """Files that are on the disk; not the entries of their folders."""
+        self._counts = threading.Lock()
+        """Of `_buffered` and `_open_files`."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take a batch; its columns are found by name and cast to the plan's types.
@@ -210,11 +222,12 @@ class PartitionedWriter:
     def close(self) -> list[tuple[Any, ...]]:
         """End every file; give one tuple a file, in the order of `RESULT_SCHEMA`."""
         self._split_staged()
+        self._finish_small()
         while self._files:
             self._finish(next(iter(self._files)))
-        if self._plan.fsync and self._filesystem.type_name == "local":
+        if self._is_synced:
             # All at once: one after the other, the disk would be waited for once a file.
-            sync_files(self._plan.root, [each[0] for each in self._results])
+            sync_files(self._plan.root, [each[0] for each in self._results], self._synced)
         return self._results
 
     def abort(self) -> None:
@@ -304,7 +317,8 @@ class PartitionedWriter:
         table = pa.Table.from_batches(each.pending, schema=self._file_schema)
         columns = [filled_variants(column) for column in table.columns]
         table = pa.Table.from_arrays(columns, schema=self._file_schema)
-        self._buffered -= each.pending_bytes
+        with self._counts:
+            self._buffered -= each.pending_bytes
         each.pending = []
         each.pending_rows = each.pending_bytes = 0
         nans = self._nan_leaves(table)
@@ -331,16 +345,9 @@ class PartitionedWriter:
             self._finish(next(key for key, other in self._files.items() if other.writer))
         if self._dictionary is None:
             self._dictionary = self._dictionary_leaves(table)
-        codec = _CODECS.get(plan.compression, "")
-        name = f"part-{self._part:05d}-{self._id}.c{self._count:03d}{codec}.parquet"
-        self._count += 1
-        folder = (
-            random_folder(plan.prefix_length)
-            if plan.prefix_length
-            else partition_folder(plan.partition_columns, each.values)
-        )
-        each.path = "/".join(filter(None, (plan.folder, folder, name)))
-        self._made.append(full := f"{plan.root}/{each.path}")
+        if not each.path:
+            self._name(each)
+        full = f"{plan.root}/{each.path}"
         self._make_folder(full.rpartition("/")[0])
         each.sink = self._filesystem.open_output_stream(full)
         each.nan_nulls = dict.fromkeys(nans, 0)
@@ -354,8 +361,22 @@ class PartitionedWriter:
             metadata_collector=each.collected,
             store_schema=False,
         )
-        self._open_files += 1
+        with self._counts:
+            self._open_files += 1
         return each.writer
+
+    def _name(self, each: _File) -> None:
+        plan = self._plan
+        codec = _CODECS.get(plan.compression, "")
+        name = f"part-{self._part:05d}-{self._id}.c{self._count:03d}{codec}.parquet"
+        self._count += 1
+        folder = (
+            random_folder(plan.prefix_length)
+            if plan.prefix_length
+            else partition_folder(plan.partition_columns, each.values)
+        )
+        each.path = "/".join(filter(None, (plan.folder, folder, name)))
+        self._made.append(f"{plan.root}/{each.path}")
 
     def _make_folder(self, folder: str) -> None:
         # An object store has no folders; asking for one costs requests or makes a marker object.
@@ -382,19 +403,50 @@ class PartitionedWriter:
         self._end(each)
         del self._files[key]
 
+    def _finish_small(self) -> None:
+        """Write the files that are small and not begun, where they are many, several at once."""
+
+        def write(each: _File) -> None:
+            path = each.path
+            self._flush(each)
+            self._end(each)
+            if self._is_synced:
+                # The disk is waited for while others are made.
+                sync_file(f"{self._plan.root}/{path}")
+                self._synced.add(path)
+
+        for key in [key for key, each in self._files.items() if each.writer is not None]:
+            self._finish(key)
+        small = {k: f for k, f in self._files.items() if f.pending_bytes <= _SMALL_BYTES}
+        if len(small) < _MANY:
+            return
+        # By the first one it is chosen which columns get a dictionary, in all files.
+        first, *others = small
+        self._finish(first)
+        for key in others:
+            self._name(small[key])
+        order = {small[key].path: number for number, key in enumerate(others)}
+        done = len(self._results)
+        threads = min(_THREADS, self._plan.max_open_files)
+        do_at_once(write, [small[key] for key in others], threads, "lakelog-write")
+        self._results[done:] = sorted(self._results[done:], key=lambda each: order[each[0]])
+        for key in others:
+            del self._files[key]
+
     def _end(self, each: _File) -> None:
         if each.writer is None:
             return
         each.writer.close()
         size = each.sink.tell()
         each.sink.close()
-        self._open_files -= 1
+        with self._counts:
+            self._open_files -= 1
         values = dict(zip(self._partitions, each.values, strict=True))
         nans = json.dumps(list(each.nan_nulls.items()))
         made, now = self._footer(each.collected[0]), time.time_ns() // 1_000_000
         self._results.append((each.path, size, each.rows, json.dumps(values), made, nans, now))
         each.writer = each.sink = None
-        each.rows = 0
+        each.path, each.rows = "", 0
 
     def _footer(self, made: Any) -> Any:
         if self._keeps_footers:
