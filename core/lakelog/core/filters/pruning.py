@@ -63,6 +63,8 @@ _SURELY_WHOLE = 16
 """No writer's statistics cut strings of this many characters."""
 _MOST_FAILURES = 500
 """After this many failures the remaining files are kept without a check."""
+_FILES_AT_ONCE = 1 << 17
+"""Parsed statistics of a million files would take 130 MB at once."""
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
@@ -94,6 +96,23 @@ def keep_files(
         return pa.repeat(pa.scalar(True), count)
     plain = _without_not(bind(expr, schema), negated=False)
     partitions = partition_schema_of(schema, partition_columns)
+    if count <= _FILES_AT_ONCE:
+        return _kept(file_table, plain, schema, partitions, session_tz)
+    parts = []
+    for start in range(0, count, _FILES_AT_ONCE):
+        some = file_table.slice(start, _FILES_AT_ONCE)
+        parts.append(_kept(some, plain, schema, partitions, session_tz))
+        pa.default_memory_pool().release_unused()
+    return pa.concat_arrays(parts)
+
+
+def _kept(
+    file_table: pa.Table,
+    plain: Expression,
+    schema: StructType,
+    partitions: StructType,
+    session_tz: str,
+) -> Any:
     asker = _Asker(file_table, partitions, session_tz)
     kept = asker.ask(plain)
     wanted = asker.data_columns(plain)
