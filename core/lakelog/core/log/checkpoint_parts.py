@@ -66,7 +66,8 @@ class Part:
 class PartReader:
     """Reads the parts of one checkpoint."""
 
-    filesystem: FileSystem
+    filesystem: FileSystem | None
+    """`None` where all parts were fetched as a whole."""
     table: str
     version: int
     top: str
@@ -114,11 +115,11 @@ class PartReader:
 
         path = part.path
         try:
-            source = (
-                self.filesystem.open_input_file(part.place)
-                if part.data is None
-                else pa.BufferReader(part.data)
-            )
+            if part.data is not None:
+                source = pa.BufferReader(part.data)
+            else:
+                assert self.filesystem is not None
+                source = self.filesystem.open_input_file(part.place)
             self._check_footer(source, path)
             # Without checksums a flipped bit in a page can look like another path.
             with source, pq.ParquetFile(source, page_checksum_verification=True) as file:
