@@ -96,23 +96,6 @@ def keep_files(
         return pa.repeat(pa.scalar(True), count)
     plain = _without_not(bind(expr, schema), negated=False)
     partitions = partition_schema_of(schema, partition_columns)
-    if count <= _FILES_AT_ONCE:
-        return _kept(file_table, plain, schema, partitions, session_tz)
-    parts = []
-    for start in range(0, count, _FILES_AT_ONCE):
-        some = file_table.slice(start, _FILES_AT_ONCE)
-        parts.append(_kept(some, plain, schema, partitions, session_tz))
-        pa.default_memory_pool().release_unused()
-    return pa.concat_arrays(parts)
-
-
-def _kept(
-    file_table: pa.Table,
-    plain: Expression,
-    schema: StructType,
-    partitions: StructType,
-    session_tz: str,
-) -> Any:
     asker = _Asker(file_table, partitions, session_tz)
     kept = asker.ask(plain)
     wanted = asker.data_columns(plain)
@@ -121,9 +104,16 @@ def _kept(
     # Statistics are read only for the files that partition values leave.
     if not pc.all(kept).as_py():
         file_table = file_table.filter(kept)
-        asker = _Asker(file_table, partitions, session_tz)
-    asker.stats = _stats_of(file_table.column("stats"), wanted, schema)
-    return pc.replace_with_mask(kept, kept, asker.ask(plain))
+    answers: list[pa.Array] = []
+    for start in range(0, file_table.num_rows, _FILES_AT_ONCE):
+        some = file_table.slice(start, _FILES_AT_ONCE)
+        asker = _Asker(some, partitions, session_tz)
+        asker.stats = _stats_of(some.column("stats"), wanted, schema)
+        found = asker.ask(plain)
+        answers += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+        if some.num_rows == _FILES_AT_ONCE:
+            pa.default_memory_pool().release_unused()
+    return pc.replace_with_mask(kept, kept, pa.concat_arrays(answers))
 
 
 def _stats_of(
