@@ -107,6 +107,28 @@ class _Engine:
         log = DeltaLog.for_table(job["table"])
         return int(log.start_transaction().filter_file_table(job["where"]).num_rows)
 
+    def plan_read(self, job: dict[str, Any]) -> int:
+        """Plan a query in the words of a script; how many tasks it would have.
+
+        By `spark.read` and a filter, or in SQL where the job says so; with the table's log as it
+        was kept, or opened anew. Nothing is run.
+        """
+        if not self.delta:
+            self.lakelog.enable(self.spark)
+        if job["anew"] and self.delta:
+            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        elif job["anew"]:
+            from lakelog.spark.replay.logs import forget_logs
+
+            forget_logs(self.spark)
+        table, where = job["table"], job["where"]
+        if job["sql"]:
+            frame = self.spark.sql(f"SELECT * FROM delta.`{table}` WHERE {where}")
+        else:
+            frame = self.spark.read.format("delta").load(table)
+            frame = frame.where(where) if where else frame
+        return int(frame.rdd.getNumPartitions())
+
     def stream(self, job: dict[str, Any]) -> list[int]:
         """Run a query to the end of what there is; how long each batch took, in milliseconds.
 

@@ -1,5 +1,8 @@
 """Tables of a million files: opening them, following them, asking them, against deltalake.
 
+What such a table takes of a Spark job's driver is measured against a fixed limit: the peak of
+memory of the Python process, with PySpark in it. The JVM is a process of its own.
+
 Each figure of opening comes from a fresh process, started in turns with the peer's, which
 reports seconds and its own peak of memory. Both sides make their file list ready to be used:
 lakelog its live files as columns, deltalake its add actions as a record batch.
@@ -9,7 +12,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+from alone import _peak
 from measure import Measurement
 
 FILES = 1_000_000
@@ -35,6 +38,7 @@ SCHEMA = json.dumps(
         ],
     }
 )
+DRIVER_MEGABYTES = 700
 PEER = f"deltalake {deltalake.__version__}"
 
 
@@ -77,13 +81,11 @@ def make_table(folder: Path, files: int, commits: int) -> str:
     return str(folder)
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def child(side: str, work: str, path: str) -> dict[str, Any]:
     """One measurement, in this process; run as a child."""
     scan = 0.0
+    if work in DRIVERS:
+        return _driver(path, DRIVERS[work])
     if side == "lakelog":
         import pyarrow.parquet  # noqa: F401  # the peer's is compiled in
 
@@ -134,6 +136,35 @@ def child(side: str, work: str, path: str) -> dict[str, Any]:
             files = len(table.file_uris(file_pruning_predicate="day = 500"))
             seconds = time.perf_counter() - began
     return {"seconds": seconds, "files": files, "peak": _peak(), "scan": scan}
+
+
+DRIVERS = {"driver": "day = 500", "driver-stats": "id BETWEEN 500 AND 99999"}
+"""Work of a Spark job's driver -> the files that it plans to read."""
+
+
+def _driver(path: str, where: str) -> dict[str, Any]:
+    """Plan a read of some of the table's files, as a Spark job does."""
+    from pyspark.sql import SparkSession
+
+    from lakelog.spark import read
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        # The table has a log and no data files, at which Spark's own reader would look.
+        .config("spark.lakelog.read.path", "arrow")
+        .getOrCreate()
+    )
+    began = time.perf_counter()
+    frame = read(spark).where(where).load(path)
+    seconds = time.perf_counter() - began
+    assert frame.columns == ["id", "value", "name", "day"]
+    found = {"seconds": seconds, "files": 0, "peak": _peak(), "scan": 0.0}
+    spark.stop()
+    return found
 
 
 def _scan_of_days(files: Any) -> float:
@@ -229,6 +260,11 @@ def measure(folder: Path, files: int = FILES, rounds: int = 3) -> list[Measureme
         scans = ", ".join(f"{o['scan'] * 1000:.1f} ms" for o in filtered[0])
         work = "the same, over one scan of the column it needs"
         found.append(Measurement(work, "50 ms", over, [0.05], 1.0, note=f"scans: {scans}"))
+        for kind, where in DRIVERS.items():
+            peak = _run("lakelog", kind, path)["peak"] / 1e6
+            work = f"memory of a Spark driver that plans `{where}` of {files:,} files"
+            peer = f"{DRIVER_MEGABYTES} MB"
+            found.append(Measurement(work, peer, [peak], [DRIVER_MEGABYTES], 1.0, unit="MB"))
         return found
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import ClientServerConnection
 
 from lakelog.core.actions import AddFile
 from lakelog.core.actions.file_table import from_add_files
@@ -231,6 +232,28 @@ def test_many_files_are_looked_up_without_a_job_and_confs_are_put_back(
     df = files.scan(spark)
     assert spark.conf.get(THRESHOLD) == before
     assert df.count() == 60
+
+
+def test_planning_many_files_calls_the_jvm_no_more_often_than_planning_few(
+    classic_spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    original = ClientServerConnection.send_command
+
+    def counted(self: Any, command: str) -> Any:
+        nonlocal calls
+        calls += 1
+        return original(self, command)
+
+    few, many = (hive(root / str(n), [str(i % 10) for i in range(n)]) for n in (20, 60))
+    few.scan(classic_spark)  # PySpark looks up its classes only once
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+    found = []
+    for files in (few, many):
+        calls = 0
+        files.scan(classic_spark)
+        found.append(calls)
+    assert found[1] < found[0] + 20, found
 
 
 def test_a_filter_on_a_partition_column_prunes_in_sparks_planner(

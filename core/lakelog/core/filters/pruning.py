@@ -63,6 +63,8 @@ _SURELY_WHOLE = 16
 """No writer's statistics cut strings of this many characters."""
 _MOST_FAILURES = 500
 """After this many failures the remaining files are kept without a check."""
+_FILES_AT_ONCE = 1 << 17
+"""Parsed statistics of a million files would take 130 MB at once."""
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
@@ -102,9 +104,16 @@ def keep_files(
     # Statistics are read only for the files that partition values leave.
     if not pc.all(kept).as_py():
         file_table = file_table.filter(kept)
-        asker = _Asker(file_table, partitions, session_tz)
-    asker.stats = _stats_of(file_table.column("stats"), wanted, schema)
-    return pc.replace_with_mask(kept, kept, asker.ask(plain))
+    answers: list[pa.Array] = []
+    for start in range(0, file_table.num_rows, _FILES_AT_ONCE):
+        some = file_table.slice(start, _FILES_AT_ONCE)
+        asker = _Asker(some, partitions, session_tz)
+        asker.stats = _stats_of(some.column("stats"), wanted, schema)
+        found = asker.ask(plain)
+        answers += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+        if some.num_rows == _FILES_AT_ONCE:
+            pa.default_memory_pool().release_unused()
+    return pc.replace_with_mask(kept, kept, pa.concat_arrays(answers))
 
 
 def _stats_of(

@@ -162,8 +162,10 @@ class CheckpointReader:
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         budget = LogBudget.from_store(self._store)
-        for part in self._top_parts():
-            for batch in self.part_reader().columns(part, list(ACTIONS)):
+        parts = self._top_parts()
+        reader = self.part_reader(opens=any(map(self._is_opened, parts)))
+        for part in parts:
+            for batch in reader.columns(part, list(ACTIONS)):
                 for kind in batch.schema.names:
                     column = batch.column(kind)
                     if column.null_count < len(column):
@@ -184,7 +186,8 @@ class CheckpointReader:
         # They were kept for this; a snapshot may live for long.
         self._fetched = {}
         sidecars = self._sidecar_parts(top)
-        reader, parts = self.part_reader(), [*here, *sidecars]
+        parts = [*here, *sidecars]
+        reader = self.part_reader(opens=any(map(self._is_opened, parts)))
         budget = LogBudget.from_store(self._store)
 
         def counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
@@ -193,7 +196,7 @@ class CheckpointReader:
                 yield batch
 
         def rows(part: Part) -> pa.Table:
-            if part.size is not None and self._is_fetched(part.size):
+            if part.data is None and not self._is_opened(part):
                 part = replace(part, data=self._fetch(part.path))
             batches = counted(reader.rows(part, kind, schema), part.path)
             return pa.Table.from_batches(batches, schema=schema)
@@ -236,6 +239,10 @@ class CheckpointReader:
             self._fetched = fetched
         return [replace(self._part(each), data=fetched[each]) for each in paths]
 
+    def _is_opened(self, part: Part) -> bool:
+        """Whether a part is read range by range."""
+        return part.data is None and (part.size is None or not self._is_fetched(part.size))
+
     def _is_fetched(self, size: int) -> bool:
         return size <= _WHOLE and fetches_whole(self._store)
 
@@ -254,11 +261,17 @@ class CheckpointReader:
         except OSError as exc:
             raise self.corrupt(f"reading {path} failed ({exc})") from exc
 
-    def part_reader(self) -> PartReader:
-        """What reads `parts`, here or elsewhere."""
+    def part_reader(self, *, opens: bool = True) -> PartReader:
+        """What reads `parts`, here or elsewhere.
+
+        Args:
+            opens: whether one of them has to be opened; the file system of an object store takes
+                20 ms to make.
+        """
         first = self.checkpoint.files[0].path
         version, limit = self.checkpoint.version, LogBudget.from_store(self._store).limit
-        return PartReader(self._store.filesystem, self._table, version, first, limit)
+        filesystem = self._store.filesystem if opens else None
+        return PartReader(filesystem, self._table, version, first, limit)
 
     def _part(self, path: str, size: int | None = None) -> Part:
         return Part(path, self._store.filesystem_path(path), size)

@@ -7,6 +7,7 @@ itself, and a process that talks to many endpoints would keep as many copies.
 from __future__ import annotations
 
 import functools
+import gzip
 import os
 import threading
 from typing import Any, Final
@@ -31,8 +32,9 @@ os.register_at_fork(after_in_child=_begin_anew)
 def loader_of(core: Any) -> Any:
     """Reads the SDK's models, that of S3 without a look at the others.
 
-    Before the SDK's own loader reads one, it lists the folders of all four hundred. Those of other
-    services, of which some are for credentials, are read as ever.
+    Before the SDK's own loader reads one, it lists the folders of all four hundred, and then it
+    makes ordered dictionaries, for three times what plain ones take. Those of other services, of
+    which some are for credentials, are read as ever.
 
     Args:
         core: a botocore session. Those that look in the same folders are given the same loader,
@@ -44,7 +46,16 @@ def loader_of(core: Any) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _loader(data_path: str | None) -> Any:
-    from botocore.loaders import Loader, create_loader
+    import orjson
+    from botocore.loaders import JSONFileLoader, Loader, create_loader
+
+    class QuickFiles(JSONFileLoader):  # type: ignore[misc]  # botocore is untyped
+        def load_file(self, file_path: str) -> Any:
+            for path, opened in ((f"{file_path}.json", open), (f"{file_path}.json.gz", gzip.open)):
+                if os.path.isfile(path):  # noqa: PTH113  # it is asked hundreds of times
+                    with opened(path, "rb") as file:
+                        return orjson.loads(file.read())
+            return None
 
     whole = create_loader(data_path)
 
@@ -61,4 +72,4 @@ def _loader(data_path: str | None) -> Any:
                     return whole.load_service_model(service_name, type_name, api_version)
                 return super().load_service_model(service_name, type_name, api_version)
 
-    return S3First(whole.search_paths, include_default_search_paths=False)
+    return S3First(whole.search_paths, file_loader=QuickFiles(), include_default_search_paths=False)

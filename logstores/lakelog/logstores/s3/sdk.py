@@ -6,6 +6,8 @@ a store, and a forked child begins without clients.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +18,8 @@ from lakelog.logstores.s3.errors import Place, speaking_s3
 from lakelog.logstores.s3.models import loader_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lakelog.logstores.s3.conf import S3Settings
     from lakelog.logstores.s3.wire import Wire
 
@@ -86,9 +90,25 @@ def wire_of(settings: S3Settings) -> Wire:
         if settings not in shelf.wires:
             while len(shelf.wires) >= _MOST:
                 del shelf.wires[next(iter(shelf.wires))]
-            with speaking_s3("connect", Place(settings.endpoint or "AWS", settings.region or "")):
+            place = Place(settings.endpoint or "AWS", settings.region or "")
+            with _uncollected(), speaking_s3("connect", place):
                 shelf.wires[settings] = _new_wire(settings)
         return shelf.wires[settings]
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection: what the SDK's import and models make stays.
+
+    Looking through it again and again takes a fifth of the first client's time.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _new_wire(settings: S3Settings) -> Wire:

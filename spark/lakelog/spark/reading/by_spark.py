@@ -22,6 +22,7 @@ from lakelog.core.data.places import DataPlaces
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
+from lakelog.spark.reading.many_paths import parquet_of
 from lakelog.spark.reading.positions import FILE, ROW, with_places
 from lakelog.spark.reading.vectors import without_deleted
 from lakelog.spark.session.temporary_confs import temporary_confs
@@ -215,7 +216,7 @@ class SparkScan:
 
     def _opened(self, reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
         """Some files; with their places where these are needed."""
-        df = reader.parquet(*_spark_paths(paths))
+        df = parquet_of(self._spark, reader, _spark_paths(paths))
         if not self._located:
             return df
         hidden = df.metadataColumn("_metadata")

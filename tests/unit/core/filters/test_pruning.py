@@ -30,6 +30,7 @@ from lakelog.core.expressions.tree import (
     Or,
     StartsWith,
 )
+from lakelog.core.filters import pruning
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.filters.pruning import keep_files, matches_partitions
 from lakelog.core.filters.to_arrow import evaluate_mask
@@ -387,3 +388,16 @@ def test_a_float_printed_short_is_the_float_not_the_double(
     stats = file({"numRecords": 1, "minValues": {"f": 0.1}, "maxValues": {"f": 0.1}})
     assert kept("f = 0.1F", stats) == [True]
     assert kept("f = 0.1", stats) == [False]
+
+
+def test_a_large_table_is_asked_in_slices_and_answers_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds = [{"minValues": {"n": n}, "maxValues": {"n": n + 2}} for n in range(7)]
+    files = [file({"numRecords": 1, **each}, p="1") for each in bounds]
+    conditions = ("n > 4", "n = 99", "n IS NULL", "p = 1", "p = 2", "n < 4 OR p = 2")
+    whole = [kept(each, *files) for each in conditions]
+    assert any(True in each for each in whole)
+    assert any(False in each for each in whole)
+    monkeypatch.setattr(pruning, "_FILES_AT_ONCE", 3)
+    assert [kept(each, *files) for each in conditions] == whole

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import CorruptCheckpointError, DeltaAnalysisError
+from lakelog.core.log import checkpoint_parts
 from lakelog.core.log.last_checkpoint import hint_checksum
 from lakelog.core.maintenance import checkpoint as checkpoints
 from lakelog.core.maintenance.checkpoint_rows import add_rows
@@ -232,3 +233,20 @@ def test_parts_of_two_writers_may_mix(tmp_path):
 def test_a_wrong_conf_is_named(v2, bad):
     with pytest.raises(DeltaAnalysisError, match=next(iter(bad))):
         opened(v2, **bad).checkpoint()
+
+
+@pytest.mark.parametrize("room", [1, 16 << 20])
+def test_row_groups_are_read_in_runs_and_none_is_left_out(tmp_path, monkeypatch, room):
+    log = RawLog(tmp_path / "t")
+    log.commit(PROTOCOL, metadata(), *(add(f"f{n}") for n in range(7)))
+    opened(log).checkpoint()
+    [path] = log.folder.glob("*.checkpoint.parquet")
+    # As another client would have written it.
+    rows = pq.read_table(path).replace_schema_metadata(None)
+    pq.write_table(rows, path, row_group_size=2, store_schema=False)
+    forget(log, 1)
+    (log.folder / "_last_checkpoint").unlink()
+    monkeypatch.setattr(checkpoint_parts, "_RUN", room)
+    assert sorted(opened(log).snapshot.file_table["path"].to_pylist()) == [
+        f"f{n}" for n in range(7)
+    ]
