@@ -117,12 +117,13 @@ def parse_timestamp(value: int | str | datetime) -> int:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
             raise DeltaAnalysisError(
-                f"{value!r} is not a time: write it as 2026-01-31, 2026-01-31 12:00:00 or "
-                "2026-01-31T12:00:00.000Z"
+                f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: write it as 2026-01-31, "
+                "2026-01-31 12:00:00 or 2026-01-31T12:00:00.000Z"
             ) from None
     if not isinstance(value, datetime):
         raise DeltaAnalysisError(
-            f"{value!r} is not a time: pass epoch milliseconds as int, a datetime, or ISO 8601 text"
+            f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: pass epoch milliseconds as int, a "
+            "datetime, or ISO 8601 text"
         )
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
