@@ -77,8 +77,10 @@ def _check_range(
         return
     side = "before the first" if wanted < first else "after the last"
     near = versions[0] if wanted < first else versions[-1]
+    which = "EARLIER_THAN_COMMIT_RETENTION" if wanted < first else "GREATER_THAN_COMMIT"
     raise TimestampOutOfRangeError(
-        f"{_text(wanted)} is {side} commit of {snapshot.table} that can be read: versions "
+        f"[DELTA_TIMESTAMP_{which}] {_text(wanted)} is {side} commit of {snapshot.table} that can "
+        "be read: versions "
         f"{versions[0]} to {versions[-1]} were committed from {_text(first)} to {_text(last)}. "
         f"Ask for version {near}, or for a time in between.",
         table=snapshot.table,
