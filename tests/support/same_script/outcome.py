@@ -31,7 +31,8 @@ def left_in(folder: Path, before: Mapping[str, Any]) -> dict[str, Any]:
         before: what `state_of` said of its table `t`.
     """
     found = {}
-    for log in sorted(folder.glob("**/_delta_log")):
+    # A folder without a commit is no table.
+    for log in sorted({each.parent for each in folder.glob("**/_delta_log/*.json")}):
         name = str(log.parent.relative_to(folder))
         since = before if name == "t" else {"version": -1}
         if now := _different(log.parent, folder, since):
@@ -97,11 +98,13 @@ def _parameter(name: str, value: Any) -> Any:
         return len(found)
     if name.endswith("Predicates"):
         return [[each["actionType"], "predicate" in each] for each in found]
+    if name == "newProtocol":
+        return {k: sorted(v) if isinstance(v, list) else v for k, v in found.items()}
     return found
 
 
-def _row_ids(snapshot: Snapshot) -> list[list[int]]:
-    """Of each row its own id, its row id, and the version that it comes from."""
+def _row_ids(snapshot: Snapshot) -> list[list[Any]]:
+    """Of each row its own id, its row id, and the version that it comes from, if it has them."""
     row_id, version = (
         snapshot.metadata.configuration[_ROW_IDS.format(each)]
         for each in ("RowId", "RowCommitVersion")
@@ -113,16 +116,10 @@ def _row_ids(snapshot: Snapshot) -> list[list[int]]:
         rows = pq.read_table(Path(snapshot.table.removeprefix("file://")) / at).to_pylist()
         for position, row in enumerate(rows):
             base, since = file.base_row_id, file.default_row_commit_version
-            assert base is not None
-            assert since is not None
             own, own_version = row.get(row_id), row.get(version)
-            found.append(
-                [
-                    row["id"],
-                    base + position if own is None else own,
-                    since if own_version is None else own_version,
-                ]
-            )
+            if own is None and base is not None:
+                own = base + position
+            found.append([row["id"], own, since if own_version is None else own_version])
     return sorted(found)
 
 

@@ -50,7 +50,7 @@ b.whenNotMatchedInsert(values={"id": "s.id", "more": "'in'"}).execute()
     "generate": ('t.generate("symlink_format_manifest")', "vectors mapped partitioned"),
     "restoreToVersion": ("t.restoreToVersion(1)", "vectors feed tracked clustered"),
     "clone": (
-        't.clone(f"{at}/new", isShallow=True).toDF()',
+        't.clone(f"{at}/new", isShallow=True)\nDeltaTable.forPath(spark, f"{at}/new").toDF()',
         "vectors mapped partitioned clustered tracked",
     ),
     "createOrReplace": (
@@ -91,7 +91,9 @@ _ON_SOME: Final = {
         "RENAME COLUMN": (
             'sql("ALTER TABLE {t} RENAME COLUMN `odd name` TO other").count()\nt.toDF()'
         ),
-        "DROP COLUMN": 'sql("ALTER TABLE {t} DROP COLUMN x").count()\nt.toDF()',
+        "DROP COLUMN": (
+            'sql("ALTER TABLE {t} DROP COLUMN x").count()\nDeltaTable.forPath(spark, path).toDF()'
+        ),
         "dropFeatureSupport": 't.dropFeatureSupport("columnMapping")',
     },
     "vectors": {
@@ -123,8 +125,14 @@ read.load(path).drop("_commit_timestamp")
         "update a field": 't.update("id = 1", {"s.a": "5", "s.c.d": "s.a + 1"})',
         "update a struct": "t.update(\"id = 1\", {\"s\": \"named_struct('b', 'B', 'a', 1)\"})",
         "update an element": 't.update("id = 1", {"l.e": "5"})',
-        "ADD a field": 'sql("ALTER TABLE {t} ADD COLUMNS (s.c.e STRING)").count()\nt.toDF()',
-        "ADD to elements": 'sql("ALTER TABLE {t} ADD COLUMNS (l.element.f INT)").count()\nt.toDF()',
+        "ADD a field": (
+            'sql("ALTER TABLE {t} ADD COLUMNS (s.c.e STRING)").count()\n'
+            "DeltaTable.forPath(spark, path).toDF()"
+        ),
+        "ADD to elements": (
+            'sql("ALTER TABLE {t} ADD COLUMNS (l.element.f INT)").count()\n'
+            "DeltaTable.forPath(spark, path).toDF()"
+        ),
     },
     "tracked": {
         "row ids": (
@@ -264,15 +272,22 @@ t.clone(f"{at}/new", True)
     "clone in place of a table": """
 t.clone(f"{at}/new", True)
 t.delete("id = 1")
-t.clone(f"{at}/new", True, True).toDF()
+t.clone(f"{at}/new", True, True)
+DeltaTable.forPath(spark, f"{at}/new").toDF()
 """,
-    "clone with properties": 't.clone(f"{at}/new", True, False, {"delta.appendOnly": "true"})',
+    "clone with properties": """
+t.clone(f"{at}/new", True, False, {"delta.appendOnly": "true"})
+DeltaTable.forPath(spark, f"{at}/new").delete()
+""",
     "clone with bad arguments": "t.clone(7)",
-    "cloneAtVersion": 't.cloneAtVersion(1, f"{at}/new", True).toDF()',
+    "cloneAtVersion": (
+        't.cloneAtVersion(1, f"{at}/new", True)\nDeltaTable.forPath(spark, f"{at}/new").toDF()'
+    ),
     "cloneAtVersion of none": 't.cloneAtVersion(999, f"{at}/new", True)',
     "cloneAtTimestamp": """
 then = t.history().where("version = 1").selectExpr("CAST(timestamp AS STRING)").collect()[0][0]
-t.cloneAtTimestamp(then, f"{at}/new", True).toDF()
+t.cloneAtTimestamp(then, f"{at}/new", True)
+DeltaTable.forPath(spark, f"{at}/new").toDF()
 """,
     "cloneAtTimestamp later": 't.cloneAtTimestamp("2999-01-01", f"{at}/new", True)',
     # Protocol and features.
@@ -304,7 +319,7 @@ t.cloneAtTimestamp(then, f"{at}/new", True).toDF()
     "a wider type where that is allowed": """
 sql("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableTypeWidening = true)")
 sql("ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT").count()
-t.toDF()
+DeltaTable.forPath(spark, path).toDF()
 """,
     "RENAME COLUMN": 'sql("ALTER TABLE {t} RENAME COLUMN n TO m").count()',
     "DROP COLUMN": 'sql("ALTER TABLE {t} DROP COLUMN n").count()',
@@ -343,7 +358,7 @@ t.toDF()
     ),
     "the names of columns": (
         "sql(\"ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')\").count()\n"
-        "t.toDF()"
+        "DeltaTable.forPath(spark, path).toDF()"
     ),
 }
 

@@ -193,7 +193,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a new table; `execute` refuses where there is one."""
-        return builder(sparkSession, "create", cls.forPath)
+        return builder(sparkSession, "create", cls.forPath, cls.forName)
 
     @classmethod
     def createIfNotExists(  # noqa: N802  # delta-spark's name
@@ -201,7 +201,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a new table; `execute` leaves one that exists alone."""
-        return builder(sparkSession, "create_if_not_exists", cls.forPath)
+        return builder(sparkSession, "create_if_not_exists", cls.forPath, cls.forName)
 
     @classmethod
     def replace(
@@ -209,7 +209,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin the replacement of a table; `execute` refuses where there is none."""
-        return builder(sparkSession, "replace", cls.forPath)
+        return builder(sparkSession, "replace", cls.forPath, cls.forName)
 
     @classmethod
     def createOrReplace(  # noqa: N802  # delta-spark's name
@@ -217,7 +217,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a table that is new or replaces an existing one."""
-        return builder(sparkSession, "create_or_replace", cls.forPath)
+        return builder(sparkSession, "create_or_replace", cls.forPath, cls.forName)
 
     @classmethod
     def isDeltaTable(  # noqa: N802  # delta-spark's name
