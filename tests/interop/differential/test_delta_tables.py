@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from support.same_script.recorded import Step
 
 RECORDED = RecordedAnswers()
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""What changes how long a step on a few rows takes, and nothing that is compared."""
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +44,14 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 @pytest.fixture(scope="module")
 def enabled(spark: SparkSession) -> Iterator[SparkSession]:
+    before = {key: spark.conf.get(key) or "" for key in QUICK}
+    for key, value in QUICK.items():
+        spark.conf.set(key, value)
     delta.enable(spark)
     yield spark
     delta.disable(spark)
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda each: each.name)
@@ -63,6 +75,15 @@ def test_each_listed_difference_is_of_a_step() -> None:
     for difference in DIFFERENCES.values():
         assert {*difference.on} <= names
     assert RECORDED.names() == names
+
+
+def test_a_difference_is_named_by_its_place() -> None:
+    ours = {"answer": "a", "tables": {"t": {"commits": [{"metrics": {"rows": "1"}}], "files": 2}}}
+    theirs = {"answer": "a", "tables": {"t": {"commits": [{"metrics": {"rows": "2"}}]}}}
+    assert differing(ours, ours) == {}
+    assert differing(ours, theirs) == {"t/commits/0/metrics/rows": ("1", "2"), "t/files": (2, None)}
+    refused = {"error": "DELTA_X", "tables": {}}
+    assert differing(ours, refused).keys() == {"error: DELTA_X, None", "tables"}
 
 
 @pytest.mark.soak
