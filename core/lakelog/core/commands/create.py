@@ -97,14 +97,14 @@ def create_table(
     txn = log.start_transaction()
     if txn.snapshot is None and mode == "replace":
         raise TableNotFoundError(
-            f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] there is no Delta table at {log.table} to "
+            f"[TABLE_OR_VIEW_NOT_FOUND] there is no Delta table at {log.table} to "
             "replace; create_or_replace makes one",
             table=log.table,
         )
     if txn.snapshot is not None and mode == "create":
         raise TableExistsError(
-            f"[DELTA_TABLE_ALREADY_EXISTS] there is already a Delta table at {log.table} (version "
-            f"{txn.read_version}); choose another path, or allow it to be replaced",
+            f"[TABLE_OR_VIEW_ALREADY_EXISTS] there is already a Delta table at {log.table} "
+            f"(version {txn.read_version}); choose another path, or allow it to be replaced",
             table=log.table,
         )
     if txn.snapshot is not None and mode == "create_if_not_exists":
