@@ -220,7 +220,7 @@ def differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, t
     conditions = theirs.get("error"), ours.get("error")
     if conditions != (None, None):
         if conditions[0] != conditions[1]:
-            found[f"error: {conditions[0]}, {conditions[1]}"] = conditions[::-1]
+            found[f"error: {conditions[0]}, {conditions[1]}"] = (conditions[1], conditions[0])
     else:
         _differing("answer", ours["answer"], theirs["answer"], found)
     _differing("", ours["tables"], theirs["tables"], found)
