@@ -196,7 +196,8 @@ def test_names_of_tables_that_are_not_delta(named: SparkSession) -> None:
                 named.sql(text.format(name))
         with pytest.raises(DeltaAnalysisError, match="DELTA_"):
             delta.DeltaTable.forName(named, name)
-    with pytest.raises(TableNotFoundError, match=r"DELTA_TABLE_NOT_FOUND.*Did you mean bad\.t\?"):
+    wanted = r"DELTA_MISSING_DELTA_TABLE.*Did you mean bad\.t\?"
+    with pytest.raises(TableNotFoundError, match=wanted):
         delta.DeltaTable.forName(named, "tt")
     assert sorted(map(tuple, named.table("q").collect())) == [(0, 0), (1, 1)]
     assert version(named) == 0

@@ -52,7 +52,7 @@ def test_a_notebook_shows_its_columns_or_what_is_wrong(spark: SparkSession, tabl
 def test_no_table_is_said_at_once(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         delta.DeltaTable.forPath(spark, str(tmp_path))
-    with pytest.raises(TableNotFoundError, match="DELTA_TABLE_NOT_FOUND"):
+    with pytest.raises(TableNotFoundError, match="DELTA_MISSING_DELTA_TABLE"):
         delta.DeltaTable.forName(spark, "db.t")
 
 

@@ -85,7 +85,7 @@ def test_save_as_table_and_what_reads_it(named: SparkSession, tmp_path: Path) ->
     assert table_name(named) == "spark_catalog.names_db.t"
     named.sql("DROP TABLE t")
     assert not (tmp_path / "db" / "t").exists()
-    with pytest.raises(TableNotFoundError, match="DELTA_TABLE_NOT_FOUND"):
+    with pytest.raises(TableNotFoundError, match="DELTA_MISSING_DELTA_TABLE"):
         delta.DeltaTable.forName(named, "t")
 
 
@@ -257,7 +257,7 @@ def test_other_formats_and_views_are_spark_s_own(named: SparkSession) -> None:
     named.sql("CREATE VIEW names_view AS SELECT * FROM q")
     assert named.table("names_view").count() == 8
     named.catalog.setCurrentDatabase("default")
-    with pytest.raises(TableNotFoundError, match=r"mean names_db\.t|DELTA_TABLE_NOT_FOUND"):
+    with pytest.raises(TableNotFoundError, match=r"mean names_db\.t|DELTA_MISSING_DELTA_TABLE"):
         delta.DeltaTable.forName(named, "t")
 
 
@@ -377,7 +377,7 @@ def test_a_table_gets_another_name(named: SparkSession, tmp_path: Path) -> None:
     named.sql("INSERT INTO moved VALUES (9, 9)")
     assert operations(named, "moved") == ["CREATE TABLE AS SELECT", "WRITE"]
     for name in ("managed", "external"):
-        with pytest.raises(TableNotFoundError, match="DELTA_TABLE_NOT_FOUND"):
+        with pytest.raises(TableNotFoundError, match="DELTA_MISSING_DELTA_TABLE"):
             delta.DeltaTable.forName(named, name)
     with pytest.raises(TableExistsError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         named.sql("ALTER TABLE moved RENAME TO kept")

@@ -191,9 +191,9 @@ class DeltaSparkPeer:
         """Give SQL a function: a Java class of the session's jars."""
         self._call("java_function", name, kind=kind, returns=returns)
 
-    def script(self, path: str | Path, function: str, folder: str | Path) -> Any:
-        """Call a function of a Python file with the session and a folder: what it returns."""
-        return self._call("script", str(path), function=function, folder=str(folder))
+    def script(self, path: str | Path, function: str, *args: str | Path) -> Any:
+        """Call a function of a Python file with the session and these texts: what it returns."""
+        return self._call("script", str(path), function=function, args=[*map(str, args)])
 
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""

@@ -127,8 +127,8 @@ class Server:
     def java_function(self, name: str, *, kind: str, returns: str) -> None:
         self.spark.udf.registerJavaFunction(name, kind, returns)
 
-    def script(self, path: str, *, function: str, folder: str) -> Any:
-        return runpy.run_path(path)[function](self.spark, folder)
+    def script(self, path: str, *, function: str, args: list[str]) -> Any:
+        return runpy.run_path(path)[function](self.spark, *args)
 
     def checkpoint(self, path: str) -> int:
         version = self.version(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from lakelog.core.errors import DeltaError, TableExistsError, VersionNotFoundError
+from lakelog.core.errors import DeltaError, TableExistsError
 from support.delta_spark_peer import DeltaSparkError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ __all__ = ["outcome"]
 NUMBERS = re.compile(r"size|Ms$|Bytes|^path$|metrics", re.IGNORECASE)
 """Columns that tell sizes and times, which differ, or where a table is."""
 CONDITIONS: dict[type[Exception], str] = {
-    VersionNotFoundError: "DELTA_VERSION_NOT_FOUND",
     TableExistsError: "TABLE_OR_VIEW_ALREADY_EXISTS",
 }
 """What our classes mean that have no condition in their message."""

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
+    from lakelog.core.actions import Protocol
+    from lakelog.core.actions.operation import Operation
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["DeltaLog", "TableOrLog", "begin_change", "log_of"]
+__all__ = ["DeltaLog", "TableOrLog", "begin_change", "log_of", "require_feature"]
 
 T = TypeVar("T")
 
@@ -105,24 +107,53 @@ class DeltaLog(TableLog):
             UnsupportedFeatureError: this client could no longer write the table.
             ProtocolChangedException: another writer changed the protocol at the same time.
         """
-        from dataclasses import replace
-
         from lakelog.core.actions.operation import Operation, json_text
-        from lakelog.core.features.properties import FEATURE_PREFIX, validate_properties
-        from lakelog.core.features.protocol import upgraded_for
+        from lakelog.core.features.properties import FEATURE_PREFIX
 
-        txn = begin_change(self)
         words = {f"{FEATURE_PREFIX}{name}": "supported" for name in features}
         if reader_version is not None:
             words["delta.minReaderVersion"] = str(reader_version)
         if writer_version is not None:
             words["delta.minWriterVersion"] = str(writer_version)
-        asked = {**txn.metadata.configuration, **validate_properties(words, self.conf)}
-        protocol = upgraded_for(txn.protocol, replace(txn.metadata, configuration=asked))
-        if protocol is None:
-            return txn.read_version
+        # Its name in delta-spark, whose methods set these words as properties.
+        operation = Operation("SET TBLPROPERTIES", {"properties": json_text(words)})
+        return _upgrade(self, words, lambda _: operation)
+
+
+def require_feature(log: DeltaLog, name: str) -> int:
+    """Require a feature of the table's clients because a command is about to need it.
+
+    Args:
+        log: the table.
+        name: the feature's.
+
+    Returns:
+        As `DeltaLog.upgrade_protocol`, which says what is raised.
+    """
+    from lakelog.core.actions.operation import Operation, json_text
+    from lakelog.core.features.properties import FEATURE_PREFIX
+
+    def operation(protocol: Protocol) -> Operation:
         text = json_text(protocol.to_json_value())
-        return txn.commit([protocol], Operation("UPGRADE PROTOCOL", {"newProtocol": text}))
+        return Operation("UPGRADE PROTOCOL", {"newProtocol": text})
+
+    return _upgrade(log, {f"{FEATURE_PREFIX}{name}": "supported"}, operation)
+
+
+def _upgrade(
+    log: DeltaLog, words: Mapping[str, str], operation: Callable[[Protocol], Operation]
+) -> int:
+    from dataclasses import replace
+
+    from lakelog.core.features.properties import validate_properties
+    from lakelog.core.features.protocol import upgraded_for
+
+    txn = begin_change(log)
+    asked = {**txn.metadata.configuration, **validate_properties(words, log.conf)}
+    protocol = upgraded_for(txn.protocol, replace(txn.metadata, configuration=asked))
+    if protocol is None:
+        return txn.read_version
+    return txn.commit([protocol], operation(protocol))
 
 
 TableOrLog: TypeAlias = Union[str, "os.PathLike[str]", DeltaLog]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -34,26 +35,32 @@ def shown(log):
 
 
 @pytest.mark.parametrize(
-    ("asked", "got"),
+    ("asked", "got", "words"),
     [
-        ({"writer_version": 3}, (1, 3, None, None)),
-        ({"reader_version": 2, "writer_version": 5}, (2, 5, None, None)),
+        ({"writer_version": 3}, (1, 3, None, None), {"delta.minWriterVersion": "3"}),
+        (
+            {"reader_version": 2, "writer_version": 5},
+            (2, 5, None, None),
+            {"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"},
+        ),
         (
             {"features": ["domainMetadata"]},
             (1, 7, None, ["appendOnly", "domainMetadata", "invariants"]),
+            {"delta.feature.domainMetadata": "supported"},
         ),
         (
             {"features": ["timestampNtz"]},
             (3, 7, ["timestampNtz"], ["appendOnly", "invariants", "timestampNtz"]),
+            {"delta.feature.timestampNtz": "supported"},
         ),
     ],
 )
-def test_a_protocol_is_raised_to_what_was_asked_for(log, asked, got):
+def test_a_protocol_is_raised_to_what_was_asked_for(log, asked, got, words):
     assert log.upgrade_protocol(**asked) == 1
     assert shown(log) == got
     entry = log.history(1)[0]
-    assert entry.operation == "UPGRADE PROTOCOL"
-    assert f'"minWriterVersion":{got[1]}' in entry.parameters["newProtocol"]
+    assert entry.operation == "SET TBLPROPERTIES"
+    assert json.loads(entry.parameters["properties"]) == words
 
 
 @pytest.mark.parametrize(

@@ -97,13 +97,14 @@ def create_table(
     txn = log.start_transaction()
     if txn.snapshot is None and mode == "replace":
         raise TableNotFoundError(
-            f"there is no Delta table at {log.table} to replace; create_or_replace makes one",
+            f"[TABLE_OR_VIEW_NOT_FOUND] there is no Delta table at {log.table} to "
+            "replace; create_or_replace makes one",
             table=log.table,
         )
     if txn.snapshot is not None and mode == "create":
         raise TableExistsError(
-            f"there is already a Delta table at {log.table} (version {txn.read_version}); choose "
-            "another path, or allow it to be replaced",
+            f"[TABLE_OR_VIEW_ALREADY_EXISTS] there is already a Delta table at {log.table} "
+            f"(version {txn.read_version}); choose another path, or allow it to be replaced",
             table=log.table,
         )
     if txn.snapshot is not None and mode == "create_if_not_exists":

@@ -16,7 +16,7 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.compute import pc
 from lakelog.core.conflicts.winner import ENABLEMENT_ONLY_TAG
-from lakelog.core.delta_log import log_of
+from lakelog.core.delta_log import log_of, require_feature
 from lakelog.core.deprecation import renamed_argument
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.properties import TableProperties
@@ -92,7 +92,7 @@ def give_row_ids(log: DeltaLog, properties: Mapping[str, str]) -> None:
         return
     size = log.conf.read(keys.BACKFILL_FILES)
     if "rowTracking" not in supported_features(snapshot.protocol):
-        log.upgrade_protocol(features=["rowTracking"])
+        require_feature(log, "rowTracking")
     _backfill(log, size)
 
 

@@ -173,7 +173,8 @@ def _wanted(
 
 def _named(error: DeltaError, condition: str) -> DeltaError:
     """The same error, with the name that it has when a table is to be restored."""
-    return type(error)(f"[{condition}] {error}", **error.fields)
+    said = str(error).partition("] ")[2]
+    return type(error)(f"[{condition}] {said}", **error.fields)
 
 
 @dataclass(frozen=True, slots=True)

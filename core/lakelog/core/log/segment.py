@@ -416,7 +416,7 @@ def version_not_found(store: LogStore, table: str, version: int) -> VersionNotFo
         else "no version can be rebuilt from what is left of the log"
     )
     return VersionNotFoundError(
-        f"version {version} of {table} can't be read: {there}",
+        f"[DELTA_VERSION_NOT_FOUND] version {version} of {table} can't be read: {there}",
         table=table,
         version=version,
         earliest=earliest,

@@ -27,6 +27,7 @@ __all__ = [
     "as_nullable",
     "check_holds_rows",
     "check_schema",
+    "odd_names",
     "partition_schema",
     "resolve_columns",
     "without_void",
@@ -177,13 +178,18 @@ def _check_duplicates(schema: StructType) -> None:
         )
 
 
+def odd_names(schema: StructType) -> list[tuple[str, ...]]:
+    """The columns, nested ones too, whose names only column mapping allows."""
+    return [path for path, _ in walk(schema) if _ILLEGAL & set(path[-1])]
+
+
 def _check_characters(schema: StructType) -> None:
     for path, _ in walk(schema):
         check_text(path[-1], "the name of a column", needed=True)
     empty = [path for path, _ in walk(schema) if not path[-1]]
     if empty:
         raise _refused("DELTA_EMPTY_COLUMN_NAME", "A column has no name:", empty, "Name it.")
-    bad = [path for path, _ in walk(schema) if _ILLEGAL & set(path[-1])]
+    bad = odd_names(schema)
     if bad:
         raise _refused(
             "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",

@@ -77,8 +77,10 @@ def _check_range(
         return
     side = "before the first" if wanted < first else "after the last"
     near = versions[0] if wanted < first else versions[-1]
+    which = "EARLIER_THAN_COMMIT_RETENTION" if wanted < first else "GREATER_THAN_COMMIT"
     raise TimestampOutOfRangeError(
-        f"{_text(wanted)} is {side} commit of {snapshot.table} that can be read: versions "
+        f"[DELTA_TIMESTAMP_{which}] {_text(wanted)} is {side} commit of {snapshot.table} that can "
+        "be read: versions "
         f"{versions[0]} to {versions[-1]} were committed from {_text(first)} to {_text(last)}. "
         f"Ask for version {near}, or for a time in between.",
         table=snapshot.table,
@@ -117,12 +119,13 @@ def parse_timestamp(value: int | str | datetime) -> int:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
             raise DeltaAnalysisError(
-                f"{value!r} is not a time: write it as 2026-01-31, 2026-01-31 12:00:00 or "
-                "2026-01-31T12:00:00.000Z"
+                f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: write it as 2026-01-31, "
+                "2026-01-31 12:00:00 or 2026-01-31T12:00:00.000Z"
             ) from None
     if not isinstance(value, datetime):
         raise DeltaAnalysisError(
-            f"{value!r} is not a time: pass epoch milliseconds as int, a datetime, or ISO 8601 text"
+            f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: pass epoch milliseconds as int, a "
+            "datetime, or ISO 8601 text"
         )
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)

@@ -114,7 +114,9 @@ def _is_timestamp(text: str) -> bool:
 def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError:
     """The error for a string that is not a time."""
     return DeltaAnalysisError(
-        f"{option} is {text!r}, which is not a timestamp or date", option=option, value=text
+        f"[DELTA_TIMESTAMP_INVALID] {option} is {text!r}, which is not a timestamp or date",
+        option=option,
+        value=text,
     )
 
 

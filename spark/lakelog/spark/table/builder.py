@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import DataType as SparkDataType
 
 from lakelog.core.commands.create import create_table
 from lakelog.core.conf import DeltaConf
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType as SparkDataType
     from pyspark.sql.types import StructField as SparkStructField
     from pyspark.sql.types import StructType as SparkStructType
 
@@ -59,8 +59,15 @@ def builder(
     spark: SparkSession | None,
     mode: CreateMode,
     opened: Callable[[SparkSession, str], T],
+    named: Callable[[SparkSession, str], T] | None = None,
 ) -> DeltaTableBuilder[T]:
     """A builder in a session; without one, in the active session.
+
+    Args:
+        spark: the session.
+        mode: what becomes of a table that is there.
+        opened: opens the table that was made, by its path.
+        named: opens it by its name, if it has one; default: by its path, too.
 
     Raises:
         DeltaAnalysisError: there is no session.
@@ -70,7 +77,7 @@ def builder(
     found = spark or SparkSession.getActiveSession()
     if found is None:
         raise DeltaAnalysisError("no active SparkSession: pass one")
-    return DeltaTableBuilder(found, mode, opened)
+    return DeltaTableBuilder(found, mode, opened, named)
 
 
 class DeltaTableBuilder(Generic[T]):
@@ -88,11 +95,17 @@ class DeltaTableBuilder(Generic[T]):
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, opened: Callable[[SparkSession, str], T]
+        self,
+        spark: SparkSession,
+        mode: CreateMode,
+        opened: Callable[[SparkSession, str], T],
+        named: Callable[[SparkSession, str], T] | None = None,
     ) -> None:
         """Start with nothing; use `DeltaTable.create` and its siblings to get one."""
         self._spark = spark
         self._opened = opened
+        self._named = named
+        self._identifier = ""
         self._mode: CreateMode = mode
         self._location: str | None = None
         self._name: tuple[str, ...] | None = None
@@ -114,7 +127,7 @@ class DeltaTableBuilder(Generic[T]):
         path = path_in(parts)
         if path is not None:
             return self.location(path)
-        self._name = parts
+        self._name, self._identifier = parts, identifier
         return self
 
     def location(self, location: str | os.PathLike[str]) -> Self:
@@ -148,6 +161,7 @@ class DeltaTableBuilder(Generic[T]):
 
         Raises:
             DeltaAnalysisError: arguments that exclude each other, or a type that Delta lacks.
+            TypeError: a type that is neither text nor a type.
         """
         kind, marks = self._type(colName, dataType)
         made = _field(colName, kind, nullable, generatedAlwaysAs, generatedByDefaultAs, comment)
@@ -205,7 +219,8 @@ class DeltaTableBuilder(Generic[T]):
         if self._name is None:
             if self._location is None:
                 raise DeltaAnalysisError(
-                    "a table needs a place: use tableName(name) or location(path)"
+                    "[DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION] a table needs a place: "
+                    "use tableName(name) or location(path)"
                 )
             self._analyze(schema)
             self._create(self._location, schema, self._mode)
@@ -225,6 +240,8 @@ class DeltaTableBuilder(Generic[T]):
                 # Whether there is a name has been asked; whether there is a table may differ.
                 mode: CreateMode = "create" if keeps else "create_or_replace"
                 self._create(place.location, schema, mode)
+        if self._named is not None:
+            return self._named(self._spark, self._identifier)
         return self._opened(self._spark, place.location)
 
     def _create(self, location: str, schema: StructType, mode: CreateMode) -> None:
@@ -259,6 +276,10 @@ class DeltaTableBuilder(Generic[T]):
 
     def _type(self, name: str, given: str | SparkDataType) -> tuple[DataType, dict[str, str]]:
         """The type, and the metadata of one with a length limit."""
+        if not isinstance(given, str | SparkDataType):
+            raise TypeError(
+                f"column {name}: dataType is DDL text or one of pyspark.sql.types, not {given!r}"
+            )
         text = (given if isinstance(given, str) else given.simpleString()).strip().lower()
         if _LIMITED.fullmatch(text):
             return PrimitiveType("string"), {CHAR_VARCHAR: text}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["parquet_folder", "partition_schema"]
 
 _PARQUET = re.compile(r"parquet\.`([^`]+)`", re.IGNORECASE)
+_OTHER_FORMAT = re.compile(r"\w+\.`[^`]*/[^`]*`")
 
 
 def parquet_folder(identifier: str) -> str:
@@ -25,8 +26,10 @@ def parquet_folder(identifier: str) -> str:
     """
     found = _PARQUET.fullmatch(identifier.strip())
     if found is None:
+        other = _OTHER_FORMAT.fullmatch(identifier.strip())
+        condition = "CONVERT_NON_PARQUET_TABLE" if other else "MISSING_PROVIDER_FOR_CONVERT"
         raise DeltaAnalysisError(
-            f"[DELTA_MISSING_PROVIDER_FOR_CONVERT] {identifier!r} does not name a folder of "
+            f"[DELTA_{condition}] {identifier!r} does not name a folder of "
             "Parquet files. Write parquet.`/path/of/the/folder`; lakelog can't convert catalog "
             "tables or other formats.",
             identifier=identifier,

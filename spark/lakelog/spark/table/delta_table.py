@@ -23,7 +23,7 @@ from lakelog.core.commands.alter_clustering import shown_columns
 from lakelog.core.commands.convert import convert_to_delta
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaAnalysisError, DeltaError
+from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
 from lakelog.spark.dml.expressions import checked_condition, checked_values
@@ -144,10 +144,19 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             UnsupportedFeatureError: the table has a feature that this version can't read.
         """
         own = {f"spark.hadoop.{key}": value for key, value in (hadoopConf or {}).items()}
-        conf = DeltaConf.from_mapping({**session_conf(sparkSession), **own})
-        log = session_log(sparkSession, path, conf)
+        try:
+            return cls._opened(sparkSession, path, own)
+        except TableNotFoundError as exc:
+            raise _missing(exc) from exc
+
+    @classmethod
+    def _opened(
+        cls, spark: SparkSession, path: str, own: Mapping[str, str] | None = None
+    ) -> DeltaTable:
+        conf = DeltaConf.from_mapping({**session_conf(spark), **(own or {})})
+        log = session_log(spark, path, conf)
         log.update()
-        return cls(sparkSession, log)
+        return cls(spark, log)
 
     @classmethod
     def forName(  # noqa: N802  # delta-spark's name
@@ -167,9 +176,12 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             DeltaAnalysisError: a view, a table of another format or of another catalog.
             UnsupportedFeatureError: the table has a feature that this version can't read.
         """
-        table = with_location(
-            sparkSession, tableOrViewName, lambda path: cls.forPath(sparkSession, path)
-        )
+        try:
+            table = with_location(
+                sparkSession, tableOrViewName, lambda path: cls._opened(sparkSession, path)
+            )
+        except TableNotFoundError as exc:
+            raise _missing(exc) from exc
         parts = parse(tableOrViewName)
         if path_in(parts) is None:
             table._name = ".".join(qualified(sparkSession, parts) or parts)
@@ -181,7 +193,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a new table; `execute` refuses where there is one."""
-        return builder(sparkSession, "create", cls.forPath)
+        return builder(sparkSession, "create", cls.forPath, cls.forName)
 
     @classmethod
     def createIfNotExists(  # noqa: N802  # delta-spark's name
@@ -189,7 +201,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a new table; `execute` leaves one that exists alone."""
-        return builder(sparkSession, "create_if_not_exists", cls.forPath)
+        return builder(sparkSession, "create_if_not_exists", cls.forPath, cls.forName)
 
     @classmethod
     def replace(
@@ -197,7 +209,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin the replacement of a table; `execute` refuses where there is none."""
-        return builder(sparkSession, "replace", cls.forPath)
+        return builder(sparkSession, "replace", cls.forPath, cls.forName)
 
     @classmethod
     def createOrReplace(  # noqa: N802  # delta-spark's name
@@ -205,7 +217,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession | None = None,  # noqa: N803  # delta-spark's name
     ) -> DeltaTableBuilder[DeltaTable]:
         """Begin a table that is new or replaces an existing one."""
-        return builder(sparkSession, "create_or_replace", cls.forPath)
+        return builder(sparkSession, "create_or_replace", cls.forPath, cls.forName)
 
     @classmethod
     def isDeltaTable(  # noqa: N802  # delta-spark's name
@@ -448,3 +460,9 @@ def _members(value: Any, kind: DataType) -> tuple[Any, ...] | None:
     if not isinstance(value, dict) or not isinstance(kind, StructType):
         return None
     return tuple(value.get(name) for name in kind.names)
+
+
+def _missing(exc: TableNotFoundError) -> TableNotFoundError:
+    """The same error, by the condition that `forPath` and `forName` of delta-spark have for it."""
+    said = str(exc).removeprefix("[DELTA_TABLE_NOT_FOUND] ")
+    return TableNotFoundError(f"[DELTA_MISSING_DELTA_TABLE] {said}", **exc.fields)

@@ -195,7 +195,8 @@ def _check_target(txn: OptimisticTransaction, then: Snapshot, *, replace_target:
         return
     if not replace_target:
         raise TableExistsError(
-            f"there is already a Delta table at {log.table} (version {there.version}); choose "
+            "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] there is already a Delta table at "
+            f"{log.table} (version {there.version}); choose "
             "another path, or allow it to be replaced",
             table=log.table,
         )

@@ -24,8 +24,9 @@ from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import logical_path, physical_schema, read_schema_of
-from lakelog.core.schema.column_paths import walk
+from lakelog.core.schema.column_paths import dotted, walk
 from lakelog.core.schema.edits import change_field
+from lakelog.core.schema.rules import odd_names
 from lakelog.core.schema.type_widening import TYPE_CHANGES
 
 if TYPE_CHECKING:
@@ -237,7 +238,14 @@ def _without_mapping(metadata: Metadata, log: DeltaLog) -> Metadata:
     schema = read_schema_of(StructType.from_json(metadata.schema_string), "none")
     kept = {k: v for k, v in metadata.configuration.items() if k not in _MAPPING}
     found = replace(metadata, schema_string=schema.to_json(), configuration=kept)
-    # Names that only mapping allows.
+    if odd := list(map(dotted, odd_names(schema))):
+        raise DeltaAnalysisError(
+            "[DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING] Found invalid characters in "
+            f"the column names of {log.table}: {', '.join(odd)}. They must not contain any of "
+            r"' ,;{}()\n\t=' once column mapping is removed. Rename the columns first.",
+            table=log.table,
+            columns=odd,
+        )
     verify_new_metadata(metadata, found, log.conf)
     return found
 

@@ -114,5 +114,5 @@ def analyse_update(
     if not values:
         raise DeltaAnalysisError("an update must set at least one column")
     names = Targets(schema, StructType(), alias, None, evolves=False)
-    found = [names.assignment(key, each, "UPDATE clause") for key, each in values.items()]
+    found = [names.assignment(key, each, "UPDATE") for key, each in values.items()]
     return RowRules(schema, StructType(), schema, False, has_defaults).updated(found)

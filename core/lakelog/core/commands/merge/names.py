@@ -74,16 +74,19 @@ def unresolved(key: str, what: str, *schemas: StructType) -> DeltaAnalysisError:
 
     Args:
         key: the name.
-        what: where it stands: `UPDATE clause`.
+        what: where it stands: `UPDATE clause` of a MERGE, or `UPDATE`.
         schemas: of the tables that it could be a column of.
     """
     known = [dotted(p) for s in schemas for p, _ in walk(s, containers=False)]
     spelled = {each.lower(): each for each in known}
     near = difflib.get_close_matches(key.lower(), spelled, n=1)
     hint = f"; did you mean {spelled[near[0]]}?" if near else "."
+    condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    if what == "UPDATE":
+        # Which Spark resolves, and not Delta.
+        condition = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
     return DeltaAnalysisError(
-        f"[DELTA_MERGE_UNRESOLVED_EXPRESSION] Cannot resolve {key} in {what} given columns "
-        f"{', '.join(known)}{hint}",
+        f"[{condition}] Cannot resolve {key} in {what} given columns {', '.join(known)}{hint}",
         column=key,
         known=known,
     )
