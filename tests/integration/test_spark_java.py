@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 @pytest.mark.needs("spark_classes")
 def test_classic_only_a_session_maps_the_archive_of_classes(classic_spark: SparkSession) -> None:
     """Java says nothing where it leaves the archive out, and every session would start slower."""
-    jvm = classic_spark.sparkContext._jvm
-    assert jvm is not None
+    jvm: Any = classic_spark.sparkContext._jvm
     pid = jvm.java.lang.ProcessHandle.current().pid()
     assert str(archived_classes()) in Path(f"/proc/{pid}/maps").read_text()
