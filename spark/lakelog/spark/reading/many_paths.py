@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
@@ -21,8 +21,8 @@ def parquet_of(spark: SparkSession, reader: DataFrameReader, paths: Sequence[str
     """What `reader.parquet(*paths)` gives.
 
     In classic sessions that makes a call of the JVM for each path: for 10,000 of them half the
-    time of planning. What stands for it is private to PySpark, so that without it the public method
-    is called.
+    time of planning. What is used instead is private to PySpark, and where it is not there, the
+    public method is called.
 
     Args:
         spark: the session of the reader.
@@ -33,21 +33,25 @@ def parquet_of(spark: SparkSession, reader: DataFrameReader, paths: Sequence[str
         AnalysisException: as the method itself.
     """
     if len(paths) > _FEW:
-        array = _in_one_call(spark, paths)
-        if array is not None:
-            private: Any = reader
-            found: DataFrame = private._df(private._jreader.parquet(array))
+        inner = _in_one_call(spark, reader, paths)
+        if inner is not None:
+            parquet, frame, array = inner
+            found: DataFrame = frame(parquet(array))
             return found
     return reader.parquet(*paths)
 
 
-def _in_one_call(spark: SparkSession, paths: Sequence[str]) -> Any:
-    """The paths as an array of the JVM; `None` where it can't be made so."""
+def _in_one_call(
+    spark: SparkSession, reader: DataFrameReader, paths: Sequence[str]
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Any] | None:
+    """The JVM's method, what makes a frame of its answer, and the paths as an array of the JVM."""
     text = _SEPARATOR.join(paths)
     if text.count(_SEPARATOR) >= len(paths):
         return None
+    session: Any = spark
+    opened: Any = reader
     try:
-        jvm: Any = spark._jvm
-        return jvm.java.util.regex.Pattern.compile(_SEPARATOR).split(text)
+        array = session._jvm.java.util.regex.Pattern.compile(_SEPARATOR).split(text)
+        return opened._jreader.parquet, opened._df, array
     except Exception:  # Connect, or another PySpark's inner life
         return None

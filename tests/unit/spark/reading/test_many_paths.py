@@ -44,3 +44,9 @@ def test_many_paths_of_a_classic_session_go_at_once() -> None:
 def test_all_others_go_by_the_public_method(spark: Any, paths: list[str]) -> None:
     found: Any = parquet_of(spark, reader(), paths)
     assert found == ["publicly", *paths]
+
+
+def test_a_reader_with_another_inner_life_goes_by_the_public_method() -> None:
+    bare: Any = SimpleNamespace(parquet=lambda *paths: ["publicly", *paths])
+    found: Any = parquet_of(session(), bare, MANY)
+    assert found == ["publicly", *MANY]
