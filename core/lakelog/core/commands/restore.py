@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -173,7 +174,7 @@ def _wanted(
 
 def _named(error: DeltaError, condition: str) -> DeltaError:
     """The same error, with the name that it has when a table is to be restored."""
-    said = str(error).partition("] ")[2]
+    said = re.sub(r"^\[[A-Z_.]+\] ", "", str(error))
     return type(error)(f"[{condition}] {said}", **error.fields)
 
 
