@@ -131,7 +131,8 @@ def _jars(python: Path | None) -> Path:
         import pyspark
 
         return Path(pyspark.__path__[0]) / "jars"
+    environment = python.absolute().parents[1]
     with contextlib.suppress(ValueError):
-        (jars,) = python.parents[1].glob("lib/python*/site-packages/pyspark/jars")
+        (jars,) = environment.glob("lib/python*/site-packages/pyspark/jars")
         return jars
-    return python.parents[1] / "none"
+    return environment / "none"

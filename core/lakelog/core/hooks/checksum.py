@@ -34,6 +34,7 @@ from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Protocol
+    from lakelog.core.conf import DeltaConf
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.hooks.committed_files import FileChange
     from lakelog.core.hooks.hook import CommittedTransaction
@@ -52,8 +53,9 @@ def checksum_hook(committed: CommittedTransaction) -> None:
         OSError: the storage refused, and the checksum was not left to the background.
     """
     log = committed.delta_log
-    wanted = log.conf.read(keys.CHECKSUMS)
-    if not (is_near(log.table) if wanted is None else wanted):
+    conf, table = log.conf, log.table
+    wanted = conf.read(keys.CHECKSUMS)
+    if not (is_near(table) if wanted is None else wanted):
         return
     snapshot = log.snapshot
     if snapshot.version != committed.version:
@@ -68,18 +70,17 @@ def checksum_hook(committed: CommittedTransaction) -> None:
         txn_before=_txn_before(committed),
         change=file_change(committed),
     )
-    if _in_background(log):
-        do_later(log.table, f"the checksum of version {committed.version}", checksum.write)
+    if _in_background(conf, table):
+        do_later(table, f"the checksum of version {committed.version}", checksum.write)
     else:
         checksum.write()
 
 
-def _in_background(log: TableLog) -> bool:
-    if log.conf.read(keys.THROW):
-        # Somebody wants to hear of a failure, and nobody is left there to tell.
-        return False
-    chosen = log.conf.read(store_keys.CHECKSUM_LATER)
-    return not is_local(log.table) if chosen is None else chosen
+def _in_background(conf: DeltaConf, table: str) -> bool:
+    chosen = conf.read(store_keys.CHECKSUM_LATER)
+    later = not is_local(table) if chosen is None else chosen
+    # Where somebody wants to hear of a failure, nobody would be left there to tell.
+    return later and not conf.read(keys.THROW)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -145,6 +145,8 @@ _MAY = {
     "isinstance(a, AddFile)}",
     "core/hooks/committed_files.py: {a.path: a for a in committed.actions if "
     "isinstance(a, RemoveFile)}",
+    # The writer's own files.
+    "core/portable/writer.py: {small[key].path: number for number, key in enumerate(others)}",
     # Files by where the storage has them.
     "core/change_feed/files.py: {file.path: file for file in _found(commit.adds, files)}",
     "core/change_feed/files.py: added.pop(old.path, None)",
