@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from support.delta_spark import (
@@ -91,20 +92,23 @@ def _make(archive: Path, python: str) -> None:
         draft = Path(folder) / "classes.jsa"
         foreign = ("PYTHON", "SPARK", "PYSPARK", "VIRTUAL_ENV")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-        # Java writes it when it ends, for which its pipes stay open.
-        done = subprocess.run(
-            [python, str(_TRAINING), folder],
-            env={
-                **environment,
-                VARIABLE: _options(f"-XX:ArchiveClassesAtExit={draft}"),
-                "PYSPARK_PYTHON": python,
-                "SPARK_LOCAL_IP": "127.0.0.1",
-            },
-            capture_output=True,
-            text=True,
-            timeout=STEP_SECONDS,
-            check=False,
-        )
+        environment |= {
+            VARIABLE: _options(f"-XX:ArchiveClassesAtExit={draft}"),
+            "PYSPARK_PYTHON": python,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        try:
+            # Java writes it when it ends, for which its pipes stay open.
+            done = subprocess.run(
+                [python, str(_TRAINING), folder],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=STEP_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise PeerUnavailableError(f"no archive of Spark's classes: {exc}") from exc
         if not draft.exists():
             raise PeerUnavailableError(f"no archive of Spark's classes: {done.stderr[-2000:]}")
         half = archive.with_suffix(".half")
@@ -128,9 +132,10 @@ def _archive(python: Path | None) -> Path:
 
 def _jars(python: Path | None) -> Path:
     if python is None:
-        import pyspark
-
-        return Path(pyspark.__path__[0]) / "jars"
+        # Found without an import, which every process of tests would pay for.
+        spec = find_spec("pyspark")
+        places = spec.submodule_search_locations if spec else None
+        return Path(places[0] if places else "none") / "jars"
     environment = python.absolute().parents[1]
     with contextlib.suppress(ValueError):
         (jars,) = environment.glob("lib/python*/site-packages/pyspark/jars")
