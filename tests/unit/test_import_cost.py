@@ -103,6 +103,43 @@ def test_opening_reading_and_appending_load_no_pandas(use: str, tmp_path: Path) 
     assert not loaded & {"pandas", "sqlglot", "boto3"}
 
 
+COMMANDS = {
+    "delete": "delete_rows(uri, 'id = 1')",
+    "update": "update_rows(uri, {'p': \"'c'\"}, 'id >= 2')",
+    "merge": "merge(uri, rows, 't.id = s.id', target_alias='t', source_alias='s')"
+    ".when_matched_update({'p': 's.p'}).when_not_matched_insert_all().execute()",
+    "optimize": "optimize(uri)",
+    "vacuum": "vacuum(uri)",
+    "restore": "restore(uri, version=3)",
+    "filter": 'DeltaLog.for_table(uri).snapshot.to_arrow(where=\'id > 1 and p in ("a", "b")\')',
+}
+
+
+@pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_load_no_pandas(
+    command: str, partition_by: tuple[str, ...], tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lakelog.core import write_arrow
+
+    rows = pa.table({"id": [1, 2], "p": ["a", "b"]})
+    uri, parquet = str(tmp_path / "t"), str(tmp_path / "rows.parquet")
+    pq.write_table(pa.table({"id": [2, 3], "p": ["x", "y"]}), parquet)
+    for _ in range(12):
+        write_arrow(uri, rows, mode="append", partition_by=partition_by)
+    loaded = _loaded(
+        "import pyarrow.parquet as pq\n"
+        "from lakelog.core import *\n"
+        f"uri, rows = {uri!r}, pq.ParquetFile({parquet!r}).read()\n"
+        f"{COMMANDS[command]}"
+    )
+    assert "lakelog.core.delta_log" in loaded
+    assert not loaded & {"pandas", "boto3"}
+
+
 @pytest.mark.parametrize("command", ["describe", "files", "sample", "schema", "history"])
 def test_the_program_reads_a_table_without_pandas(command: str, tmp_path: object) -> None:
     from lakelog.core import write_arrow

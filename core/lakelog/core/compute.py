@@ -2,16 +2,23 @@
 
 It is a fifth of what importing the core would cost, and a blind append needs none of it. Its
 functions are made while it is imported, where no type checker sees them: hence `Any`. What a
-short column is asked needs none of it.
+short column is asked needs none of it. Where an operand is a number, a text or a truth of Python's,
+pyarrow itself would import pandas to look at it; see `lakelog.core.arrays`.
 """
 
 from __future__ import annotations
 
 import importlib
+from functools import wraps
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+from lakelog.core.arrays import scalar_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["pc", "total", "without_nulls"]
 
@@ -19,11 +26,57 @@ __all__ = ["pc", "total", "without_nulls"]
 _WORTH_THE_IMPORT = 1000
 
 
+_OPERATORS = frozenset(
+    {
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("add", "add_checked", "subtract", "subtract_checked"),
+        *("multiply", "multiply_checked", "divide", "divide_checked", "bit_wise_and"),
+        *("and_", "and_kleene", "or_", "or_kleene", "if_else", "coalesce"),
+        *("max_element_wise", "min_element_wise", "binary_join", "binary_join_element_wise"),
+    }
+)
+"""All of whose positional arguments are operands, and none an option."""
+_TYPED = frozenset({"fill_null", "index"})
+"""Whose second argument has the type of the first."""
+_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+"""Those that `pyarrow.scalar` takes for them."""
+
+
 class _Late:
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module("pyarrow.compute"), name)
+        if name in _OPERATORS:
+            value = _of_operands(value)
+        elif name in _TYPED:
+            value = _of_typed(value)
         setattr(self, name, value)
         return value
+
+
+def _of_operands(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(*operands: Any, **options: Any) -> Any:
+        return function(*map(_operand, operands), **options)
+
+    return called
+
+
+def _operand(value: Any) -> Any:
+    kind = _TYPES.get(type(value))
+    if kind is None:
+        return value
+    try:
+        return scalar_of(value, kind)
+    except OverflowError:
+        return value  # for pyarrow to refuse
+
+
+def _of_typed(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(values: Any, value: Any) -> Any:
+        return function(values, scalar_of(value, values.type) if type(value) in _TYPES else value)
+
+    return called
 
 
 pc: Any = _Late()

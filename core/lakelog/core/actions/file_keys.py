@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions.z85 import z85_encoded
+from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.paths import canonical_path, path_key
 
@@ -66,7 +67,7 @@ def are_among(table: str, paths: pa.ChunkedArray, files: Iterable[str]) -> pa.Ch
         place = path_key(table, path)
         wanted |= {place, place.removeprefix(f"{table.rstrip('/')}/")}
     paths = canonical_paths(table, paths)
-    return _in(paths, pa.chunked_array([pa.array(sorted(wanted), pa.string())]))
+    return _in(paths, pa.chunked_array([array_of(sorted(wanted), pa.string())]))
 
 
 def vector_key(table: str, vector: DeletionVectorDescriptor | None) -> str | None:
@@ -152,7 +153,7 @@ def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.
     # `replace_with_mask` wants the mask in the shape of the values.
     flat = paths.combine_chunks() if paths.num_chunks != 1 else paths.chunk(0)
     mask = mask.combine_chunks() if mask.num_chunks != 1 else mask.chunk(0)
-    return _chunked(pc.replace_with_mask(flat, mask, pa.array(decoded, pa.string())))
+    return _chunked(pc.replace_with_mask(flat, mask, array_of(decoded, pa.string())))
 
 
 def _with_vectors(table: str, paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -161,11 +162,11 @@ def _with_vectors(table: str, paths: pa.ChunkedArray, vectors: pa.ChunkedArray) 
     flat = _chunked(vectors).combine_chunks()
     offset = pc.struct_field(flat, "offset").cast(pa.string())
     at = pc.if_else(
-        offset.is_valid(), pc.binary_join_element_wise("@", offset.fill_null(""), ""), ""
+        offset.is_valid(), pc.binary_join_element_wise("@", pc.fill_null(offset, ""), ""), ""
     )
     ids = pc.binary_join_element_wise(_vector_files(table, flat), at, "")
     plain = _chunked(paths).combine_chunks()
-    keyed = pc.binary_join_element_wise(plain, ids.fill_null(""), _SEPARATOR)
+    keyed = pc.binary_join_element_wise(plain, pc.fill_null(ids, ""), _SEPARATOR)
     return _chunked(pc.if_else(flat.is_valid(), keyed, plain))
 
 
@@ -182,7 +183,7 @@ def _vector_files(table: str, vectors: pa.Array) -> pa.Array:
     # Many files share a file of vectors.
     own = texts.filter(named).dictionary_encode()
     files = [vector_file_key(table, "p", text) for text in own.dictionary.to_pylist()]
-    return pc.replace_with_mask(keys, named, pa.array(files, pa.string()).take(own.indices))
+    return pc.replace_with_mask(keys, named, array_of(files, pa.string()).take(own.indices))
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

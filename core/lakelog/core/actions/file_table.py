@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from lakelog.core.actions.objects import AddFile, DeletionVectorDescriptor
-from lakelog.core.empty import empty_table
+from lakelog.core.arrays import batch_of_columns, empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -116,13 +116,13 @@ def tombstones_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _from_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     if not rows:
         return NO_FILES if schema is FILE_SCHEMA else NO_TOMBSTONES
-    arrays = []
+    columns = []
     for field in schema:
         values = [row.get(JSON_NAMES[field.name]) for row in rows]
         if pa.types.is_map(field.type):
             values = [None if v is None else list(v.items()) for v in values]
-        arrays.append(pa.array(values, field.type))
-    return pa.table(arrays, schema=schema)
+        columns.append(values)
+    return pa.Table.from_batches([batch_of_columns(columns, schema)])
 
 
 def from_add_files(adds: Iterable[AddFile]) -> pa.Table:

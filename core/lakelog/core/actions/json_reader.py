@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,10 @@ from lakelog.core.actions.file_table import (
     STRING_MAP,
     TOMBSTONE_SCHEMA,
 )
+from lakelog.core.arrays import integers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["read_file_actions"]
 
@@ -162,8 +162,8 @@ def map_from_struct(rows: pa.StructArray) -> pa.MapArray:
     if width > 1:
         # The children lie one after the other; a map wants row after row.
         order = (c * count + r for r in range(count) for c in range(width))
-        values = values.take(_integers(order))
-    offsets = _integers(range(0, (count + 1) * width, width) if width else [0] * (count + 1))
+        values = values.take(integers(order))
+    offsets = integers(range(0, (count + 1) * width, width) if width else [0] * (count + 1))
     mask = rows.is_null() if rows.null_count else None
     return pa.MapArray.from_arrays(offsets, _repeated(names, count), values, STRING_MAP, mask=mask)
 
@@ -172,14 +172,8 @@ def _repeated(names: Sequence[str], times: int) -> pa.StringArray:
     """`names`, so many times over."""
     texts = [name.encode() for name in names]
     ends = accumulate(map(len, texts * times), initial=0)
-    buffers = [None, _integers(ends).buffers()[1], pa.py_buffer(b"".join(texts) * times)]
+    buffers = [None, integers(ends).buffers()[1], pa.py_buffer(b"".join(texts) * times)]
     return pa.Array.from_buffers(pa.string(), len(texts) * times, buffers)
-
-
-def _integers(values: Iterable[int]) -> pa.Array:
-    """As `pa.array` would, but that imports pandas where it is installed: 0.3 seconds."""
-    data = array("i", values)
-    return pa.Array.from_buffers(pa.int32(), len(data), [None, pa.py_buffer(data)])
 
 
 _NO_TEXT = pa.nulls(0, pa.string())

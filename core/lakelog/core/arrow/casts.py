@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.types import (
     from_arrow_type,
     is_list,
@@ -106,7 +107,7 @@ def cast_batch(
     target = table.schema
     # A table of one batch has one chunk a column, or none where the batch is empty.
     arrays = [
-        column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
         for column in table.columns
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=target)
@@ -306,12 +307,14 @@ def _as_plain_list(array: Any) -> Any:
     if not is_list_view(array.type):
         return array.cast(pa.list_(array.type.value_field))
     # Arrow's own cast of a slice of a view gives wrong offsets (seen in 17 and in 26).
-    lengths = _compute().fill_null(_compute().list_value_length(array).cast(pa.int32()), 0)
+    lengths = _compute().fill_null(
+        _compute().list_value_length(array).cast(pa.int32()), scalar_of(0, pa.int32())
+    )
     ends = _compute().cumulative_sum(lengths)
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    offsets = pa.concat_arrays([array_of([0], pa.int32()), ends])
     if array.null_count:
-        valid = pa.concat_arrays([array.is_valid(), pa.array([True])])
-        offsets = _compute().if_else(valid, offsets, pa.scalar(None, pa.int32()))
+        valid = pa.concat_arrays([array.is_valid(), array_of([True], pa.bool_())])
+        offsets = _compute().if_else(valid, offsets, scalar_of(None, pa.int32()))
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field))
 
 

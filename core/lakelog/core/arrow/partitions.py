@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, one_array
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import to_arrow_type
@@ -77,7 +78,7 @@ def serialize_value(value: Any, data_type: DataType) -> str | None:
         TypeError: a table can't be partitioned by the type.
     """
     try:
-        array = pa.array([value], to_arrow_type(data_type))
+        array = array_of([value], to_arrow_type(data_type))
     except pa.ArrowException as exc:
         raise ValueError(f"{value!r} is not a partition value of type {data_type}: {exc}") from exc
     return partition_texts(array)[0]
@@ -259,7 +260,7 @@ def _lookup(maps: Any, name: str) -> Any:
 
 def _typed(texts: Any, data_type: DataType, session_tz: str) -> tuple[Any, Any]:
     # A partition holds many files: each text is parsed once.
-    encoded = texts.combine_chunks().dictionary_encode()
+    encoded = one_array(texts).dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
     values: list[Any] = []
@@ -271,6 +272,6 @@ def _typed(texts: Any, data_type: DataType, session_tz: str) -> tuple[Any, Any]:
         except (ValueError, ArithmeticError):
             values.append(None)
             bad.append(True)
-    typed = pa.array(values, to_arrow_type(data_type)).take(encoded.indices)
-    flags = pa.array(bad, pa.bool_()).take(encoded.indices)
+    typed = array_of(values, to_arrow_type(data_type)).take(encoded.indices)
+    flags = array_of(bad, pa.bool_()).take(encoded.indices)
     return typed, pc.fill_null(flags, False)

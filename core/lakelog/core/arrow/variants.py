@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -117,7 +119,7 @@ def _reassembled(metadata: Any, value: Any, typed: Any, there: Any) -> Any:
     names = [_dictionary(each) if known else None for each, known in pairs]
     found = _values(names, value, typed)
     # A variant that exists but has neither is the variant null.
-    return pa.array([_NULL if each is None else each for each in found], pa.binary())
+    return array_of([_NULL if each is None else each for each in found], pa.binary())
 
 
 def _dictionary(metadata: bytes) -> tuple[list[str], dict[str, int]]:

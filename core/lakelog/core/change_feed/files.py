@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import files_from_json
+from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.errors import CorruptLogError
@@ -118,9 +119,9 @@ def changed_files(
 def with_commit_columns(rows: pa.Table, changed: ChangedFile) -> pa.Table:
     """Rows with the columns that say what happened to them, in which version, and when."""
     if changed.change is not None:
-        rows = _with(rows, CHANGE_TYPE, pa.scalar(changed.change))
-    rows = _with(rows, COMMIT_VERSION, pa.scalar(changed.version, pa.int64()))
-    moment = pa.scalar(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
+        rows = _with(rows, CHANGE_TYPE, scalar_of(changed.change, pa.string()))
+    rows = _with(rows, COMMIT_VERSION, scalar_of(changed.version, pa.int64()))
+    moment = scalar_of(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
     return _with(rows, COMMIT_TIMESTAMP, moment)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.row_reader import in_order
@@ -142,7 +143,7 @@ class CopyTask:
                 _write(data, kept)
                 if changes is not None:
                     hit = rows.filter(file.hit[here])
-                    kinds = pa.repeat(pa.scalar("delete"), hit.num_rows)
+                    kinds = pa.repeat(scalar_of("delete", pa.string()), hit.num_rows)
                     _write(changes, hit.append_column(CHANGE_TYPE, kinds))
         except DataFileMissingError:
             raise

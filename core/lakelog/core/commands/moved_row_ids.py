@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelog.core.arrays import integers
 from lakelog.core.compute import pc
 from lakelog.core.metadata.row_tracking import materialized_names
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -64,7 +65,7 @@ class MovedRowIds:
         """
         if add.base_row_id is not None:
             first = add.base_row_id + start
-            places = pa.array(range(first, first + rows.num_rows), pa.int64())
+            places = integers(range(first, first + rows.num_rows), pa.int64())
             rows = self._put(rows, self._row_id, pc.coalesce(rows[self._row_id], places))
         if add.default_row_commit_version is None:
             return rows

@@ -13,6 +13,7 @@ from lakelog.core.actions.file_keys import file_keys
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import check_text
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.older_version import time_in_zone, usable_version
 from lakelog.core.compute import pc
 from lakelog.core.data.missing_files import rows_with_missing_files
@@ -210,7 +211,7 @@ class _Plan:
         known = now.num_files + now.tombstones.num_rows
         lacks, missing = rows_with_missing_files(log.store, log.table, added, known, tell)
         if any(lacks):
-            added = added.filter(pa.array([not each for each in lacks]))
+            added = added.filter(array_of([not each for each in lacks], pa.bool_()))
         before = now.file_table.take(pc.index_in(old.filter(stays), value_set=new))
         return cls(
             now=now,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.arrays import array_of, empty_table, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, reading_workers
-from lakelog.core.empty import empty_table
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
 from lakelog.core.progress import Progress
@@ -62,7 +62,7 @@ class TouchedFile:
 
 def empty_mask(count: int) -> pa.BooleanArray:
     """A mask of `count` rows, all False."""
-    return pa.repeat(pa.scalar(False), count)
+    return pa.repeat(scalar_of(False, pa.bool_()), count)
 
 
 def touched_files(
@@ -130,7 +130,7 @@ def touched_at(
         DataFileError: a damaged deletion vector.
     """
     numbers = sorted(hits)
-    chosen = files.take(pa.array(numbers, pa.int64()))
+    chosen = files.take(array_of(numbers, pa.int64()))
     return _touched(snapshot, chosen, lambda number, gone: _mask(hits[numbers[number]], len(gone)))
 
 
@@ -216,7 +216,7 @@ class _Finder:
 
     def _true_for(self, rows: pa.Table) -> pa.BooleanArray:
         if self._condition is None:
-            return pa.repeat(pa.scalar(True), rows.num_rows)
+            return pa.repeat(scalar_of(True, pa.bool_()), rows.num_rows)
         from lakelog.core.filters.to_arrow import evaluate_mask
 
         mask = evaluate_mask(self._condition, rows, self._schema)

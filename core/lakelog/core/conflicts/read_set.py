@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import are_among
+from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ReadSet:
         found: Handed = {}
         if not paths or not self._seen:
             return found
-        wanted = pa.array(paths, pa.string())
+        wanted = array_of(list(paths), pa.string())
         for files in self._seen:
             hits = files.filter(pc.is_in(files["path"], value_set=wanted))
             for path, size, vector in zip(*(c.to_pylist() for c in hits.columns), strict=True):

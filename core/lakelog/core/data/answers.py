@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError
@@ -38,7 +39,7 @@ __all__ = ["better_of", "counted", "extreme_so_far", "known_count", "known_extre
 
 _EXACT = frozenset(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))
 _WIDE = r'"tightBounds"\s*:\s*false'
-_FALSE = pa.scalar(False)
+_FALSE = scalar_of(False, pa.bool_())
 _NO_ORDER = frozenset({"variant", "void"})
 
 
@@ -60,7 +61,7 @@ def counted(snapshot: TableVersion, files: pa.Table, where: Expression | None) -
     """
     rows = _live_rows(files)
     if where is not None:
-        rows = pc.if_else(_all_match(snapshot, files, where), rows, pa.scalar(None, rows.type))
+        rows = pc.if_else(_all_match(snapshot, files, where), rows, scalar_of(None, rows.type))
     return Counted(pc.sum(rows).as_py() or 0, rows.is_null())
 
 
@@ -101,7 +102,7 @@ def known_extreme(
     best, unread = extreme_so_far(snapshot, files, where, field, which)
     if pc.any(unread).as_py():
         return None
-    return pa.scalar(None) if best is None else best
+    return scalar_of(None, pa.null()) if best is None else best
 
 
 def extreme_so_far(
@@ -134,7 +135,7 @@ def extreme_so_far(
             table=snapshot.table,
             column=field.name,
         )
-    everything = pa.repeat(pa.scalar(True), files.num_rows)
+    everything = pa.repeat(scalar_of(True, pa.bool_()), files.num_rows)
     if not exact or not files.num_rows:
         return None, everything
     if field.name in snapshot.partition_columns:
@@ -170,7 +171,7 @@ def better_of(best: pa.Scalar | None, values: pa.ChunkedArray, which: str) -> pa
         return best if found is None else found
     if best.type != found.type:
         best = best.cast(found.type)
-    return _extreme(pa.array([best, found], found.type), which)
+    return _extreme(array_of([best, found], found.type), which)
 
 
 def _extreme(values: Any, which: str) -> pa.Scalar | None:
@@ -179,7 +180,7 @@ def _extreme(values: Any, which: str) -> pa.Scalar | None:
         nan = pc.fill_null(pc.is_nan(values), False)
         numbers = values.filter(pc.invert(nan))
         if pc.any(nan).as_py() and (which == "max" or len(numbers) == numbers.null_count):
-            return pa.scalar(float("nan"), values.type)
+            return scalar_of(float("nan"), values.type)
         values = numbers
     found = pc.min_max(values)[which]
     return found if found.is_valid else None
@@ -196,7 +197,7 @@ def _live_rows(files: pa.Table) -> Any:
     deleted = pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0)
     # A log that says what can't be says nothing; what is left can't grow too large.
     sound = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, rows))
-    nothing = pa.scalar(None, pa.int64())
+    nothing = scalar_of(None, pa.int64())
     return pc.subtract_checked(
         pc.if_else(sound, rows, nothing), pc.if_else(sound, deleted, nothing)
     )

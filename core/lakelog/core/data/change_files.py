@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions import AddCDCFile
+from lakelog.core.arrays import scalar_of
 from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.paths import encode_path
 from lakelog.core.portable.writer import PartitionedWriter
@@ -69,7 +70,7 @@ class ChangeFileWriter:
 
     def write(self, rows: pa.Table, change: str) -> None:
         """Write rows with the table's columns that were all changed in the same way."""
-        kinds = pa.repeat(pa.scalar(change), rows.num_rows)
+        kinds = pa.repeat(scalar_of(change, pa.string()), rows.num_rows)
         with partition_errors(self._table):
             for batch in rows.append_column(CHANGE_TYPE, kinds).to_batches():
                 self._writer.write(batch)

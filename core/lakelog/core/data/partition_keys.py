@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.compute import pc
 from lakelog.core.schema.column_mapping import physical_name
@@ -73,7 +74,7 @@ def files_in_partitions(
         )
         in keys
     ]
-    return files.filter(pc.is_in(spelled, value_set=pa.array(hits, pa.string())))
+    return files.filter(pc.is_in(spelled, value_set=array_of(hits, pa.string())))
 
 
 def encode_partition_values(files: pa.Table, names: Sequence[str]) -> Any:

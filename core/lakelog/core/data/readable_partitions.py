@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.arrow.partitions import typed_partition_columns
+from lakelog.core.compute import pc
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.schema.column_mapping import physical_name
 
@@ -53,7 +54,7 @@ def readable_partitions(
     for each in snapshot.partition_schema:
         at = -1
         if names is None or each.name in names:
-            at = unreadable[each.name].index(True).as_py()
+            at = pc.index(unreadable[each.name], True).as_py()
         if at >= 0:
             path = files["path"][at].as_py()
             text = dict(files["partition_values"][at].as_py())[physical_name(each)]

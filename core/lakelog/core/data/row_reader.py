@@ -11,11 +11,13 @@ import os
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from lakelog.core.arrays import integers
 from lakelog.core.arrow.casts import cast_table
 from lakelog.core.arrow.repeated import repeated
 from lakelog.core.arrow.types import to_arrow_schema
@@ -62,7 +64,7 @@ class Piece:
     """The rows of the whole file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowReader:
     """Reads files of one version of a table."""
 
@@ -237,7 +239,7 @@ class RowReader:
             count = kept.true_count
             rows = None if rows is None else rows.filter(kept)
         columns = []
-        for field, target in zip(self.read, to_arrow_schema(self.read), strict=True):
+        for field, target in zip(self.read, self._formed_as, strict=True):
             if field.name in self.partition_columns:
                 columns.append(repeated(partition[field.name], count))
             elif rows is None:
@@ -246,9 +248,14 @@ class RowReader:
                 columns.append(rows.column(field.name))
         if not columns:
             return without_columns(count)
-        return pa.Table.from_arrays(columns, schema=to_arrow_schema(self.read))
+        return pa.Table.from_arrays(columns, schema=self._formed_as)
 
-    @property
+    @cached_property
+    def _formed_as(self) -> pa.Schema:
+        """`read`, as rows have it."""
+        return to_arrow_schema(self.read)
+
+    @cached_property
     def _stored(self) -> StructType:
         """The columns of `read` that files contain."""
         return StructType(tuple(f for f in self.read if f.name not in self.partition_columns))
@@ -319,15 +326,15 @@ def _kept(
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     ends = list(accumulate(sizes))
     parts = [pc.invert(gone.slice(ends[i] - sizes[i], sizes[i])) for i in groups]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, pa.bool_())
 
 
 def _positions(metadata: Any, groups: Sequence[int]) -> pa.Array:
     """The positions of the rows of some row groups, counted through the whole file."""
     sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     ends = list(accumulate(sizes))
-    parts = [pa.array(range(ends[i] - sizes[i], ends[i]), pa.int64()) for i in groups]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.int64())
+    parts = [integers(range(ends[i] - sizes[i], ends[i]), pa.int64()) for i in groups]
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, pa.int64())
 
 
 def without_columns(rows: int) -> pa.Table:

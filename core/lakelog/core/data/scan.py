@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arguments import check_whole, refusal
+from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns
-from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.expressions.tree import to_sql

@@ -234,7 +234,7 @@ def _bitmap(containers: list[Container]) -> bytes:
 
 def _containers(marks: pa.BooleanArray) -> Iterator[Container]:
     # Joined with nothing it begins at a byte, wherever it was cut from.
-    bits: Any = pa.concat_arrays([marks, pa.array([], pa.bool_())])
+    bits: Any = pa.concat_arrays([marks, pa.nulls(0, pa.bool_())])
     for start in range(0, len(bits), _CONTAINER_ROWS):
         part = bits.slice(start, _CONTAINER_ROWS)
         count = part.true_count

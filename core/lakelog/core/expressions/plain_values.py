@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
+
 __all__ = ["MISSING", "plain_value"]
 
 MISSING = ("NaTType", "NAType")
@@ -39,7 +41,7 @@ def _from_numpy(value: Any) -> Any:
         unit = value.dtype.str.partition("[")[2].rstrip("]")
         if plain is None or unit not in ("s", "ms", "us", "ns"):
             return _no_time(value, plain)
-        return pa.scalar(plain, pa.timestamp(unit))
+        return scalar_of(plain, pa.timestamp(unit))
     if type(plain).__module__ == "numpy":
         raise ValueError(f"{value!r} is too large for a Python number")
     return plain

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_columns
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -93,7 +94,7 @@ def keep_files(
     """
     count = file_table.num_rows
     if expr is None or not count:
-        return pa.repeat(pa.scalar(True), count)
+        return pa.repeat(scalar_of(True, pa.bool_()), count)
     plain = _without_not(bind(expr, schema), negated=False)
     partitions = partition_schema_of(schema, partition_columns)
     asker = _Asker(file_table, partitions, session_tz)
@@ -148,7 +149,7 @@ def matches_partitions(
     if expr is None or not add_files:
         return [True] * len(add_files)
     maps = [list(each.partition_values.items()) for each in add_files]
-    values = pa.array(maps, pa.map_(pa.string(), pa.string()))
+    values = array_of(maps, pa.map_(pa.string(), pa.string()))
     asker = _Asker(pa.table({"partition_values": values}), partition_schema, session_tz)
     return list(asker.ask(_without_not(expr, negated=False)).to_pylist())
 
@@ -205,7 +206,7 @@ class _Asker:
         return len(column.path) == 1 and column.path[0].lower() in self._names
 
     def _all(self, answer: bool) -> Any:
-        return pa.repeat(pa.scalar(answer), self._count)
+        return pa.repeat(scalar_of(answer, pa.bool_()), self._count)
 
     def ask(self, expr: Expression) -> Any:
         """One boolean per file, never null: whether the expression may be true."""
@@ -237,7 +238,7 @@ class _Asker:
         except DeltaError:
             self._failures += 1
             if values.num_rows < 2 or self._failures > _MOST_FAILURES:
-                return pa.repeat(pa.scalar(True), values.num_rows)
+                return pa.repeat(scalar_of(True, pa.bool_()), values.num_rows)
         half = values.num_rows // 2
         parts = [self._answers(expr, each) for each in (values.slice(0, half), values.slice(half))]
         return pa.concat_arrays(parts)
@@ -276,8 +277,8 @@ class _Asker:
 def _may(op: str, column: Column, right: Literal, bounds: Bounds) -> Any:
     """Whether the comparison may be true for a value within the bounds."""
     if right.value is None:
-        return pa.repeat(pa.scalar(False), len(bounds.low))
-    unknown = pa.repeat(pa.scalar(True), len(bounds.low))
+        return pa.repeat(scalar_of(False, pa.bool_()), len(bounds.low))
+    unknown = pa.repeat(scalar_of(True, pa.bool_()), len(bounds.low))
     if pa.types.is_null(bounds.low.type) or right.data_type is None:
         return unknown
     is_float = column.data_type in _FLOATS
@@ -287,7 +288,7 @@ def _may(op: str, column: Column, right: Literal, bounds: Bounds) -> Any:
     kind = _common(bounds.low.type, to_arrow_type(right.data_type))
     try:
         low, high = (b.cast(kind, safe=not pa.types.is_floating(kind)) for b in bounds.bounds)
-        value = pa.scalar(right.value, kind)
+        value = scalar_of(right.value, kind)
     except pa.ArrowException:
         return unknown
     match op:
@@ -316,8 +317,8 @@ def _may_be_one(values: Sequence[Literal], bounds: Bounds) -> Any:
     """Whether any of the values is within the bounds: by sorting, since there may be many."""
     known = [v for v in values if v.value is not None]
     if not known:
-        return pa.repeat(pa.scalar(False), len(bounds.low))
-    unknown = pa.repeat(pa.scalar(True), len(bounds.low))
+        return pa.repeat(scalar_of(False, pa.bool_()), len(bounds.low))
+    unknown = pa.repeat(scalar_of(True, pa.bool_()), len(bounds.low))
     if pa.types.is_null(bounds.low.type) or known[0].data_type is None:
         return unknown
     if any(isinstance(v.value, float) and math.isnan(v.value) for v in known):
@@ -325,7 +326,7 @@ def _may_be_one(values: Sequence[Literal], bounds: Bounds) -> Any:
     kind = _common(bounds.low.type, to_arrow_type(known[0].data_type))
     try:
         low, high = (b.cast(kind, safe=not pa.types.is_floating(kind)) for b in bounds.bounds)
-        wanted = pa.array([v.value for v in known], kind)
+        wanted = array_of([v.value for v in known], kind)
     except (pa.ArrowException, OverflowError):
         return unknown
     below = pc.fill_null(_count_before(wanted, low, equal=False), 0)
@@ -344,7 +345,7 @@ def _count_before(values: Any, points: Any, *, equal: bool) -> Any:
     counts = pc.cumulative_sum(pc.cast(pc.invert(is_point), pa.int64()))
     places = pc.sort_indices(order.filter(is_point))
     found = counts.filter(is_point).take(places)
-    return pc.if_else(pc.is_valid(points), found, pa.scalar(None, pa.int64()))
+    return pc.if_else(pc.is_valid(points), found, scalar_of(None, pa.int64()))
 
 
 def _common(bound: pa.DataType, literal: pa.DataType) -> pa.DataType:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.errors import InvalidPredicateError
@@ -95,7 +96,7 @@ def _mask(expr: Expression, batch: pa.RecordBatch, schema: StructType) -> Any:
     for each in filter(is_computed, expr.parts):
         undecided = pc.fill_null(found if joins else pc.invert(found), True)
         asked = _mask(each, batch.filter(undecided), schema)
-        decided = pa.repeat(pa.scalar(not joins), batch.num_rows)
+        decided = pa.repeat(scalar_of(not joins, pa.bool_()), batch.num_rows)
         whole = pc.replace_with_mask(decided, undecided, asked)
         found = (pc.and_kleene if joins else pc.or_kleene)(found, whole)
     return found
@@ -125,7 +126,7 @@ def _no_columns(data: pa.Table) -> dict[str, pa.Array[Any]]:
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
 class _Translator:
@@ -140,7 +141,7 @@ class _Translator:
         self._column = column
         self._compute = compute
         self._constant = constant
-        self._null = constant(pa.scalar(None, _BOOLEAN))
+        self._null = constant(scalar_of(None, _BOOLEAN))
 
     def translate(self, expr: Expression) -> Any:
         match expr:
@@ -161,7 +162,7 @@ class _Translator:
             case Computed() if self._compute is not None:
                 return self._compute(expr)
             case Literal(value, _):
-                return self._constant(pa.scalar(value, _BOOLEAN))
+                return self._constant(scalar_of(value, _BOOLEAN))
         raise InvalidPredicateError(
             f"only Spark can evaluate {to_sql(expr)!r}; read the table with lakelog.spark, or "
             "filter by comparisons of columns with values",
@@ -172,7 +173,7 @@ class _Translator:
         """Fold as a balanced tree: Arrow's expressions recurse, and a chain may be long."""
         parts = list(found)
         if not parts:
-            return self._constant(pa.scalar(empty, _BOOLEAN))
+            return self._constant(scalar_of(empty, _BOOLEAN))
         while len(parts) > 1:
             pairs = [function(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
             parts = pairs + parts[len(parts) - len(parts) % 2 :]
@@ -192,18 +193,18 @@ class _Translator:
             # Spark rounds a long to a double where Arrow, unasked, would fail.
             a = a.cast(kind, safe=not pa.types.is_floating(kind))
         b_nan = isinstance(right.value, float) and math.isnan(right.value)
-        return compare(op, a, pa.scalar(right.value, kind), nans=nans, b_nan=b_nan)
+        return compare(op, a, scalar_of(right.value, kind), nans=nans, b_nan=b_nan)
 
     def _in(self, given: Column, values: tuple[Literal, ...]) -> Any:
         known = [v for v in values if v.value is not None]
         if not known:
-            return self._null if values else self._constant(pa.scalar(False, _BOOLEAN))
+            return self._null if values else self._constant(scalar_of(False, _BOOLEAN))
         a = self._column(given.path)
         assert known[0].data_type is not None
         kind = to_arrow_type(known[0].data_type)
         if known[0].data_type != given.data_type:
             a = a.cast(kind, safe=not pa.types.is_floating(kind))
-        members = pa.array([v.value for v in known], kind)
+        members = array_of([v.value for v in known], kind)
         if pa.types.is_floating(kind):
             found = _in_floats(a, members)
         else:
@@ -214,7 +215,7 @@ class _Translator:
 
 def _in_floats(a: Any, members: Any) -> Any:
     """A set tells -0.0 from 0.0, which adding 0.0 makes one, and may not know NaN again."""
-    zero = pa.scalar(0.0, members.type)
+    zero = scalar_of(0.0, members.type)
     found = pc.is_in(pc.add(a, zero), value_set=pc.add(members, zero))
     return pc.or_kleene(found, pc.is_nan(a)) if pc.any(pc.is_nan(members)).as_py() else found
 

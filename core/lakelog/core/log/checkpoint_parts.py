@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import JSON_NAMES
+from lakelog.core.arrays import array_of
 from lakelog.core.compute import without_nulls
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget
@@ -343,7 +344,7 @@ def cast(array: pa.Array, target: pa.DataType) -> pa.Array:
             return array.cast(target)
         except pa.ArrowException:
             # Arrow can't cast every map to every other; such files are rare enough for a loop.
-            return pa.array(array.to_pylist(), target)
+            return array_of(array.to_pylist(), target)
     return array.cast(target)
 
 

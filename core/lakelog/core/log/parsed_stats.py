@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
+
 __all__ = ["stats_from_struct"]
 
 
@@ -19,7 +21,7 @@ def stats_from_struct(stats: pa.StructArray) -> pa.Array:
         None if value is None else orjson.dumps(_json(value)).decode()
         for value in stats.to_pylist()
     ]
-    return pa.array(texts, pa.string())
+    return array_of(texts, pa.string())
 
 
 def _json(value: Any) -> Any:

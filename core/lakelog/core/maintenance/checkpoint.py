@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from lakelog.core import keys
 from lakelog.core.actions import CheckpointMetadata, SidecarFile
+from lakelog.core.arrays import batch_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
@@ -162,7 +163,7 @@ def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) ->
         top = publish_lines(snapshot, path, lines)
     else:
         schema = layout_of(snapshot).top_level()
-        batch = pa.RecordBatch.from_pylist([as_row(a, schema) for a in actions], schema=schema)
+        batch = batch_of([as_row(a, schema) for a in actions], schema)
         top = publish_parquet(snapshot, path, schema, [batch], files=0)
     return LastCheckpoint(
         version=snapshot.version,
@@ -194,7 +195,7 @@ def write_under_classic_name(snapshot: Snapshot, top: TopLevel) -> None:
     assert top.metadata is not None  # the reader has checked
     schema = layout_of(snapshot).top_level()
     actions = [top.metadata, *top.sidecars, *_small_actions(snapshot)]
-    batch = pa.RecordBatch.from_pylist([as_row(a, schema) for a in actions], schema=schema)
+    batch = batch_of([as_row(a, schema) for a in actions], schema)
     path = log_path(snapshot.table, checkpoint_name(snapshot.version))
     publish_parquet(snapshot, path, schema, [batch], files=0)
 
@@ -248,14 +249,14 @@ def _small_actions(
 
 def _small_batch(snapshot: Snapshot, layout: Layout) -> pa.RecordBatch:
     rows = [as_row(action) for action in _small_actions(snapshot)]
-    return pa.RecordBatch.from_pylist(rows, schema=layout.schema)
+    return batch_of(rows, layout.schema)
 
 
 def _fresh_tombstones(snapshot: Snapshot, clock: Clock) -> pa.Table:
     oldest = clock.now_ms() - snapshot.properties.deleted_file_retention_ms
     tombstones = snapshot.tombstones
     # A tombstone without a time counts as long expired.
-    return tombstones.filter(pc.greater(tombstones["deletion_timestamp"].fill_null(0), oldest))
+    return tombstones.filter(pc.greater(pc.fill_null(tombstones["deletion_timestamp"], 0), oldest))
 
 
 def _by_name(files: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import DELETION_VECTOR, JSON_NAMES, STRING_MAP
+from lakelog.core.arrays import scalar_of
 
 if TYPE_CHECKING:
     from lakelog.core.actions import (
@@ -228,7 +229,7 @@ def _rows(kind: str, batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
 def _child(kind: str, field: pa.Field, batch: pa.RecordBatch, layout: Layout) -> pa.Array:
     if field.name == "dataChange" and kind == "add":
         # State has no changes: Spark writes `false` here, too.
-        return pa.repeat(pa.scalar(False), batch.num_rows)
+        return pa.repeat(scalar_of(False, pa.bool_()), batch.num_rows)
     if field.name == "stats_parsed":
         from lakelog.core.stats.structs import parse_stats
 

@@ -20,6 +20,7 @@ import json
 import threading
 import time
 import uuid
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -279,7 +280,7 @@ class PartitionedWriter:
         data = batch.select(self._file_schema.names)
         order = pc.sort_indices(codes)
         ends = pc.run_end_encode(codes.take(order)).run_ends.to_pylist()
-        first = order.take(pa.array([0, *ends[:-1]]))
+        first = order.take(_numbers([0, *ends[:-1]]))
         places = [column.indices.take(first).to_pylist() for column in columns]
         start = 0
         for end, *found in zip(ends, *places, strict=True):
@@ -454,6 +455,11 @@ class PartitionedWriter:
         sink = pa.BufferOutputStream()
         made.write_metadata_file(sink)
         return sink.getvalue().to_pybytes()
+
+
+def _numbers(values: Sequence[int]) -> pa.Array:
+    """As `pyarrow.array` would, but that imports pandas, which takes longer than a small write."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])
 
 
 def _combined(columns: Sequence[pa.Array]) -> pa.Array:

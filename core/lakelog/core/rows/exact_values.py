@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.arrow.casts import cast_table
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import is_list, to_arrow_type
@@ -60,7 +61,7 @@ def exact_scalar(value: Any, target: DataType, *, session_tz: str = "UTC") -> pa
     ):
         return _one(value, target, session_tz, ())  # Python may be unable to represent the time.
     plain = _plain(value, target, session_tz, ())
-    return pa.scalar(plain, to_arrow_type(target))
+    return scalar_of(plain, to_arrow_type(target))
 
 
 def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
@@ -160,7 +161,7 @@ def _number(data: Any, target: DataType) -> Any:
     if not pa.types.is_floating(source):
         return data
     # Arrow misreads the text of a number beyond 128 bits.
-    limit = pa.scalar(10.0 ** (target.precision - target.scale))
+    limit = scalar_of(10.0 ** (target.precision - target.scale), pa.float64())
     _refuse(data, pc.greater_equal(pc.abs(data), limit))
     return _by_text(data, arrow)
 
@@ -305,7 +306,7 @@ def _map(value: Any, target: MapType, zone: str, path: tuple[str, ...]) -> list[
         if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] is None:
             raise _misfit(path, f"{pair!r} is not a (key, value) pair")
         key = _plain(pair[0], target.key_type, zone, (*path, "key"))
-        entry = pa.scalar(key, to_arrow_type(target.key_type))
+        entry = scalar_of(key, to_arrow_type(target.key_type))
         if key is None or entry in found:
             raise _misfit(path, f"the key {pair[0]!r} is null, or given twice")
         found[entry] = key, _plain(pair[1], target.value_type, zone, (*path, "value"))

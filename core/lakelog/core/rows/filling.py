@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.casts import cast_table
 from lakelog.core.arrow.repeated import repeated
 from lakelog.core.arrow.types import to_arrow_field
@@ -243,10 +244,10 @@ def _evaluated(
 def numbered(sequence: Identity, first: int, count: int) -> pa.Array:
     """Numbers of an identity column: so many from the one with an index on."""
     if not count:
-        return pa.array([], pa.int64())
+        return pa.nulls(0, pa.int64())
     # Sums of steps, so that no intermediate value is beyond the first or the last number.
-    start = pa.array([sequence.value(first)], pa.int64())
-    steps = pa.repeat(pa.scalar(sequence.step if count > 1 else 0, pa.int64()), count - 1)
+    start = array_of([sequence.value(first)], pa.int64())
+    steps = pa.repeat(scalar_of(sequence.step if count > 1 else 0, pa.int64()), count - 1)
     return pc.cumulative_sum_checked(pa.concat_arrays([start, steps]))
 
 
@@ -295,7 +296,7 @@ def _same(given: pa.ChunkedArray, expected: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = given.type
     if pa.types.is_nested(kind):
         pairs = zip(given, expected, strict=True)  # Arrow value: Python may not have it
-        return pa.chunked_array([pa.array([a == b for a, b in pairs], pa.bool_())])
+        return pa.chunked_array([array_of([a == b for a, b in pairs], pa.bool_())])
     same = pc.fill_null(pc.equal(given, expected), False)
     same = pc.or_(same, pc.and_(pc.is_null(given), pc.is_null(expected)))
     if not pa.types.is_floating(kind):

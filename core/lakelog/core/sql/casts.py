@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -60,7 +61,7 @@ def cast_value(value: Value, target: DataType, zone: str) -> Value:
         return value
     arrow = to_arrow_type(target)
     if value.data_type == PrimitiveType("void"):
-        return Value(pa.scalar(None, arrow), target)
+        return Value(scalar_of(None, arrow), target)
     cast = _cast_for(value.data_type, target)
     if cast is None:
         raise NotInCoreError(f"CAST of {value.data_type} to {target}")
@@ -76,7 +77,7 @@ def in_reach(data: Any) -> Any:
         NotInCoreError: one of them is too far away.
     """
     micros = 1 if pa.types.is_date32(data.type) else _DAY_MICROS
-    least, most = (pa.scalar(each * micros, _counts(data.type)) for each in _REACH)
+    least, most = (scalar_of(each * micros, _counts(data.type)) for each in _REACH)
     counts = pc.cast(data, least.type)
     beyond = pc.or_(pc.less(counts, least), pc.greater(counts, most))
     if pc.any(beyond, min_count=0).as_py():

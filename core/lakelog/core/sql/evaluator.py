@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -317,29 +318,29 @@ class _Walker:
         return self.value(node.this)
 
     def _null(self, _: Any) -> Value:
-        return Value(pa.scalar(None), _VOID)
+        return Value(scalar_of(None, pa.null()), _VOID)
 
     def _boolean(self, node: Any) -> Value:
-        return Value(pa.scalar(bool(node.this)), _BOOLEAN)
+        return Value(scalar_of(bool(node.this), pa.bool_()), _BOOLEAN)
 
     def _literal(self, node: Any) -> Value:
         text = str(node.this)
         if node.is_string:
             if has_odd_escapes(self._sql):
                 raise NotInCoreError("a string with a backslash")
-            return Value(pa.scalar(text), _STRING)
+            return Value(scalar_of(text, pa.string()), _STRING)
         if text.isdigit():
             number = int(text)
             kind = _INTEGER if number < 1 << 31 else _LONG
             if number >= 1 << 63:
                 raise NotInCoreError(f"the number {text}")
-            return Value(pa.scalar(number, to_arrow_type(kind)), kind)
+            return Value(scalar_of(number, to_arrow_type(kind)), kind)
         if "e" in text.lower():
-            return Value(pa.scalar(float(text)), _DOUBLE)
+            return Value(scalar_of(float(text), pa.float64()), _DOUBLE)
         exact = Decimal(text)
         scale = max(-int(exact.as_tuple().exponent), 0)
         decimal = DecimalType(max(len(exact.as_tuple().digits), scale), scale)
-        return Value(pa.scalar(exact, to_arrow_type(decimal)), decimal)
+        return Value(scalar_of(exact, to_arrow_type(decimal)), decimal)
 
     def _neg(self, node: Any) -> Value:
         found = self.value(node.this)
@@ -360,7 +361,7 @@ class _Walker:
         spelled, data_type = found
         if self._batch is None:
             # Not of the whole struct: an expression for each of its fields would go through all.
-            return Value(pa.array([], to_arrow_type(data_type)), data_type)
+            return Value(pa.nulls(0, to_arrow_type(data_type)), data_type)
         data = self._batch.column(spelled[0])
         if len(spelled) > 1:
             data = pc.struct_field(data, list(spelled[1:]))
@@ -380,7 +381,7 @@ class _Walker:
             raise NotInCoreError(f"{name}()")
         seconds, rest = divmod(self._now_ms, 1000)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
-        now = Value(pa.scalar(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
+        now = Value(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
         return now if name in _NOW else cast_value(now, _DATE, self._zone)
 
     # Casts and functions --------------------------------------------------------------------
@@ -441,7 +442,7 @@ class _Walker:
             raise NotInCoreError(node.sql(dialect="spark"))
         if int(count.this) >= 1 << 31:
             raise NotInCoreError(interval.sql(dialect="spark"))
-        days = Value(pa.scalar(int(count.this), pa.int32()), _INTEGER)
+        days = Value(scalar_of(int(count.this), pa.int32()), _INTEGER)
         return day_shift(day, days, self._zone, 1 if kind == "Add" else -1)
 
     def _shifted(self, day: Value, days: Value, sign: int) -> Value:
@@ -493,8 +494,8 @@ class _Walker:
             return Value(pc.is_null(found.data), _BOOLEAN)
         if not isinstance(node.expression, self._exp.Boolean) or found.data_type != _BOOLEAN:
             raise NotInCoreError(node.sql(dialect="spark"))
-        equal = pc.equal(found.data, pa.scalar(bool(node.expression.this)))
-        return Value(pc.coalesce(equal, pa.scalar(False)), _BOOLEAN)
+        equal = pc.equal(found.data, scalar_of(bool(node.expression.this), pa.bool_()))
+        return Value(pc.coalesce(equal, scalar_of(False, pa.bool_())), _BOOLEAN)
 
     def _like(self, node: Any) -> Value:
         pattern = self.value(node.expression)
@@ -543,7 +544,7 @@ class _Walker:
         (wanted, *items), nans = self._comparable(found)
         if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
             with contextlib.suppress(OverflowError):  # a time that Python can't represent
-                members = pa.array([each.as_py() for each in items], items[0].type)
+                members = array_of([each.as_py() for each in items], items[0].type)
                 inside = pc.is_in(wanted, value_set=members)
                 return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
         each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
@@ -589,7 +590,7 @@ class _Walker:
         arms, kind = conjoined([*(self.value(each) for each in then), last], self._zone)
         found = arms[-1]
         for condition, arm in zip(reversed(self._conditions(*when)), arms[-2::-1], strict=True):
-            taken = pc.coalesce(condition, pa.scalar(False))
+            taken = pc.coalesce(condition, scalar_of(False, pa.bool_()))
             found = pc.if_else(taken, arm, found)
         return Value(found, kind)
 

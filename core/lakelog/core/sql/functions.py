@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
@@ -109,7 +110,7 @@ def remainder(left: Any, right: Any) -> Any:
         pyarrow.ArrowInvalid: a divisor of zero, as in Spark's ANSI mode.
     """
     # The remainder by -1 is 0, as by 1, and the smallest integer divided by -1 overflows.
-    right = pc.if_else(pc.equal(right, -1), pa.scalar(1, right.type), right)
+    right = pc.if_else(pc.equal(right, -1), scalar_of(1, right.type), right)
     return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
 
 
@@ -168,10 +169,10 @@ def _cased(function: str) -> Callable[[Sequence[Value], str], Value]:
         text = as_text(value, zone)
         if isinstance(text, pa.Scalar):
             plain = text.as_py()
-            return Value(pa.scalar(plain and getattr(plain, function)(), pa.string()), _STRING)
+            return Value(scalar_of(plain and getattr(plain, function)(), pa.string()), _STRING)
         if pc.all(pc.string_is_ascii(text), min_count=0).as_py() is False:
             changed = [each and getattr(each, function)() for each in text.to_pylist()]
-            return Value(pa.array(changed, pa.string()), _STRING)
+            return Value(array_of(changed, pa.string()), _STRING)
         return Value(getattr(pc, f"ascii_{function}")(text), _STRING)
 
     return apply

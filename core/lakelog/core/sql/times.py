@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.schema import PrimitiveType
 from lakelog.core.sql.casts import (
@@ -108,11 +109,11 @@ def date_format(value: Value, pattern: str, zone: str) -> Value:
         else:
             quoted = match[1]
             text = match[3] if quoted is None else quoted.replace("''", "'") or "'"
-            pieces.append(pa.scalar(text))
+            pieces.append(scalar_of(text, pa.string()))
     if not pieces:
         raise NotInCoreError("an empty date pattern")
     # A pattern without any field is still null where the date is null.
-    valid = pc.if_else(pc.is_valid(clock), pa.scalar(""), pa.scalar(None, pa.string()))
+    valid = pc.if_else(pc.is_valid(clock), scalar_of("", pa.string()), scalar_of(None, pa.string()))
     joined = pc.binary_join_element_wise(valid, *pieces, "", null_handling="emit_null")
     return Value(joined, _STRING)
 
@@ -135,7 +136,7 @@ def trunc(value: Value, unit: str, zone: str) -> Value:
     day = in_reach(cast_value(value, _DATE, zone).data)
     known = _UNITS.get(unit.lower())
     if known is None:
-        return Value(pa.scalar(None, pa.date32()), _DATE)
+        return Value(scalar_of(None, pa.date32()), _DATE)
     return Value(pc.cast(pc.floor_temporal(day, unit=known), pa.date32()), _DATE)
 
 
@@ -150,7 +151,7 @@ def date_trunc(unit: str, value: Value, zone: str) -> Value:
         return Value(pc.subtract(moment, passed), _TIMESTAMP)
     known = (_UNITS | _DAY_UNITS).get(unit)
     if known is None:
-        return Value(pa.scalar(None, moment.type), _TIMESTAMP)
+        return Value(scalar_of(None, moment.type), _TIMESTAMP)
     midnight = pc.floor_temporal(clock, unit=known)
     start = instants(midnight, zone, nonexistent="latest")
     return Value(pc.cast(start, moment.type), _TIMESTAMP)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.partitions import parse_value
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -134,10 +135,10 @@ def _read_slow(
             high = [_bound(_at(d.get("maxValues"), path), kind, is_max=True) for d in documents]
         stored = _stored_type(kind) if path in bounded else pa.null()
         columns[path] = Bounds(
-            pa.array(low, stored), pa.array(high, stored), pa.array(nulls, pa.int64())
+            array_of(low, stored), array_of(high, stored), array_of(nulls, pa.int64())
         )
     counts = [_count(d.get("numRecords")) for d in documents]
-    return FileStats(pa.array(counts, pa.int64()), columns)
+    return FileStats(array_of(counts, pa.int64()), columns)
 
 
 def _document(text: str | None, *, exact: bool) -> dict[str, Any]:
@@ -292,7 +293,7 @@ def _typed(values: Any, kind: DataType, *, is_max: bool) -> Any:
     stored = _stored_type(kind)
     values = values.cast(stored)
     if pa.types.is_timestamp(stored):
-        return pc.add(values, pa.scalar(999, pa.duration("us"))) if is_max else values
+        return pc.add(values, scalar_of(999, pa.duration("us"))) if is_max else values
     if kind == PrimitiveType("float"):
         values = values.cast(pa.float32()).cast(pa.float64())
     if pa.types.is_floating(stored):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves
@@ -74,7 +75,7 @@ def stats_type(
 
 def parse_stats(texts: pa.Array, target: pa.StructType) -> pa.Array:
     """One struct per string; null where it is null or no JSON object."""
-    return pa.array([_parsed(text, target) for text in texts.to_pylist()], target)
+    return array_of([_parsed(text, target) for text in texts.to_pylist()], target)
 
 
 def stored_name(field: StructField) -> str:

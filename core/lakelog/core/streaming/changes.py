@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions import AddFile, RemoveFile
+from lakelog.core.arrays import array_of
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.feed import no_feed
 from lakelog.core.change_feed.files import ChangedFile, changed_files
@@ -68,7 +69,7 @@ class ChangeSource(TableStream):
             if not rows:
                 continue
             if pending.commit is None:
-                whole = files.find(pending.files.take(pa.array(rows, pa.int64())))
+                whole = files.find(pending.files.take(array_of(rows, pa.int64())))
                 at = version, self._state_time
                 found += (ChangedFile(file, "insert", *at) for file in whole)
             else:

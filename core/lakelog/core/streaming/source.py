@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import NO_FILES, from_add_files
+from lakelog.core.arrays import array_of
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.pending import Pending
@@ -40,7 +41,7 @@ class StreamSource(TableStream):
             parts.append(found)
             versions += [version] * found.num_rows
         files = pa.concat_tables(parts)
-        return self._wanted(files.append_column("version", pa.array(versions, pa.int64())))
+        return self._wanted(files.append_column("version", array_of(versions, pa.int64())))
 
     def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
         return Pending(files)
@@ -62,7 +63,7 @@ class StreamSource(TableStream):
         if pattern is None:
             return files
         kept = [pattern.search(path) is None for path in files["path"].to_pylist()]
-        return files.filter(pa.array(kept, pa.bool_()))
+        return files.filter(array_of(kept, pa.bool_()))
 
 
 def _changed(commit: ChangeCommit, table: str) -> DeltaAnalysisError:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.arrays import empty_table
 from lakelog.core.compute import pc
-from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.checkpoint_parts import cast
 from lakelog.core.state.replay import load_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -130,14 +131,16 @@ def test_a_disk_that_refuses_to_flush_one_file_fails_the_write(
 
 def test_a_file_that_can_not_be_made_fails_the_write_and_leaves_none(tmp_path: Path) -> None:
     opened: list[str] = []
+    numbers = itertools.count()
     failed = threading.Event()
 
     def on_open(path: str) -> None:
+        number = next(numbers)
         opened.append(path)
-        if "p=40/" in path:
+        if number == 100:
             failed.set()
             raise OSError("no inodes left")
-        if len(opened) > 100:
+        if number > 100:
             failed.wait(PATIENCE)
 
     with pytest.raises(OSError, match="no inodes left"):

@@ -11,6 +11,7 @@ from lakelog.core import keys
 from lakelog.core.actions import RemoveFile
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, json_text
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.drop_feature.rewriting import purge, rewrite_all
 from lakelog.core.commands.drop_feature.traces import is_used
 from lakelog.core.compute import pc
@@ -211,7 +212,7 @@ def _of_older_types(snapshot: Snapshot) -> pa.Table:
 def _flags(values: list[Any]) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(values, pa.bool_())
+    return array_of(values, pa.bool_())
 
 
 def _same_kind(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -153,7 +153,7 @@ class RowBuilder:
         sides = self._sides.seen_by(self._clause.when)
         what = f"value of {dotted(path)} in the {self._clause.name} clause"
         bound = self._sides.bind_arrow(given, sides, what, condition=False)
-        self._exact(bound, pa.array([], bound.type), target, path)
+        self._exact(bound, pa.nulls(0, bound.type), target, path)
         return bound
 
     def _exact(self, bound: ArrowBound, data: Any, target: DataType, path: Sequence[str]) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.commands.merge.clauses import takes_many_matches
 from lakelog.core.commands.merge.positions import mask_of, numbers
 from lakelog.core.commands.merge.sides import side_by_side
@@ -234,7 +235,7 @@ class Matcher:
             mask = self._sides.true_for(each, rows.take(alive))
             alive = alive.filter(mask.combine_chunks())
         if not len(alive) or not len(self._candidates):
-            nothing = pa.array([], pa.int64())
+            nothing = pa.nulls(0, pa.int64())
             return nothing, nothing
         if self._index is None:
             return self._nested(rows, alive)
@@ -253,9 +254,9 @@ class Matcher:
         parts = []
         for start in range(0, len(alive), step):
             mine = alive.slice(start, step)
-            bounds = pa.array([0, len(self._candidates)], pa.int32())
+            bounds = array_of([0, len(self._candidates)], pa.int32())
             every = pa.ListArray.from_arrays(bounds, self._candidates)
-            lists = every.take(pa.repeat(pa.scalar(0, pa.int64()), len(mine)))
+            lists = every.take(pa.repeat(scalar_of(0, pa.int64()), len(mine)))
             parents = pc.list_parent_indices(lists)
             parts.append(self._kept(rows, mine.take(parents), lists.flatten()))
         positions, sources = zip(*parts, strict=True)
@@ -304,7 +305,7 @@ class Matcher:
                 rest = pc.invert(taken)
             chosen = positions if taken is _ALL else positions.filter(taken)
             of = sources if taken is _ALL else sources.filter(taken)
-            number_of = pa.repeat(pa.scalar(number, pa.int32()), len(chosen))
+            number_of = pa.repeat(scalar_of(number, pa.int32()), len(chosen))
             parts.append(pa.table({"position": chosen, "source": of, "clause": number_of}))
             if rest is _NONE:
                 break
@@ -340,9 +341,9 @@ _ALL: Any = object()
 _NONE: Any = object()
 _NO_HITS = pa.table(
     {
-        "position": pa.array([], pa.int64()),
-        "source": pa.array([], pa.int64()),
-        "clause": pa.array([], pa.int32()),
+        "position": pa.nulls(0, pa.int64()),
+        "source": pa.nulls(0, pa.int64()),
+        "clause": pa.nulls(0, pa.int32()),
     }
 )
 
@@ -354,4 +355,4 @@ def _first_of_each(hits: pa.Table) -> pa.Table:
     if pc.count_distinct(positions).as_py() == len(positions):
         return hits
     new = pc.not_equal(positions[1:], positions[:-1])
-    return hits.filter(pa.concat_arrays([pa.array([True]), new]))
+    return hits.filter(pa.concat_arrays([array_of([True], pa.bool_()), new]))

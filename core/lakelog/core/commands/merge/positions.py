@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 
 __all__ = ["Positions", "mask_of", "numbers"]
@@ -14,16 +15,16 @@ __all__ = ["Positions", "mask_of", "numbers"]
 
 def numbers(count: int) -> Any:
     """0, 1, … as 64-bit integers."""
-    return pc.indices_nonzero(pa.repeat(pa.scalar(True), count)).cast(pa.int64())
+    return pc.indices_nonzero(pa.repeat(scalar_of(True, pa.bool_()), count)).cast(pa.int64())
 
 
 def mask_of(positions: Any, count: int) -> Any:
     """A mask of `count` rows, True at some positions, which ascend."""
     if not len(positions):
-        return pa.repeat(pa.scalar(False), count)
+        return pa.repeat(scalar_of(False, pa.bool_()), count)
     # The runs of neighbours are few or short; either way there are no more than positions.
     gap = pc.not_equal(positions[1:], pc.add_checked(positions[:-1], 1))
-    one = pa.array([True])
+    one = array_of([True], pa.bool_())
     starts = positions.filter(pa.concat_arrays([one, gap]))
     ends = pc.add_checked(positions.filter(pa.concat_arrays([gap, one])), 1)
     bounds = pa.concat_arrays([starts, ends])
@@ -32,9 +33,11 @@ def mask_of(positions: Any, count: int) -> Any:
     if begins_marked:
         bounds = bounds[1:]
     if bounds[-1].as_py() != count:
-        bounds = pa.concat_arrays([bounds, pa.array([count], pa.int64())])
+        bounds = pa.concat_arrays([bounds, array_of([count], pa.int64())])
     odd = pc.equal(pc.bit_wise_and(numbers(len(bounds)), 1), 0 if begins_marked else 1)
-    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(bounds, odd))
+    # Not by `RunEndEncodedArray.from_arrays`, which imports pandas.
+    kind = pa.run_end_encoded(bounds.type, odd.type)
+    return pc.run_end_decode(pa.Array.from_buffers(kind, count, [None], 0, children=[bounds, odd]))
 
 
 class Positions(Sequence[int]):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.casts import cast_table
 from lakelog.core.arrow.types import from_arrow_schema, to_arrow_schema
 from lakelog.core.commands.given_rows import arrow_stream, arrow_table, without_index
@@ -22,7 +23,6 @@ from lakelog.core.commands.merge.names import check_unambiguous
 from lakelog.core.commands.merge.positions import Positions
 from lakelog.core.commands.row_source import stream_of_batches
 from lakelog.core.compute import pc
-from lakelog.core.empty import empty_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys as store_keys
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def comparable(values: Any) -> pa.Array[Any]:
     if not pa.types.is_floating(data.type):
         return data
     bits = pa.int32() if pa.types.is_float32(data.type) else pa.int64()
-    data = pc.add_checked(data, pa.scalar(0.0, data.type))
-    nan = pa.scalar(float("nan"), data.type)
+    data = pc.add_checked(data, scalar_of(0.0, data.type))
+    nan = scalar_of(float("nan"), data.type)
     return pc.if_else(pc.is_nan(data), nan, data).view(bits)
 
 
@@ -71,13 +72,13 @@ class SourceIndex:
         self._groups = None
         if not self.is_unique:
             ends = pc.cumulative_sum(counts).cast(pa.int32())
-            offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+            offsets = pa.concat_arrays([array_of([0], pa.int32()), ends])
             self._groups = pa.ListArray.from_arrays(offsets, self._rows)
 
     @staticmethod
     def _joined(left: Any, right: Any, count: int) -> Any:
         # Numbers of groups are below the number of rows, so that the product fits 64 bits.
-        return pc.add_checked(pc.multiply_checked(left, pa.scalar(count, pa.int64())), right)
+        return pc.add_checked(pc.multiply_checked(left, scalar_of(count, pa.int64())), right)
 
     def pairs(self, keys: Sequence[pa.Array[Any]]) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """For rows with these keys, each of them with each source row that has the same.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions.file_table import from_add_files, to_add_files
 from lakelog.core.actions.operation import Operation
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.optimize.metrics import operation_metrics
 from lakelog.core.commands.optimize.plan import Bin
 from lakelog.core.commands.optimize.rewriting import BinRewriter, Rewritten
@@ -204,7 +205,7 @@ def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
     """The files of bins that a version has, by their paths."""
     import pyarrow as pa
 
-    paths = pa.array([file.path for each in bins for file in each.files], pa.string())
+    paths = array_of([file.path for each in bins for file in each.files], pa.string())
     table = snapshot.file_table
     return {
         file.path: file

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Ranges:
         order = kept.take(pc.sort_indices(kept))
         count = min(_RANGES, (1 << bits) - 1)
         places = sorted({len(kept) * i // count for i in range(1, count)})
-        bounds = order.take(pa.array(places[: max(0, len(kept))], pa.int64())) if places else order
+        bounds = order.take(array_of(places[: max(0, len(kept))], pa.int64())) if places else order
         if isinstance(bounds, pa.ChunkedArray):
             bounds = bounds.combine_chunks()
         return cls(pc.unique(bounds))
@@ -124,7 +125,7 @@ def counted_below(bounds: pa.Array, values: pa.Array, *, equal: bool = False) ->
 
 
 def _zeros(count: int) -> Any:
-    return pa.repeat(pa.scalar(0, pa.int64()), count)
+    return pa.repeat(scalar_of(0, pa.int64()), count)
 
 
 def _plain(values: pa.ChunkedArray) -> Any:

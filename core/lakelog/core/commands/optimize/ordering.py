@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, integers
 from lakelog.core.commands.optimize.curves import Curve, counted_below
 from lakelog.core.compute import pc
 
@@ -93,7 +94,7 @@ def _sample(parts: Iterable[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
     count = 0
     for columns in parts:
         rows = len(columns[0])
-        places = pa.array(range(-seen % step, rows, step), pa.int64())
+        places = integers(range(-seen % step, rows, step), pa.int64())
         seen += rows
         if len(places):
             kept.append([column.take(places) for column in columns])
@@ -101,7 +102,7 @@ def _sample(parts: Iterable[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
         while count > _SAMPLE_ROWS:
             step *= 2
             whole = _joined(kept)
-            every = pa.array(range(0, count, 2), pa.int64())
+            every = integers(range(0, count, 2), pa.int64())
             kept = [[column.take(every) for column in whole]]
             count = len(every)
     return _joined(kept)
@@ -120,7 +121,7 @@ def _cuts(places: pa.Array, stretches: int) -> pa.Array:
     """The first place of each stretch but the first."""
     order = places.take(pc.sort_indices(places))
     return order.take(
-        pa.array([len(order) * i // stretches for i in range(1, stretches)], pa.int64())
+        array_of([len(order) * i // stretches for i in range(1, stretches)], pa.int64())
     )
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.optimize.plan import packed
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
@@ -60,7 +61,7 @@ class Purge:
             known = _leaves(self._snapshot)
             places = reader.find(files)
             more = list(pool.map(lambda place: _has_more(reader, place, known), places))
-        return files.filter(pc.or_(masked, pa.array(more, pa.bool_())))
+        return files.filter(pc.or_(masked, array_of(more, pa.bool_())))
 
     def bins(self, files: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
         """All of them, up to the target's size together."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from lakelog.core.actions.file_table import from_add_files
 from lakelog.core.commands.optimize.tasks import BinFile
@@ -15,6 +16,7 @@ from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
     import pyarrow as pa
 
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["BinReader"]
 
 _WHOLE_BYTES = 4 << 20
-"""A file up to this size is read at once; of a larger one, one row group ahead."""
-
-_T = TypeVar("_T")
+"""A file up to this size is read at once, of a larger one a row group."""
+_AHEAD_BYTES = 16 << 20
+"""For each of the threads that read small files: of large ones one thread reads as much ahead."""
+_MOST_AHEAD = 16
 
 
 class BinReader:
@@ -105,8 +108,8 @@ class BinReader:
                 for tables in in_order(self._whole, list(group), self._workers):
                     yield from tables
             else:
-                for pair in group:
-                    yield from _ahead(self._pieces(*pair))
+                pieces = (piece for pair in group for piece in self._pieces(*pair))
+                yield from _ahead(pieces, _AHEAD_BYTES * self._workers)
 
     def _whole(self, pair: tuple[AddFile, DataFile]) -> list[pa.Table]:
         add, place = pair
@@ -129,12 +132,27 @@ class BinReader:
             yield rows
 
 
-def _ahead(items: Iterable[_T]) -> Iterator[_T]:
-    """The same, each made while the one before it is used."""
-    rest = iter(items)
-    end = object()
+def _ahead(pieces: Iterable[pa.Table], room: int) -> Iterator[pa.Table]:
+    """The same, some made by another thread while those before them are used.
+
+    Args:
+        pieces: of like sizes.
+        room: bytes for those that wait; there may be one whatever its size.
+    """
+    rest = iter(pieces)
+    pending: deque[Future[pa.Table | None]] = deque()
+    waiting = 1
     with ThreadPoolExecutor(1, "lakelog-optimize") as pool:
-        pending = pool.submit(next, rest, end)
-        while (item := pending.result()) is not end:
-            pending = pool.submit(next, rest, end)
-            yield item  # type: ignore[misc]  # not the end
+        try:
+            while True:
+                while len(pending) < waiting:
+                    pending.append(pool.submit(next, rest, None))
+                piece = pending.popleft().result()
+                if piece is None:
+                    return
+                waiting = max(1, min(room // max(piece.nbytes, 1), _MOST_AHEAD))
+                pending.append(pool.submit(next, rest, None))
+                yield piece
+        finally:
+            for each in pending:
+                each.cancel()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import canonical_paths
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 from lakelog.core.commands.vacuum.from_log import Taken, files_taken_out
 from lakelog.core.commands.vacuum.inventory import looked_up, tree_of_inventory
@@ -153,7 +154,7 @@ def _tree_of_log(
 
 def _named(table: str, taken: Taken) -> Iterator[tuple[str, int]]:
     """The files that a version has taken out, relative to the table's folder, and their sizes."""
-    changes = pa.chunked_array([pa.array(taken.change_files, pa.string())])
+    changes = pa.chunked_array([array_of(taken.change_files, pa.string())])
     start = f"{table.rstrip('/')}/"
     for paths in (taken.removed["path"], changes):
         sizes = taken.removed["size"].to_pylist() if paths is not changes else [0] * len(paths)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.vacuum.candidates import Search, find_candidates
 from lakelog.core.commands.vacuum.inventory import INVENTORY_SCHEMA, written_paths
 from lakelog.core.commands.vacuum.protected import ProtectedFiles
@@ -288,6 +289,6 @@ def _table_of(table: str, files: Sequence[FoundFile], folders: Sequence[FoundFol
     paths, *others = columns
     arrays = [written_paths(table, paths), *others]
     return pa.table(
-        [pa.array(each, kind) for each, kind in zip(arrays, INVENTORY_SCHEMA.types, strict=True)],
+        [array_of(each, kind) for each, kind in zip(arrays, INVENTORY_SCHEMA.types, strict=True)],
         schema=INVENTORY_SCHEMA,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import canonical_paths
+from lakelog.core.arrays import array_of
 from lakelog.core.commands.vacuum.from_log import files_taken_out
 from lakelog.core.commands.vacuum.protected import ProtectedFiles
 from lakelog.core.compute import pc
@@ -75,7 +76,7 @@ class KeptFiles:
         if self.snapshot is not before:
             self.live.add(self.snapshot.file_table)
         tombstones = self.snapshot.tombstones
-        late = pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff).fill_null(False)
+        late = pc.fill_null(pc.greater_equal(tombstones["deletion_timestamp"], self._cutoff), False)
         late = tombstones.filter(late)
         self.taken.add(late)
         self._commits = None
@@ -85,7 +86,7 @@ class KeptFiles:
             self.taken.add(each.removed)
             told.update(self._canonical(each.removed["path"]))
             if each.change_files:
-                self.taken.add_paths(pa.chunked_array([pa.array(each.change_files, pa.string())]))
+                self.taken.add_paths(pa.chunked_array([array_of(each.change_files, pa.string())]))
         self.is_sure = told.issuperset(self._canonical(late["path"]))
 
     def _canonical(self, paths: pa.ChunkedArray) -> list[str]:

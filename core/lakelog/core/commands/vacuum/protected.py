@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import canonical_paths
+from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import CorruptLogError
@@ -66,7 +67,7 @@ class ProtectedFiles:
             # Many files share a file of vectors.
             named = vectors.filter(vectors.is_valid()).combine_chunks()
             kinds, texts = (pc.struct_field(named, n) for n in ("storageType", "pathOrInlineDv"))
-            stored = pc.not_equal(kinds, "i").fill_null(True)
+            stored = pc.fill_null(pc.not_equal(kinds, "i"), True)
             pairs = zip(
                 kinds.filter(stored).to_pylist(), texts.filter(stored).to_pylist(), strict=True
             )
@@ -145,4 +146,4 @@ class ProtectedFiles:
 
 
 def _folded(paths: Collection[str]) -> pa.Array:
-    return pc.utf8_lower(pc.utf8_normalize(pa.array(list(paths), pa.string()), form="NFC"))
+    return pc.utf8_lower(pc.utf8_normalize(array_of(list(paths), pa.string()), form="NFC"))
