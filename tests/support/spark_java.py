@@ -44,13 +44,15 @@ _JAVA = (
     "-XX:-BytecodeVerificationRemote",
     "-Xlog:disable",
 )
-# Nobody looks at the plans that queries draw for the UI; Spark's rules are its own to check.
+# Nobody looks at the UI, for which queries draw plans and tasks tell their progress; Spark's rules
+# are its own to check.
 _CONFS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.ui.explainMode": "simple",
     "spark.ui.enabled": "false",
+    "spark.ui.liveUpdate.period": "-1s",
 }
 _TRAINING = Path(__file__).with_name("spark_training.py")
 
