@@ -28,6 +28,8 @@ __all__ = [
     "scalar_of",
 ]
 
+_FEW = 100
+"""Objects that Python looks at about as fast as pyarrow does."""
 _MANY = 50_000
 """Objects for which an import of pandas is less than what Python takes to look at each of them."""
 _CODES = {
@@ -51,7 +53,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     Raises:
         pyarrow.ArrowException: a value does not fit the type.
     """
-    if len(values) > _MANY or "pandas" in sys.modules:
+    if len(values) > (_FEW if "pandas" in sys.modules else _MANY):
         return pa.array(values, kind)
     try:
         return _built(values, kind)
@@ -65,8 +67,6 @@ def scalar_of(value: Any, kind: pa.DataType) -> Any:
     Raises:
         pyarrow.ArrowException: the value does not fit the type.
     """
-    if "pandas" in sys.modules:
-        return pa.scalar(value, kind)
     try:
         return _built([value], kind)[0]
     except (_NotPlain, OverflowError, UnicodeEncodeError):

@@ -9,7 +9,7 @@ pyarrow itself would import pandas to look at it; see `lakelog.core.arrays`.
 from __future__ import annotations
 
 import importlib
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ _OPERATORS = frozenset(
 """All of whose positional arguments are operands, and none an option."""
 _TYPED = frozenset({"fill_null", "index"})
 """Whose second argument has the type of the first."""
+_SHORT = 100
+"""The characters of a text that is a constant, and kept."""
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 """Those that `pyarrow.scalar` takes for them."""
 
@@ -66,15 +68,25 @@ def _operand(value: Any) -> Any:
     if kind is None:
         return value
     try:
-        return scalar_of(value, kind)
+        return _made(value, kind)
     except OverflowError:
         return value  # for pyarrow to refuse
+
+
+def _made(value: Any, kind: pa.DataType) -> Any:
+    # To a cache 0.0 and -0.0 would be the same.
+    if type(value) is float or (type(value) is str and len(value) > _SHORT):
+        return scalar_of(value, kind)
+    return _kept(value, kind)
+
+
+_kept = lru_cache(maxsize=256, typed=True)(scalar_of)
 
 
 def _of_typed(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(values: Any, value: Any) -> Any:
-        return function(values, scalar_of(value, values.type) if type(value) in _TYPES else value)
+        return function(values, _made(value, values.type) if type(value) in _TYPES else value)
 
     return called
 

@@ -4,6 +4,7 @@ import string
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -139,9 +140,12 @@ def test_a_table_of_no_rows_has_the_columns() -> None:
     assert empty_table(schema).equals(schema.empty_table())
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 50_000, 50_001])
-def test_any_number_of_values(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["pandas", "no pandas"])
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, 101, 50_000, 50_001])
+def test_any_number_of_values(count: int, is_loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    if is_loaded:
+        monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
     values = [None if n % 3 == 0 else n % 2 == 0 for n in range(count)]
     made = array_of(values, pa.bool_())
     made.validate(full=True)

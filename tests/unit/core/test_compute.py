@@ -56,6 +56,15 @@ def test_texts_and_truths_are_operands_too() -> None:
     assert pc.index(pa.array([1, 7], pa.int8()), 7).as_py() == 1
 
 
+@pytest.mark.parametrize("order", [(1, True, 1.0), (True, 1, 1.0), (1.0, True, 1)], ids=str)
+def test_equal_operands_of_other_types_are_told_apart(order: tuple[float, ...]) -> None:
+    for value in order:
+        column = pa.nulls(1, pa.scalar(value).type)
+        assert type(pc.coalesce(column, value)[0].as_py()) is type(value)
+    zeros = [str(pc.add(pa.array([-0.0]), zero)[0]) for zero in (0.0, -0.0)]
+    assert zeros == ["0.0", "-0.0"]
+
+
 def test_a_number_that_no_type_holds_is_refused_as_by_pyarrow() -> None:
     column = pa.array([1], pa.int64())
     with pytest.raises(TypeError):
