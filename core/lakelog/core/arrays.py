@@ -199,7 +199,7 @@ def _micros(values: Sequence[Any], *, zoned: bool) -> Iterable[int]:
 
 
 def _numbers(code: str, values: Iterable[Any]) -> pa.Buffer:
-    return pa.py_buffer(array(code, [value or 0 for value in values]))
+    return pa.py_buffer(array(code, [0 if value is None else value for value in values]))
 
 
 def _joined(texts: Sequence[bytes]) -> list[Any]:

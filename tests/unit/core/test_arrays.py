@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.core import arrays
@@ -65,6 +65,8 @@ KINDS = st.recursive(st.sampled_from(PLAIN), nested, max_leaves=4)
 
 
 @given(KINDS.flatmap(lambda of: of_kind(*of)))
+@example((pa.float64(), [-0.0, None, float("nan")]))
+@example((pa.list_(pa.struct([("a", pa.float64())])), [[{"a": -0.0}], None, [{}, None]]))
 def test_an_array_of_buffers_is_the_one_that_pyarrow_makes(
     drawn: tuple[pa.DataType, list[Any]],
 ) -> None:
