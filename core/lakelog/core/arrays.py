@@ -128,6 +128,8 @@ def _built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         UnicodeEncodeError: a text can't be UTF-8.
     """
     nulls = sum(value is None for value in values)
+    if nulls and _has_required(kind):
+        raise _NotPlain
     if nulls == len(values):
         return pa.nulls(len(values), kind)
     valid = _bits([value is not None for value in values]) if nulls else None
@@ -159,10 +161,20 @@ def _parts(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa
     return _nested(values, kind)
 
 
+def _has_required(kind: pa.DataType) -> bool:
+    """Whether a null would have a null in a field that has none: Parquet's writer refuses that."""
+    if not pa.types.is_struct(kind):
+        return False
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    return any(not each.nullable or _has_required(each.type) for each in fields)
+
+
 def _nested(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa.Array]]:
     types = pa.types
     if types.is_struct(kind):
         rows = [row or {} for row in _each(values, dict)]
+        if not all(type(name) is str for row in rows for name in row):
+            raise _NotPlain
         fields = [kind.field(i) for i in range(kind.num_fields)]
         return [], [_built([row.get(each.name) for row in rows], each.type) for each in fields]
     if not types.is_list(kind) and not types.is_map(kind):
@@ -193,7 +205,8 @@ def _each(values: Sequence[Any], of: type) -> Sequence[Any]:
 
 def _micros(values: Sequence[Any], *, zoned: bool) -> Iterable[int]:
     epoch = _EPOCH.replace(tzinfo=UTC) if zoned else _EPOCH
-    if any(v is not None and (v.tzinfo is None) == zoned for v in _each(values, datetime)):
+    moments = [value for value in _each(values, datetime) if value is not None]
+    if any((each.utcoffset() is None) if zoned else each.tzinfo for each in moments):
         raise _NotPlain
     return (0 if value is None else (value - epoch) // _MICROSECOND for value in values)
 

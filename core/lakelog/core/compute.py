@@ -69,7 +69,7 @@ def _operand(value: Any) -> Any:
         return value
     try:
         return _made(value, kind)
-    except OverflowError:
+    except (OverflowError, UnicodeEncodeError):
         return value  # for pyarrow to refuse
 
 

@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import string
 import sys
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.core import arrays
 from lakelog.core.arrays import array_of, empty_table, integers, scalar_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))  # noqa: DTZ001
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -79,6 +83,17 @@ def test_an_array_of_buffers_is_the_one_that_pyarrow_makes(
     assert pa.concat_arrays([built, made]).slice(0, len(built)).equals(built) or "nan" in str(made)
 
 
+class NoOffset(tzinfo):
+    """A zone that says nothing."""
+
+    def utcoffset(self, _: datetime | None) -> None:
+        return None
+
+    @classmethod
+    def of(cls, year: int) -> datetime:
+        return datetime(year, 1, 1, tzinfo=cls())
+
+
 NOT_PLAIN = [
     ([True], pa.int64()),
     ([1], pa.bool_()),
@@ -106,7 +121,11 @@ NOT_PLAIN = [
     ([[1]], pa.struct([("a", pa.int64())])),
     ([pa.scalar(1)], pa.int64()),
     (["a"], pa.large_string()),
+    ([{b"a": 1}], pa.struct([("a", pa.int64())])),
+    ([NoOffset.of(2020)], pa.timestamp("us", "UTC")),
+    ([NoOffset.of(2020)], pa.timestamp("us")),
 ]
+REQUIRED = pa.struct([pa.field("a", pa.int32(), nullable=False)])
 
 
 def outcome(make: Any, values: Any, kind: pa.DataType) -> Any:
@@ -125,6 +144,26 @@ def test_of_what_is_not_plain_pyarrow_makes_what_it_makes(
         arrays._built(values, kind)
     assert outcome(array_of, values, kind) == outcome(pa.array, values, kind)
     assert outcome(scalar_of, values[0], kind) == outcome(pa.scalar, values[0], kind)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([{"a": 1}, None], REQUIRED),
+        ([None], REQUIRED),
+        ([None], pa.struct([("s", REQUIRED)])),
+        ([[{"a": 1}, None]], pa.list_(REQUIRED)),
+        ([[("k", {"a": 1}), ("l", None)]], pa.map_(pa.string(), REQUIRED)),
+    ],
+    ids=str,
+)
+def test_a_null_has_no_null_where_there_is_none(
+    values: list[Any], kind: pa.DataType, tmp_path: Path
+) -> None:
+    """To Parquet's writer the values below a null count."""
+    written, array = str(tmp_path / "rows.parquet"), array_of(values, kind)
+    pq.write_table(pa.table({"c": array}), written)
+    assert pq.ParquetFile(written).read()["c"].to_pylist() == array.to_pylist()
 
 
 def test_integers_come_from_anything_that_gives_them() -> None:

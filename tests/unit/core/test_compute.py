@@ -71,3 +71,5 @@ def test_a_number_that_no_type_holds_is_refused_as_by_pyarrow() -> None:
         getattr(arrows, "equal")(column, 2**70)  # noqa: B009  # made at import time
     with pytest.raises(TypeError):
         pc.equal(column, 2**70)
+    with pytest.raises(TypeError):
+        pc.equal(pa.array(["a"]), "\ud800")

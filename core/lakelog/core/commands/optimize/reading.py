@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -16,7 +17,6 @@ from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
     import pyarrow as pa
 
@@ -32,7 +32,6 @@ _WHOLE_BYTES = 4 << 20
 """A file up to this size is read at once, of a larger one a row group."""
 _AHEAD_BYTES = 16 << 20
 """For each of the threads that read small files: of large ones one thread reads as much ahead."""
-_MOST_AHEAD = 16
 
 
 class BinReader:
@@ -133,26 +132,63 @@ class BinReader:
 
 
 def _ahead(pieces: Iterable[pa.Table], room: int) -> Iterator[pa.Table]:
-    """The same, some made by another thread while those before them are used.
+    """The same, made by another thread while those before them are used.
 
     Args:
-        pieces: of like sizes.
+        pieces: of any sizes.
         room: bytes for those that wait; there may be one whatever its size.
     """
-    rest = iter(pieces)
-    pending: deque[Future[pa.Table | None]] = deque()
-    waiting = 1
+    waiting = _Waiting(room)
+
+    def make() -> None:
+        for piece in pieces:
+            if not waiting.put(piece):
+                return
+
     with ThreadPoolExecutor(1, "lakelog-optimize") as pool:
         try:
-            while True:
-                while len(pending) < waiting:
-                    pending.append(pool.submit(next, rest, None))
-                piece = pending.popleft().result()
-                if piece is None:
-                    return
-                waiting = max(1, min(room // max(piece.nbytes, 1), _MOST_AHEAD))
-                pending.append(pool.submit(next, rest, None))
-                yield piece
+            made = pool.submit(make)
+            made.add_done_callback(lambda _: waiting.end())
+            yield from waiting
+            made.result()
         finally:
-            for each in pending:
-                each.cancel()
+            waiting.end()
+
+
+class _Waiting:
+    """Pieces that one thread makes and another one takes."""
+
+    def __init__(self, room: int) -> None:
+        self._pieces: deque[pa.Table] = deque()
+        self._left = room
+        self._changed = threading.Condition()
+        self._is_over = False
+
+    def put(self, piece: pa.Table) -> bool:
+        """Add a piece once there is room; whether anybody wants more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or self._fits(piece))
+            self._pieces.append(piece)
+            self._left -= piece.nbytes
+            self._changed.notify()
+            return not self._is_over
+
+    def _fits(self, piece: pa.Table) -> bool:
+        return not self._pieces or piece.nbytes <= self._left
+
+    def end(self) -> None:
+        """No more pieces come, or none is wanted."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_over or self._pieces)
+                if not self._pieces:
+                    return
+                piece = self._pieces.popleft()
+                self._left += piece.nbytes
+                self._changed.notify()
+            yield piece

@@ -1,0 +1,111 @@
+"""Row groups are read ahead of the encoder, as many as a number of bytes has room for."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core.commands.optimize.reading import _ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PATIENCE = 30
+
+
+def piece(rows: int) -> pa.Table:
+    return pa.table({"x": pa.nulls(rows, pa.int64())})
+
+
+WHOLE = piece(100_000).nbytes
+
+
+def most_waiting(sizes: Sequence[int], room: int) -> int:
+    """The most bytes that were made and not used, of a consumer that lets the reader go ahead."""
+    made: list[int] = []
+    used, most = 0, 0
+
+    def pieces() -> Iterator[pa.Table]:
+        for size in sizes:
+            made.append(piece(size).nbytes)
+            yield piece(size)
+
+    for each in _ahead(pieces(), room):
+        used += each.nbytes
+        before = -1
+        while before != len(made):  # until no more comes
+            before = len(made)
+            time.sleep(0.005)
+        most = max(most, sum(made) - used)
+    return most
+
+
+@pytest.mark.parametrize("room", [1, 4, 8])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [100_000] * 30,
+        [10, *[100_000] * 30],
+        [*[100_000] * 5, *[10] * 5, *[100_000] * 20],
+        [n for _ in range(10) for n in (100_000, 100_000, 7)],
+        [10] * 20 + [100_000] * 20,
+    ],
+    ids=["alike", "a small one first", "small ones between", "ends of files", "small ones before"],
+)
+def test_no_more_waits_than_there_is_room_for(sizes: list[int], room: int) -> None:
+    # One more has been made, and waits for room.
+    assert most_waiting(sizes, room * WHOLE) <= (room + 1) * WHOLE
+
+
+def test_pieces_are_made_while_one_is_used() -> None:
+    ahead = threading.Event()
+
+    def pieces() -> Iterator[pa.Table]:
+        for number in range(9):
+            if number == 4:
+                ahead.set()
+            yield piece(10)
+
+    rows = _ahead(pieces(), 1 << 20)
+    next(rows)
+    assert ahead.wait(PATIENCE)
+    assert len(list(rows)) == 8
+
+
+def test_there_is_one_however_large() -> None:
+    pieces = [piece(n) for n in (5, 1000, 3, 0, 100_000, 2)]
+    assert [each.num_rows for each in _ahead(pieces, 1)] == [5, 1000, 3, 0, 100_000, 2]
+    assert list(_ahead([], 1)) == []
+
+
+def test_what_came_before_an_error_is_given() -> None:
+    def pieces() -> Iterator[pa.Table]:
+        yield piece(1)
+        yield piece(2)
+        raise OSError("the disk is gone")
+
+    seen: list[int] = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        seen.extend(each.num_rows for each in _ahead(pieces(), 1 << 20))
+    assert seen == [1, 2]
+
+
+def test_who_stops_early_ends_the_reader() -> None:
+    made: list[int] = []
+
+    def pieces() -> Iterator[pa.Table]:
+        for number in itertools.count():
+            made.append(number)
+            yield piece(100)
+
+    rows = _ahead(pieces(), 4 * piece(100).nbytes)
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]  # a generator
+    before = len(made)
+    assert not [each for each in threading.enumerate() if "lakelog-optimize" in each.name]
+    assert len(made) == before
