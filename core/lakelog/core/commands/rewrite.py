@@ -14,8 +14,10 @@ of a touched file, and the writers' buffers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core.actions.row_metrics import RowMetrics
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddCDCFile, AddFile
     from lakelog.core.commands.touched_files import TouchedFile
+    from lakelog.core.data.row_reader import Piece
     from lakelog.core.progress import Tell
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
@@ -160,18 +163,16 @@ class RowRewrite:
         has_changes = self._has_feed and (copies or self._update is not None)
         has_changes = has_changes and not self._is_given_rows
         copied = []
-        for done, each in enumerate(touched, 1):
+        for each in touched:
             self.metrics.count_touched(each.hit.true_count)
             if each.is_whole or not self._by_vectors:
                 self._remove(each.add)
             else:
                 self._mask(each)
-            if self._update is not None:
-                self._rewrite_file(each, has_changes=has_changes)
-                if tell is not None:
-                    tell(Progress(text="rewriting", done=done, total=len(touched), unit="files"))
-            elif has_changes or (copies and not each.is_whole):
+            if self._update is None and (has_changes or (copies and not each.is_whole)):
                 copied.append(each)
+        if self._update is not None:
+            self._rewrite(touched, tell, has_changes=has_changes)
         if copied:
             self._copy(copied, tell, has_changes=has_changes)
 
@@ -225,10 +226,24 @@ class RowRewrite:
                 if tell is not None:
                     tell(Progress(text="copying", done=self.metrics.copied, unit="rows"))
 
-    def _rewrite_file(self, touched: TouchedFile, *, has_changes: bool) -> None:
+    def _rewrite(
+        self, touched: Sequence[TouchedFile], tell: Tell | None, *, has_changes: bool
+    ) -> None:
+        """Write what becomes of the rows of files."""
+        with closing(self._files.pieces_ahead(each.file for each in touched)) as pieces:
+            for number, group in groupby(pieces, itemgetter(0)):
+                mine = (piece for _, piece in group)
+                self._rewrite_file(touched[number], mine, has_changes=has_changes)
+                if tell is not None:
+                    done = number + 1
+                    tell(Progress(text="rewriting", done=done, total=len(touched), unit="files"))
+
+    def _rewrite_file(
+        self, touched: TouchedFile, pieces: Iterable[Piece], *, has_changes: bool
+    ) -> None:
         """Write what becomes of the rows of a file."""
         start = 0
-        for piece in self._files.pieces(touched.file):
+        for piece in pieces:
             rows = piece.rows
             assert rows is not None  # nothing is pruned
             if self._ids is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from concurrent.futures import Executor
 
-__all__ = ["read_ahead"]
+__all__ = ["made_ahead", "read_ahead"]
 
 _T = TypeVar("_T")
 _END: Any = object()
@@ -52,6 +52,72 @@ def read_ahead(
             yield from reading.run(iter(streams), workers, ordered)
         finally:
             reading.stop(pool)
+
+
+def made_ahead(items: Iterable[_T], room: int, size_of: Callable[[_T], int]) -> Generator[_T]:
+    """The same items, made by another thread while those before them are used.
+
+    An error is raised in its place. Where no more is wanted, close this: the thread ends.
+
+    Args:
+        items: of any sizes.
+        room: bytes for those that wait; there may be one whatever its size. One more is made, and
+            waits for room.
+        size_of: the bytes of an item.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    waiting = _Waiting[_T](room)
+
+    def make() -> None:
+        for item in items:
+            if not waiting.put(item, size_of(item)):
+                return
+
+    with ThreadPoolExecutor(1, "lakelog-scan") as pool:
+        try:
+            made = pool.submit(make)
+            made.add_done_callback(lambda _: waiting.end())
+            yield from waiting
+            made.result()
+        finally:
+            waiting.end()
+
+
+class _Waiting(Generic[_T]):
+    """Items that one thread makes and another one takes."""
+
+    def __init__(self, room: int) -> None:
+        self._items: deque[tuple[_T, int]] = deque()
+        self._left = room
+        self._changed = threading.Condition()
+        self._is_over = False
+
+    def put(self, item: _T, size: int) -> bool:
+        """Add an item once there is room; whether anybody wants more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or not self._items or size <= self._left)
+            self._items.append((item, size))
+            self._left -= size
+            self._changed.notify()
+            return not self._is_over
+
+    def end(self) -> None:
+        """No more items come, or none is wanted."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def __iter__(self) -> Iterator[_T]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_over or self._items)
+                if not self._items:
+                    return
+                item, size = self._items.popleft()
+                self._left += size
+                self._changed.notify()
+            yield item
 
 
 class _Lane(Generic[_T]):

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.data.row_reader import RowReader
 from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
 from lakelog.core.errors import CorruptLogError, DataFileMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
 __all__ = ["DataFile", "DataStores", "TableFileReader", "storage_root"]
+
+_AHEAD_BYTES = 16 << 20
+"""Of rows that wait for who works on those before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,18 @@ class TableFileReader:
                 file.partition_values,
             )
 
+    def pieces_ahead(self, files: Iterable[DataFile]) -> Generator[tuple[int, Piece]]:
+        """`pieces` of some files, each with the number of its file, read by another thread.
+
+        Close it where no more is wanted.
+
+        Raises:
+            DataFileMissingError: the storage does not have one.
+            DataFileError: columns that can't be identified.
+        """
+        numbered = ((n, piece) for n, file in enumerate(files) for piece in self.pieces(file))
+        return made_ahead(numbered, _AHEAD_BYTES, _piece_bytes)
+
     def file_schema(self, file: DataFile) -> pa.Schema:
         """The columns that a file has, under its own names.
 
@@ -250,6 +266,11 @@ class TableFileReader:
         except Exception as exc:
             exc.add_note(f"while reading {file.path}, a file of {snapshot!r}")
             raise
+
+
+def _piece_bytes(numbered: tuple[int, Piece]) -> int:
+    rows = numbered[1].rows
+    return 0 if rows is None else int(rows.nbytes)
 
 
 def storage_root(uri: str) -> str:

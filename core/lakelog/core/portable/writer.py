@@ -93,7 +93,7 @@ _CODECS = {"snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4": ".lz4", "
 _OBJECT_STORES = frozenset({"s3", "gcs", "abfs", "py::gcs", "py::lakelog-azure"})
 _SPLIT_ROWS = 1 << 17
 _SPLIT_BYTES = 64 << 20
-_SAMPLE_ROWS = 20_000
+_SAMPLE_ROWS, _SAMPLE_BYTES = 20_000, 16 << 20
 _MOST_CODES = 1 << 62
 _SMALL_BYTES = 1 << 20
 _MANY = 16
@@ -390,7 +390,8 @@ class PartitionedWriter:
 
         A dictionary that fails costs up to 1 MB a row group, a quarter of a file of keys.
         """
-        sample = table.slice(0, _SAMPLE_ROWS)
+        few = table.num_rows * _SAMPLE_BYTES // max(table.nbytes, 1)
+        sample = table.slice(0, min(_SAMPLE_ROWS, max(few, 1)))
         chosen = []
         for path, _, plain in self._leaves:
             if not plain or 2 * pc.count_distinct(leaf_column(sample, path)).as_py() < len(sample):

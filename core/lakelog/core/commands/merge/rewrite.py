@@ -11,7 +11,11 @@ Files are gone through one by one, and a file by row groups.
 from __future__ import annotations
 
 import bisect
+from collections import deque
+from contextlib import closing
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import keys
@@ -29,7 +33,7 @@ from lakelog.core.progress import Progress
 from lakelog.core.stats.structs import with_wide_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.matching import Hits
     from lakelog.core.commands.merge.sides import Sides
     from lakelog.core.commands.merge.source import SourceRows
+    from lakelog.core.data.row_reader import Piece
     from lakelog.core.progress import Tell
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
@@ -129,18 +134,26 @@ class MergeRewrite:
         self._moved = copies or updates
         # Readers take change files alone: they hold all changes of the commit, or there are none.
         self._has_changes = self._has_feed and self._moved
-        for done, each in enumerate(hits, 1):
-            whole = each.touched.is_whole
-            if whole or not self._by_vectors:
-                self._remove(each.touched.add)
-            else:
-                self._mask(each)
-            if self._has_changes or self._updates(each) or (copies and not whole):
-                self._rewrite_file(each)
-            else:
-                self._count(each.clauses)
-            if tell is not None:
-                tell(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
+        rewritten = [
+            each
+            for each in hits
+            if self._has_changes or self._updates(each) or (copies and not each.touched.is_whole)
+        ]
+        with closing(self._files.pieces_ahead(each.touched.file for each in rewritten)) as pieces:
+            by_file = groupby(pieces, itemgetter(0))
+            left = deque(rewritten)
+            for done, each in enumerate(hits, 1):
+                if each.touched.is_whole or not self._by_vectors:
+                    self._remove(each.touched.add)
+                else:
+                    self._mask(each)
+                if left and left[0] is each:
+                    left.popleft()
+                    self._rewrite_file(each, (piece for _, piece in next(by_file)[1]))
+                else:
+                    self._count(each.clauses)
+                if tell is not None:
+                    tell(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
 
     def _updates(self, hits: Hits) -> bool:
         numbers = pc.unique(hits.clauses).to_pylist()
@@ -165,10 +178,10 @@ class MergeRewrite:
         for each in pc.value_counts(clauses).to_pylist():
             self.metrics.count_rows(self._clauses[each["values"]], each["counts"])
 
-    def _rewrite_file(self, hits: Hits) -> None:
+    def _rewrite_file(self, hits: Hits, pieces: Iterable[Piece]) -> None:
         """Write what becomes of the rows of a file."""
         touched, start, first = hits.touched, 0, 0
-        for piece in self._files.pieces(touched.file):
+        for piece in pieces:
             rows = piece.rows
             assert rows is not None  # nothing is pruned
             here, start = start, start + piece.count

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions.file_table import from_add_files
 from lakelog.core.commands.optimize.tasks import BinFile
 from lakelog.core.compute import pc
+from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -30,7 +28,7 @@ __all__ = ["BinReader"]
 
 _WHOLE_BYTES = 4 << 20
 """A file up to this size is read at once, of a larger one a row group."""
-_AHEAD_BYTES = 16 << 20
+_AHEAD_BYTES = 8 << 20
 """For each of the threads that read small files: of large ones one thread reads as much ahead."""
 
 
@@ -108,7 +106,8 @@ class BinReader:
                     yield from tables
             else:
                 pieces = (piece for pair in group for piece in self._pieces(*pair))
-                yield from _ahead(pieces, _AHEAD_BYTES * self._workers)
+                room = _AHEAD_BYTES * self._workers
+                yield from made_ahead(pieces, room, lambda rows: rows.nbytes)
 
     def _whole(self, pair: tuple[AddFile, DataFile]) -> list[pa.Table]:
         add, place = pair
@@ -129,66 +128,3 @@ class BinReader:
                 rows = rows.filter(pc.invert(gone.slice(start, piece.count)))
             start += piece.count
             yield rows
-
-
-def _ahead(pieces: Iterable[pa.Table], room: int) -> Iterator[pa.Table]:
-    """The same, made by another thread while those before them are used.
-
-    Args:
-        pieces: of any sizes.
-        room: bytes for those that wait; there may be one whatever its size.
-    """
-    waiting = _Waiting(room)
-
-    def make() -> None:
-        for piece in pieces:
-            if not waiting.put(piece):
-                return
-
-    with ThreadPoolExecutor(1, "lakelog-optimize") as pool:
-        try:
-            made = pool.submit(make)
-            made.add_done_callback(lambda _: waiting.end())
-            yield from waiting
-            made.result()
-        finally:
-            waiting.end()
-
-
-class _Waiting:
-    """Pieces that one thread makes and another one takes."""
-
-    def __init__(self, room: int) -> None:
-        self._pieces: deque[pa.Table] = deque()
-        self._left = room
-        self._changed = threading.Condition()
-        self._is_over = False
-
-    def put(self, piece: pa.Table) -> bool:
-        """Add a piece once there is room; whether anybody wants more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_over or self._fits(piece))
-            self._pieces.append(piece)
-            self._left -= piece.nbytes
-            self._changed.notify()
-            return not self._is_over
-
-    def _fits(self, piece: pa.Table) -> bool:
-        return not self._pieces or piece.nbytes <= self._left
-
-    def end(self) -> None:
-        """No more pieces come, or none is wanted."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify()
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_over or self._pieces)
-                if not self._pieces:
-                    return
-                piece = self._pieces.popleft()
-                self._left += piece.nbytes
-                self._changed.notify()
-            yield piece

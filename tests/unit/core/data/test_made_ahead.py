@@ -1,4 +1,4 @@
-"""Row groups are read ahead of the encoder, as many as a number of bytes has room for."""
+"""Row groups are read ahead of who encodes them, as many as a number of bytes has room for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lakelog.core.commands.optimize.reading import _ahead
+from lakelog.core.data.ahead import made_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +20,10 @@ PATIENCE = 30
 
 def piece(rows: int) -> pa.Table:
     return pa.table({"x": pa.nulls(rows, pa.int64())})
+
+
+def size_of(rows: pa.Table) -> int:
+    return int(rows.nbytes)
 
 
 WHOLE = piece(100_000).nbytes
@@ -35,7 +39,7 @@ def most_waiting(sizes: Sequence[int], room: int) -> int:
             made.append(piece(size).nbytes)
             yield piece(size)
 
-    for each in _ahead(pieces(), room):
+    for each in made_ahead(pieces(), room, size_of):
         used += each.nbytes
         before = -1
         while before != len(made):  # until no more comes
@@ -71,7 +75,7 @@ def test_pieces_are_made_while_one_is_used() -> None:
                 ahead.set()
             yield piece(10)
 
-    rows = _ahead(pieces(), 1 << 20)
+    rows = made_ahead(pieces(), 1 << 20, size_of)
     next(rows)
     assert ahead.wait(PATIENCE)
     assert len(list(rows)) == 8
@@ -79,8 +83,8 @@ def test_pieces_are_made_while_one_is_used() -> None:
 
 def test_there_is_one_however_large() -> None:
     pieces = [piece(n) for n in (5, 1000, 3, 0, 100_000, 2)]
-    assert [each.num_rows for each in _ahead(pieces, 1)] == [5, 1000, 3, 0, 100_000, 2]
-    assert list(_ahead([], 1)) == []
+    assert [each.num_rows for each in made_ahead(pieces, 1, size_of)] == [5, 1000, 3, 0, 100_000, 2]
+    assert list(made_ahead([], 1, size_of)) == []
 
 
 def test_what_came_before_an_error_is_given() -> None:
@@ -91,7 +95,7 @@ def test_what_came_before_an_error_is_given() -> None:
 
     seen: list[int] = []
     with pytest.raises(OSError, match="the disk is gone"):
-        seen.extend(each.num_rows for each in _ahead(pieces(), 1 << 20))
+        seen.extend(each.num_rows for each in made_ahead(pieces(), 1 << 20, size_of))
     assert seen == [1, 2]
 
 
@@ -103,9 +107,9 @@ def test_who_stops_early_ends_the_reader() -> None:
             made.append(number)
             yield piece(100)
 
-    rows = _ahead(pieces(), 4 * piece(100).nbytes)
+    rows = made_ahead(pieces(), 4 * piece(100).nbytes, size_of)
     next(rows)
-    rows.close()  # type: ignore[attr-defined]  # a generator
+    rows.close()
     before = len(made)
-    assert not [each for each in threading.enumerate() if "lakelog-optimize" in each.name]
+    assert not [each for each in threading.enumerate() if "lakelog-scan" in each.name]
     assert len(made) == before
