@@ -6,9 +6,10 @@ the changed rows are written once more (`change_files`), unless the removed file
 show everything: where nothing is copied and nothing updated.
 
 Files that are only copied are dealt out to tasks (`file_copies`), which run in a few threads or
-where an engine runs them. Where rows are updated here, files are gone through one by one. A file is
-read by row groups: memory is bounded by the largest row group of each thread, two bits for each row
-of a touched file, and the writers' buffers.
+where an engine runs them. Where rows are updated here, files are gone through one by one, and read
+a little ahead. A file is read by row groups: memory is bounded by the largest row group of each
+thread, by another one and 16 MB where they are read ahead, by two bits for each row of a touched
+file, and by the writers' buffers.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ __all__ = ["made_ahead", "read_ahead"]
 
 _T = TypeVar("_T")
 _END: Any = object()
+_MOST_ITEMS = 64
+"""That wait, however small they are."""
 
 
 def read_ahead(
@@ -57,67 +59,112 @@ def read_ahead(
 def made_ahead(items: Iterable[_T], room: int, size_of: Callable[[_T], int]) -> Generator[_T]:
     """The same items, made by another thread while those before them are used.
 
-    An error is raised in its place. Where no more is wanted, close this: the thread ends.
+    An error is raised in its place. Where no thread can be had, as when the interpreter ends, items
+    are made as they are asked for.
 
     Args:
         items: of any sizes.
-        room: bytes for those that wait; there may be one whatever its size. One more is made, and
-            waits for room.
+        room: bytes of items that wait; the one that exceeds it is the last that is made ahead.
         size_of: the bytes of an item.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    waiting = _Waiting[_T](room)
-
-    def make() -> None:
-        for item in items:
-            if not waiting.put(item, size_of(item)):
-                return
-
+    rest = iter(items)
+    # Until there is something to work on, nothing is gained by another thread.
+    first = next(rest, _END)
+    if first is _END:
+        return
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+    except RuntimeError:  # nobody may ask for threads any more
+        yield first
+        yield from rest
+        return
     with ThreadPoolExecutor(1, "lakelog-scan") as pool:
+        making = _Making[_T](pool, rest, room, size_of)
         try:
-            made = pool.submit(make)
-            made.add_done_callback(lambda _: waiting.end())
-            yield from waiting
-            made.result()
+            making.resume()
+            yield first
+            yield from making.run()
         finally:
-            waiting.end()
+            making.stop()
 
 
-class _Waiting(Generic[_T]):
-    """Items that one thread makes and another one takes."""
+class _Making(Generic[_T]):
+    """Items made and not taken yet; a task makes more, and ends where there is no room."""
 
-    def __init__(self, room: int) -> None:
-        self._items: deque[tuple[_T, int]] = deque()
-        self._left = room
+    def __init__(
+        self, pool: Executor, rest: Iterator[_T], room: int, size_of: Callable[[_T], int]
+    ) -> None:
+        self._pool = pool
+        self._rest = rest
+        self._room = room
+        self._least = max(room // _MOST_ITEMS, 1)
+        self._size_of = size_of
+        self._ready: deque[tuple[_T, int]] = deque()
+        self._waiting = 0
         self._changed = threading.Condition()
-        self._is_over = False
+        self._is_running = self._is_over = self._is_refused = False
+        self._error: BaseException | None = None
 
-    def put(self, item: _T, size: int) -> bool:
-        """Add an item once there is room; whether anybody wants more."""
+    def run(self) -> Iterator[_T]:
+        while True:
+            self.resume()
+            if self._is_refused and not self._ready and not self._is_over:
+                self._make()
+            with self._changed:
+                self._changed.wait_for(lambda: self._ready or self._is_over)
+                if not self._ready:
+                    break
+                item, size = self._ready.popleft()
+                self._waiting -= size
+            self.resume()
+            yield item
+        if self._error is not None:
+            raise self._error
+
+    def resume(self) -> None:
+        """Have more items made, if there is room."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_over or not self._items or size <= self._left)
-            self._items.append((item, size))
-            self._left -= size
-            self._changed.notify()
-            return not self._is_over
+            if self._is_running or not self._has_room or self._is_refused:
+                return
+            self._is_running = True
+        try:
+            self._pool.submit(self._fill)
+        except RuntimeError:
+            # Never again: a thread that came late would be beside who makes items instead.
+            self._is_running, self._is_refused = False, True
 
-    def end(self) -> None:
-        """No more items come, or none is wanted."""
+    @property
+    def _has_room(self) -> bool:
+        return not self._is_over and (not self._ready or self._waiting < self._room)
+
+    def _fill(self) -> None:
+        goes_on = True
+        while goes_on:
+            self._make()
+            with self._changed:
+                goes_on = self._is_running = self._has_room
+
+    def _make(self) -> None:
+        error: BaseException | None = None
+        item, size = _END, 0
+        try:
+            item = next(self._rest, _END)
+            size = 0 if item is _END else max(self._size_of(item), self._least)
+        except BaseException as exc:
+            # For the consumer, whatever it is: nobody looks at what a task raised.
+            item, error = _END, exc
+        with self._changed:
+            if item is _END:
+                self._is_over, self._error = True, error
+            else:
+                self._ready.append((item, size))
+                self._waiting += size
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """No more items are wanted: the task ends with the one that it makes now."""
         with self._changed:
             self._is_over = True
-            self._changed.notify()
-
-    def __iter__(self) -> Iterator[_T]:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_over or self._items)
-                if not self._items:
-                    return
-                item, size = self._items.popleft()
-                self._left += size
-                self._changed.notify()
-            yield item
 
 
 class _Lane(Generic[_T]):

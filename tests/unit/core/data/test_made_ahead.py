@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -62,7 +66,7 @@ def most_waiting(sizes: Sequence[int], room: int) -> int:
     ids=["alike", "a small one first", "small ones between", "ends of files", "small ones before"],
 )
 def test_no_more_waits_than_there_is_room_for(sizes: list[int], room: int) -> None:
-    # One more has been made, and waits for room.
+    # The one that exceeds the room is the last.
     assert most_waiting(sizes, room * WHOLE) <= (room + 1) * WHOLE
 
 
@@ -109,7 +113,76 @@ def test_who_stops_early_ends_the_reader() -> None:
 
     rows = made_ahead(pieces(), 4 * piece(100).nbytes, size_of)
     next(rows)
+    next(rows)
     rows.close()
     before = len(made)
     assert not [each for each in threading.enumerate() if "lakelog-scan" in each.name]
     assert len(made) == before
+
+
+def test_items_of_no_size_are_not_all_made_at_once() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(10_000):
+            made.append(number)
+            yield number
+
+    with closing(made_ahead(items(), 1 << 20, lambda _: 0)) as found:
+        assert next(found) == 0
+        before = -1
+        while before != len(made):
+            before = len(made)
+            time.sleep(0.005)
+        assert 60 < len(made) < 70
+        assert list(found) == list(range(1, 10_000))
+
+
+PROGRAM = """
+import atexit, sys
+from lakelog.core.data.ahead import made_ahead
+
+def items():
+    return made_ahead(iter(range(1000)), 10, lambda _: 1)
+
+def failing():
+    kept = items()
+    next(kept), next(kept)
+    raise MemoryError("nobody closes it")
+
+if sys.argv[1] == "at exit":
+    atexit.register(lambda: print(sum(items())))
+else:
+    failing()
+"""
+
+
+def run(how: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM, how]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_a_process_ends_although_nobody_closes_what_was_read_ahead() -> None:
+    done = run("failing")
+    assert done.returncode == 1
+    assert "MemoryError: nobody closes it" in done.stderr
+
+
+def test_when_the_interpreter_ends_all_is_made_without_a_thread() -> None:
+    assert run("at exit").stdout.strip() == str(sum(range(1000)))
+
+
+def test_without_a_thread_an_error_comes_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def pieces() -> Iterator[pa.Table]:
+        yield piece(1)
+        yield piece(2)
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    seen: list[int] = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        seen.extend(each.num_rows for each in made_ahead(pieces(), 1 << 20, size_of))
+    assert seen == [1, 2]

@@ -49,8 +49,8 @@ class _Stopped(Exception):  # noqa: N818  # never leaves this module
 class BinRewriter:
     """Writes the rows of bins to new files, for one transaction.
 
-    Owns what it wrote: `abort` deletes all of it. Memory is bounded by a row group and a few small
-    files for each thread, whatever the size of the bins.
+    Owns what it wrote: `abort` deletes all of it. Memory is bounded by two row groups, 16 MB and a
+    few small files for each thread, whatever the size of the bins.
     """
 
     def __init__(
