@@ -86,6 +86,9 @@ def test_an_array_of_buffers_is_the_one_that_pyarrow_makes(
 class NoOffset(tzinfo):
     """A zone that says nothing."""
 
+    def __repr__(self) -> str:
+        return "NoOffset()"  # in the names of tests, which all processes must agree on
+
     def utcoffset(self, _: datetime | None) -> None:
         return None
 
