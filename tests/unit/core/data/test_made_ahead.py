@@ -6,7 +6,6 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import pytest
 from lakelog.core.data.ahead import made_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE = 30
 
@@ -33,8 +32,18 @@ def size_of(rows: pa.Table) -> int:
 WHOLE = piece(100_000).nbytes
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is submitted has been done: how far ahead a thread comes then depends on no clock."""
+
+    def submit(_: ThreadPoolExecutor, task: Callable[[], None]) -> None:
+        task()
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+
+
 def most_waiting(sizes: Sequence[int], room: int) -> int:
-    """The most bytes that were made and not used, of a consumer that lets the reader go ahead."""
+    """The most bytes that were made and not used; what is made ahead is made in the same thread."""
     made: list[int] = []
     used, most = 0, 0
 
@@ -45,10 +54,6 @@ def most_waiting(sizes: Sequence[int], room: int) -> int:
 
     for each in made_ahead(pieces(), room, size_of):
         used += each.nbytes
-        before = -1
-        while before != len(made):  # until no more comes
-            before = len(made)
-            time.sleep(0.005)
         most = max(most, sum(made) - used)
     return most
 
@@ -65,6 +70,7 @@ def most_waiting(sizes: Sequence[int], room: int) -> int:
     ],
     ids=["alike", "a small one first", "small ones between", "ends of files", "small ones before"],
 )
+@pytest.mark.usefixtures("at_once")
 def test_no_more_waits_than_there_is_room_for(sizes: list[int], room: int) -> None:
     # The one that exceeds the room is the last.
     assert most_waiting(sizes, room * WHOLE) <= (room + 1) * WHOLE
@@ -120,6 +126,7 @@ def test_who_stops_early_ends_the_reader() -> None:
     assert len(made) == before
 
 
+@pytest.mark.usefixtures("at_once")
 def test_items_of_no_size_are_not_all_made_at_once() -> None:
     made: list[int] = []
 
@@ -130,10 +137,6 @@ def test_items_of_no_size_are_not_all_made_at_once() -> None:
 
     with closing(made_ahead(items(), 1 << 20, lambda _: 0)) as found:
         assert next(found) == 0
-        before = -1
-        while before != len(made):
-            before = len(made)
-            time.sleep(0.005)
         assert 60 < len(made) < 70
         assert list(found) == list(range(1, 10_000))
 
