@@ -121,7 +121,7 @@ def with_commit_columns(rows: pa.Table, changed: ChangedFile) -> pa.Table:
     if changed.change is not None:
         rows = _with(rows, CHANGE_TYPE, scalar_of(changed.change, pa.string()))
     rows = _with(rows, COMMIT_VERSION, scalar_of(changed.version, pa.int64()))
-    moment = scalar_of(1000 * changed.timestamp, pa.timestamp("us", "UTC"))
+    moment = scalar_of(1000 * changed.timestamp, pa.int64()).cast(pa.timestamp("us", "UTC"))
     return _with(rows, COMMIT_TIMESTAMP, moment)
 
 

@@ -107,7 +107,6 @@ class _Making(Generic[_T]):
 
     def run(self) -> Iterator[_T]:
         while True:
-            self.resume()
             if self._is_refused and not self._ready and not self._is_over:
                 self._make()
             with self._changed:

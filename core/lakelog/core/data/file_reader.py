@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFile", "DataStores", "TableFileReader", "storage_root"]
 
-_AHEAD_BYTES = 16 << 20
-"""Of rows that wait for who works on those before them."""
+_AHEAD_BYTES = 64 << 20
+"""Of rows that wait for who works on those before them: some of what is decoded while a row group
+is encoded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lakelog.core.actions.file_table import from_add_files
 from lakelog.core.commands.optimize.tasks import BinFile
 from lakelog.core.compute import pc
@@ -14,9 +16,7 @@ from lakelog.core.data.row_reader import in_order
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from lakelog.core.actions import AddFile
     from lakelog.core.commands.moved_row_ids import MovedRowIds
@@ -28,8 +28,13 @@ __all__ = ["BinReader"]
 
 _WHOLE_BYTES = 4 << 20
 """A file up to this size is read at once, of a larger one a row group."""
-_AHEAD_BYTES = 8 << 20
-"""For each of the threads that read small files: of large ones one thread reads as much ahead."""
+_RUN_FILES, _RUN_BYTES = 16, 1 << 20
+"""Small files that one task reads: with a task and a batch for each, threads would spend their
+time waiting for each other's hold on the interpreter."""
+_JOINED_BYTES = 64 << 20
+"""Rows of a run up to this size become one batch; of texts, more might not fit into one."""
+_AHEAD_BYTES = 64 << 20
+"""Rows of large files that wait: some of what is decoded while a row group is encoded."""
 
 
 class BinReader:
@@ -39,7 +44,13 @@ class BinReader:
     """
 
     def __init__(
-        self, snapshot: Snapshot, schema: StructType, ids: MovedRowIds | None, *, workers: int
+        self,
+        snapshot: Snapshot,
+        schema: StructType,
+        ids: MovedRowIds | None,
+        *,
+        workers: int,
+        bins: int = 1,
     ) -> None:
         """Take the version.
 
@@ -48,17 +59,18 @@ class BinReader:
             schema: the columns to read.
             ids: adds the columns of row ids, where rows must keep theirs.
             workers: threads that read small files for one bin.
+            bins: how many are read at once; they share the room for rows that wait.
         """
         self._snapshot, self._schema = snapshot, schema
         self._ids = ids
-        self._workers = workers
+        self._workers, self._bins = workers, bins
         read = schema if ids is None else ids.add_id_columns(schema)
         self._files = TableFileReader(snapshot, read)
 
     def only(self, names: Collection[str]) -> BinReader:
         """A reader of the same rows that reads some of the columns."""
         schema = StructType(tuple(field for field in self._schema if field.name in names))
-        return BinReader(self._snapshot, schema, None, workers=self._workers)
+        return BinReader(self._snapshot, schema, None, workers=self._workers, bins=self._bins)
 
     @property
     def reader(self) -> RowReader:
@@ -102,12 +114,17 @@ class BinReader:
         pairs = zip(files, places, strict=True)
         for is_small, group in groupby(pairs, key=lambda pair: pair[0].size <= _WHOLE_BYTES):
             if is_small:
-                for tables in in_order(self._whole, list(group), self._workers):
+                for tables in in_order(self._of_run, list(_runs(group)), self._workers):
                     yield from tables
             else:
                 pieces = (piece for pair in group for piece in self._pieces(*pair))
-                room = _AHEAD_BYTES * self._workers
-                yield from made_ahead(pieces, room, lambda rows: rows.nbytes)
+                yield from made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
+
+    def _of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> list[pa.Table]:
+        tables = [rows for pair in run for rows in self._whole(pair)]
+        if len(tables) < 2 or sum(each.nbytes for each in tables) > _JOINED_BYTES:
+            return tables
+        return [pa.concat_tables(tables).combine_chunks()]
 
     def _whole(self, pair: tuple[AddFile, DataFile]) -> list[pa.Table]:
         add, place = pair
@@ -128,3 +145,19 @@ class BinReader:
                 rows = rows.filter(pc.invert(gone.slice(start, piece.count)))
             start += piece.count
             yield rows
+
+
+def _runs(
+    pairs: Iterable[tuple[AddFile, DataFile]],
+) -> Iterator[list[tuple[AddFile, DataFile]]]:
+    """The same files, so many together as one task reads."""
+    run: list[tuple[AddFile, DataFile]] = []
+    size = 0
+    for each in pairs:
+        run.append(each)
+        size += each[0].size
+        if len(run) >= _RUN_FILES or size >= _RUN_BYTES:
+            yield run
+            run, size = [], 0
+    if run:
+        yield run

@@ -49,8 +49,8 @@ class _Stopped(Exception):  # noqa: N818  # never leaves this module
 class BinRewriter:
     """Writes the rows of bins to new files, for one transaction.
 
-    Owns what it wrote: `abort` deletes all of it. Memory is bounded by two row groups, 16 MB and a
-    few small files for each thread, whatever the size of the bins.
+    Owns what it wrote: `abort` deletes all of it. Memory is bounded by two row groups and a few
+    small files for each thread and 64 MB of rows that wait, whatever the size of the bins.
     """
 
     def __init__(
@@ -75,8 +75,11 @@ class BinRewriter:
         self._threads = threads
         self._layout = layout = txn.file_layout
         self._ids = ids = MovedRowIds.from_snapshot(snapshot)
-        workers = max(1, 2 * (os.cpu_count() or 1) // threads)
-        self._reader = BinReader(snapshot, layout.schema, ids, workers=workers)
+        # Of an object store they wait for answers; on a disk more of them than processors wait for
+        # each other.
+        waits = 1 if log.store.filesystem.type_name == "local" else 2
+        workers = max(1, waits * (os.cpu_count() or 1) // threads)
+        self._reader = BinReader(snapshot, layout.schema, ids, workers=workers, bins=threads)
         written = layout.schema if ids is None else ids.add_id_columns(layout.schema)
         # A bin is one file, however much larger its rows are when they are encoded again.
         self._plan = replace(layout, schema=written).plan(
