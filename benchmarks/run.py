@@ -2,9 +2,9 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N] [--rounds N] [--tuned]
 
-The parts are core, s3, small, memory, opening, scale, many, planning, growth, spark, commands,
-alone, tpch, streams, sql and bridge. Each replaces its own section of the file and leaves the
-others as they were.
+The parts are core, fresh, s3, bare, small, writers, memory, opening, scale, many, planning, growth,
+spark, commands, alone, tpch, streams, sql and bridge. Each replaces its own section of the file and
+leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ def _section(name: str, command: str, measurements: list[Measurement], prose: li
     return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
 
 
+def _plain(name: str, parts: list[str]) -> str:
+    return f"<!-- {name} -->\n" + "\n\n".join(parts) + f"\n<!-- end of {name} -->\n"
+
+
 def _growth_section(command: str, grown: list[Growth]) -> str:
     import growth
 
@@ -74,7 +78,10 @@ def _publish(name: str, section: str) -> None:
     else:
         titles = {
             "core": "## Commits",
+            "fresh": "## A fresh process",
             "s3": "## Commits on S3",
+            "bare": "## One commit against a bare put",
+            "writers": "## Many writers",
             "small": "## Small writes",
             "memory": "## Memory of streams",
             "opening": "## Opening over a network",
@@ -103,8 +110,11 @@ def main() -> int:
         nargs="*",
         default=[
             "core",
+            "fresh",
             "s3",
+            "bare",
             "small",
+            "writers",
             "memory",
             "opening",
             "scale",
@@ -134,6 +144,33 @@ def main() -> int:
         prose = [imports.measure()]
         _publish("core", _section("core", "python benchmarks/run.py core", found, prose))
         missed += sum(not m.reached for m in found)
+    if "fresh" in args.parts:
+        import fresh
+
+        print("fresh: processes that open a table and end", flush=True)
+        table, reached = fresh.measure(args.folder)
+        parts = [f"`python benchmarks/run.py fresh` on {_machine()}.", fresh.ABOUT, table]
+        _publish("fresh", _plain("fresh", parts))
+        missed += not reached
+    if "bare" in args.parts:
+        import bare
+
+        print("bare: commits against puts by the SDKs", flush=True)
+        found = bare.measure()
+        _publish("bare", _section("bare", "python benchmarks/run.py bare", found, []))
+        missed += sum(not m.reached for m in found)
+    if "writers" in args.parts:
+        import writers
+
+        print("writers: many of them at one table", flush=True)
+        parts = [f"`python benchmarks/run.py writers` on {_machine()}."]
+        for about, group in writers.ABOUT.items():
+            rows = []
+            for row in writers.curves(list(writers.PLACES), [1, 16, 64], [0, 30, 100], 3, group):
+                print(row, flush=True)
+                rows.append(row)
+            parts += [about, "\n".join([writers.HEADER, *rows])]
+        _publish("writers", _plain("writers", parts))
     if "s3" in args.parts:
         import object_store
 
@@ -183,9 +220,7 @@ def main() -> int:
         table, reached = sql_front.measure()
         about = "CPU time of the process, Spark left out; its catalog was asked once for each name."
         said = f"`python benchmarks/run.py sql` on {_machine()}."
-        _publish(
-            "sql", "<!-- sql -->\n" + "\n\n".join([said, about, table]) + "\n<!-- end of sql -->\n"
-        )
+        _publish("sql", _plain("sql", [said, about, table]))
         missed += not reached
     if "bridge" in args.parts:
         import bridge
@@ -193,8 +228,7 @@ def main() -> int:
         print("bridge: commits and listings of a JVM by lakelog's stores", flush=True)
         table, reached = bridge.measure(args.folder)
         said = f"`python benchmarks/run.py bridge` on {_machine()}."
-        parts = "\n\n".join([said, bridge.ABOUT, table])
-        _publish("bridge", f"<!-- bridge -->\n{parts}\n<!-- end of bridge -->\n")
+        _publish("bridge", _plain("bridge", [said, bridge.ABOUT, table]))
         missed += not reached
     if "planning" in args.parts:
         import planning

@@ -45,6 +45,14 @@ HEADER = (
     "| gave up |\n|---|--:|--:|---|--:|--:|--:|--:|--:|--:|"
 )
 
+ABOUT = {
+    "Processes, each with a log of its own, for 3 seconds. A commit begins with "
+    "`start_transaction`; fairness is Jain's index of the commits of each writer, 1 where all made "
+    "as many.": False,
+    "Threads of one process that share a `DeltaLog`, with group commit and without it:": True,
+}
+"""What is said of the rows, and whether the writers are threads."""
+
 Conf = dict[str, str]
 
 
@@ -280,6 +288,17 @@ def _gcs(latency: int) -> Iterator[Place]:
 PLACES = {"local": _local, "minio": _minio, "azurite": _azurite, "gcs": _gcs}
 
 
+def curves(
+    places: list[str], writers: list[int], latencies: list[int], seconds: float, group: bool
+) -> Iterator[str]:
+    """The rows of some places, as they are measured; the local disk is never far."""
+    for name in places:
+        for latency in latencies if name != "local" else [0]:
+            with PLACES[name](latency) as place:
+                for each in writers:
+                    yield from measure(place, latency, each, seconds, group)
+
+
 def main(arguments: list[str]) -> None:
     """Print the table, row by row."""
     parser = argparse.ArgumentParser()
@@ -290,12 +309,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--group", action="store_true", help="threads instead of processes")
     asked = parser.parse_args(arguments)
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}\n\n{HEADER}")
-    for name in asked.places:
-        for latency in asked.latency if name != "local" else [0]:
-            with PLACES[name](latency) as place:
-                for writers in asked.writers:
-                    rows = measure(place, latency, writers, asked.seconds, asked.group)
-                    print("\n".join(rows), flush=True)
+    for each in curves(asked.places, asked.writers, asked.latency, asked.seconds, asked.group):
+        print(each, flush=True)
 
 
 if __name__ == "__main__":

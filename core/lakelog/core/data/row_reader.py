@@ -232,7 +232,9 @@ class RowReader:
     ) -> pa.Table:
         """Rows as a file has them, in the form of the table; `None` where it has no column."""
         rows = None
-        if data is not None:
+        if data is not None and self.mapping == "none" and data.schema.equals(self._stored_as):
+            rows = data
+        elif data is not None:
             data = as_utc(data, self._stored, self._match)
             rows = cast_table(data, self._stored, purpose="read", match=self._match)
         if kept is not None:
@@ -259,6 +261,11 @@ class RowReader:
     def _stored(self) -> StructType:
         """The columns of `read` that files contain."""
         return StructType(tuple(f for f in self.read if f.name not in self.partition_columns))
+
+    @cached_property
+    def _stored_as(self) -> pa.Schema:
+        """`_stored`, as rows have it."""
+        return to_arrow_schema(self._stored)
 
     @property
     def _match(self) -> Match:

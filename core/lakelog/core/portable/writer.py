@@ -124,7 +124,8 @@ class WritePlan:
     """0 means no limit."""
     target_file_bytes: int = 1 << 30
     """A file that has reached this size is ended."""
-    row_group_rows: int = 1 << 20
+    row_group_rows: int = 1 << 18
+    """Few enough that the next ones are read while one is encoded."""
     row_group_bytes: int = 128 << 20
     """Arrow bytes, before encoding."""
     buffer_bytes: int = 256 << 20
