@@ -3,6 +3,7 @@
     python benchmarks/alone.py [WORD …] [--rows N] [--rounds N]   # printed only
 
 The tables are converted by deltalake, both sides take turns, and each change goes to a fresh copy.
+lakelog flushes what it writes to the disk, deltalake does not.
 A run reports the seconds of the command alone, and the CPU's time and the peak of memory of the
 whole process, imports and all: what a job costs that starts, does this and ends.
 """
@@ -157,6 +158,8 @@ def measure(
                 for side in SIDES:
                     table = root / f"{side}-{uuid.uuid4().hex[:8]}"
                     shutil.copytree(root / start, table, copy_function=os.link)
+                    # Nobody waits for the disk on account of what the other side has left.
+                    os.sync()
                     done = subprocess.run(
                         [sys.executable, __file__, "--child", side],
                         input=json.dumps({**job, "table": str(table)}),

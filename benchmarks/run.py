@@ -16,7 +16,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import commits
 import freshness
@@ -66,6 +66,22 @@ def _growth_section(command: str, grown: list[Growth]) -> str:
     )
     parts = [f"`{command}` on {_machine()}.", about, growth.summary(grown)]
     return "<!-- growth -->\n" + "\n\n".join(parts) + "\n<!-- end of growth -->\n"
+
+
+def _fewer(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """What is asked for of rounds, warm-ups and peers, and how that is written."""
+    few: dict[str, Any] = {}
+    said = ""
+    if args.rounds:
+        few["rounds"] = args.rounds
+        said += f" --rounds {args.rounds}"
+    if args.warm_ups is not None:
+        few["warm_ups"] = args.warm_ups
+        said += f" --warm-ups {args.warm_ups}"
+    if args.tuned:
+        few["peers"] = ("tuned",)
+        said += " --tuned"
+    return few, said
 
 
 def _publish(name: str, section: str) -> None:
@@ -132,8 +148,11 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
     parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--rounds", type=int, default=2, help="of streams, after one to warm up")
-    parser.add_argument("--tuned", action="store_true", help="streams: no peer but the tuned one")
+    parser.add_argument("--rounds", type=int, help="of streams (2), commands and tpch (3)")
+    parser.add_argument("--warm-ups", type=int, help="of commands and tpch, before the rounds")
+    parser.add_argument("--tuned", action="store_true", help="of the same: only the tuned peer")
+    parser.add_argument("--factor", type=int, default=32, help="growth: times the tests' sizes")
+    parser.add_argument("--times", type=int, default=3, help="growth: runs, of which the least")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(HERE.parent / "tests"))
@@ -166,9 +185,12 @@ def main() -> int:
         parts = [f"`python benchmarks/run.py writers` on {_machine()}."]
         for about, group in writers.ABOUT.items():
             rows = []
-            for row in writers.curves(list(writers.PLACES), [1, 16, 64], [0, 30, 100], 3, group):
-                print(row, flush=True)
-                rows.append(row)
+            for place in writers.PLACES:
+                # Servers of one process are what 64 writers of the others would measure.
+                count = [1, 16, 64] if place in ("local", "minio") else [1, 16]
+                for row in writers.curves([place], count, [0, 30, 100], 3, group):
+                    print(row, flush=True)
+                    rows.append(row)
             parts += [about, "\n".join([writers.HEADER, *rows])]
         _publish("writers", _plain("writers", parts))
     if "s3" in args.parts:
@@ -247,10 +269,11 @@ def main() -> int:
 
         print("growth: every operation on tables of n, 2n and 4n", flush=True)
         grown = []
-        for each in growth.measure(args.folder):
+        for each in growth.measure(args.folder, args.factor, args.times):
             print(each.row(), flush=True)
             grown.append(each)
-        _publish("growth", _growth_section("python benchmarks/run.py growth", grown))
+        command = f"python benchmarks/run.py growth --factor {args.factor} --times {args.times}"
+        _publish("growth", _growth_section(command, grown))
         missed += sum(each.too_fast for each in grown)
     if "spark" in args.parts:
         import versus_delta
@@ -272,8 +295,9 @@ def main() -> int:
         print("commands: DELETE, UPDATE, MERGE, OPTIMIZE, VACUUM against delta-spark", flush=True)
         peer = delta_spark.installed()
         jars = ",".join(map(str, peer.jars))
-        found, versions = commands.measure(args.folder, str(peer.python), jars, args.rows)
-        command = "python benchmarks/run.py commands"
+        few, said = _fewer(args)
+        found, versions = commands.measure(args.folder, str(peer.python), jars, args.rows, **few)
+        command = f"python benchmarks/run.py commands{said}"
         _publish("commands", _section("commands", command, found, [versions]))
         missed += sum(not m.reached for m in found)
     if "alone" in args.parts:
@@ -291,8 +315,11 @@ def main() -> int:
         print("tpch: twenty-two queries against delta-spark", flush=True)
         peer = delta_spark.installed()
         jars = ",".join(map(str, peer.jars))
-        found, versions = tpch.measure(args.folder, str(peer.python), jars)
-        _publish("tpch", _section("tpch", "python benchmarks/run.py tpch", found, [versions]))
+        few, said = _fewer(args)
+        found, versions = tpch.measure(args.folder, str(peer.python), jars, **few)
+        _publish(
+            "tpch", _section("tpch", f"python benchmarks/run.py tpch{said}", found, [versions])
+        )
         missed += sum(not m.reached for m in found)
     if "streams" in args.parts:
         import streams
@@ -303,10 +330,9 @@ def main() -> int:
         peer = delta_spark.installed()
         jars = ",".join(map(str, peer.jars))
         peers = ("tuned",) if args.tuned else ("tuned", "delta")
-        found, versions = streams.measure(
-            args.folder, str(peer.python), jars, args.rounds, peers=peers
-        )
-        command = f"python benchmarks/run.py streams --rounds {args.rounds}"
+        rounds = args.rounds or 2
+        found, versions = streams.measure(args.folder, str(peer.python), jars, rounds, peers=peers)
+        command = f"python benchmarks/run.py streams --rounds {rounds}"
         command += " --tuned" if args.tuned else ""
         _publish("streams", _section("streams", command, found, [versions]))
         missed += sum(not m.reached for m in found)
