@@ -189,7 +189,8 @@ class CommitGroups:
         try:
             with self._mutex:
                 taken = _companions(leader, self._waiting, base)
-                if len(taken) > 1:
+                # By itself, who waited while others committed would lose to what they committed.
+                if len(taken) > 1 or _is_behind(leader, base):
                     fate = leader.together(base, taken)
                 # From here on whoever is interrupted while it waits is in doubt: its files stay.
                 for each in taken:
@@ -280,6 +281,11 @@ def _companions(leader: Member, waiting: Sequence[Member], base: Snapshot) -> li
             apps |= each.apps
             room -= len(each.prepared.actions)
     return taken
+
+
+def _is_behind(leader: Member, base: Snapshot) -> bool:
+    """Whether newer versions are known, and none of them is in the leader's way."""
+    return leader.snapshot.version < base.version and _holds_at(leader, base)
 
 
 def _are_alike(one: Operation, other: Operation) -> bool:

@@ -82,6 +82,28 @@ def test_those_who_wait_are_committed_as_one_version() -> None:
     assert info.is_blind_append
 
 
+def test_who_waited_alone_does_not_lose_to_whom_it_waited_for() -> None:
+    table = _table()
+    log = grouping_log(table)
+    first, other = _writers(log, 2)
+    assert in_one_turn(log, first, [other]) == [1, 2]
+    assert [each.outcome for each in other.txn.attempts] == [CommitOutcome.COMMITTED]
+    assert _paths(table) == ["f0", "f1"]
+
+
+def test_who_waited_alone_still_minds_what_it_must() -> None:
+    table = _table()
+    log = grouping_log(table)
+    first, other = _writers(log, 2)
+    for version, each in enumerate((first, other)):
+        assert each.txn.txn_version("app") == -1
+        each.actions.append(SetTransaction(app_id="app", version=version))
+    found = in_one_turn(log, first, [other])
+    assert found[0] == 1
+    assert isinstance(found[1], ConcurrentTransactionException)
+    assert _paths(table) == ["f0"]
+
+
 def test_without_the_conf_each_is_a_version_of_its_own() -> None:
     log = _table()
     writers = _writers(log, 3)
