@@ -26,6 +26,10 @@ INTERVAL_KEY = "delta.checkpointInterval"
 MONTH = 30 * 86_400.0
 _names = itertools.count()
 
+_A_MINUTE = "    a minute passes"
+_MOST_MINUTES = 4
+"""Of a history: a commit that has used up half of its ten minutes by one write rightly gives up."""
+
 
 class Do(enum.Enum):
     """What one step of a schedule lets happen."""
@@ -166,8 +170,9 @@ class World:
         if step.do is Do.DELIVER:
             self.storage.deliver_late()
         elif step.do is Do.PAUSE:
-            self.clock.advance(61)
-            self.storage.story.append("    a minute passes")
+            if self.storage.story.count(_A_MINUTE) < _MOST_MINUTES:
+                self.clock.advance(61)
+                self.storage.story.append(_A_MINUTE)
         elif step.do is Do.CLEAN_UP:
             self._clean_up(processes)
         elif step.do is Do.ALL_THINK:
