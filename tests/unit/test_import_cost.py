@@ -140,6 +140,22 @@ def test_commands_load_no_pandas(
     assert not loaded & {"pandas", "boto3"}
 
 
+def test_a_change_feed_loads_no_pandas(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from lakelog.core import delete_rows, write_arrow
+
+    uri = str(tmp_path / "t")
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_arrow(uri, pa.table({"id": [1, 2]}), mode="append", properties=feed)
+    delete_rows(uri, "id = 1")
+    loaded = _loaded(
+        "from lakelog.core import table_changes\n"
+        f"assert table_changes({uri!r}, 0).read_all().num_rows == 3"
+    )
+    assert not loaded & {"pandas", "boto3"}
+
+
 @pytest.mark.parametrize("command", ["describe", "files", "sample", "schema", "history"])
 def test_the_program_reads_a_table_without_pandas(command: str, tmp_path: object) -> None:
     from lakelog.core import write_arrow

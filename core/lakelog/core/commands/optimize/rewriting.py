@@ -50,7 +50,8 @@ class BinRewriter:
     """Writes the rows of bins to new files, for one transaction.
 
     Owns what it wrote: `abort` deletes all of it. Memory is bounded by two row groups and a few
-    small files for each thread and 64 MB of rows that wait, whatever the size of the bins.
+    runs of small files (16, or 1 MB) for each thread and by 64 MB of rows that wait, whatever the
+    size of the bins.
     """
 
     def __init__(
