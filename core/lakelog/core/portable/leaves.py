@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Made at import time, so that no type checker sees its functions.
 pc: Any = pyarrow.compute
 
-__all__ = ["Leaf", "filled_variants", "leaf_column", "leaves", "relaxed", "renamed"]
+__all__ = ["Leaf", "filled_variants", "leaf_columns", "leaves", "relaxed", "renamed"]
 
 
 _VARIANT = pa.struct(
@@ -58,10 +58,28 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...], plain: bool) -> Iterato
         yield Leaf(path, kind, plain)
 
 
-def leaf_column(table: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
-    """The values of a plain leaf; null where a struct above it is null."""
-    column = table.column(path[0])
-    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+def leaf_columns(
+    table: pa.Table, paths: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], pa.ChunkedArray]:
+    """The values of plain leaves; null where a struct above them is null.
+
+    A struct is taken apart once, however many of its leaves are wanted: Arrow's `struct_field`
+    goes through all of its fields for each.
+    """
+    found: dict[tuple[str, ...], pa.ChunkedArray] = {}
+    wanted = tuple(paths)
+    for path in wanted:
+        for depth in range(1, len(path) + 1):
+            if path[:depth] in found:
+                continue
+            if depth == 1:
+                found[path[:1]] = table.column(path[0])
+                continue
+            above = path[: depth - 1]
+            names = [each.name for each in found[above].type]
+            for name, part in zip(names, found[above].flatten(), strict=True):
+                found[*above, name] = part
+    return {path: found[path] for path in wanted}
 
 
 def relaxed(kind: pa.DataType) -> pa.DataType:

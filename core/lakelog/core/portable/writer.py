@@ -31,7 +31,7 @@ from lakelog.core.portable.at_once import do_at_once
 from lakelog.core.portable.leaves import (
     Leaf,
     filled_variants,
-    leaf_column,
+    leaf_columns,
     leaves,
     relaxed,
     renamed,
@@ -327,8 +327,8 @@ class PartitionedWriter:
         if each.writer is not None and not nans <= each.nan_nulls.keys():
             self._end(each)
         writer = each.writer or self._open(each, table, nans)
-        for path in each.nan_nulls:
-            each.nan_nulls[path] += leaf_column(table, path).null_count
+        for path, column in leaf_columns(table, each.nan_nulls).items():
+            each.nan_nulls[path] += column.null_count
         writer.write_table(table, row_group_size=table.num_rows)
         each.rows += table.num_rows
         if each.sink.tell() >= self._plan.target_file_bytes:
@@ -336,7 +336,8 @@ class PartitionedWriter:
 
     def _nan_leaves(self, table: pa.Table) -> set[tuple[str, ...]]:
         floats = [p for p, kind, plain in self._leaves if plain and pa.types.is_floating(kind)]
-        return {p for p in floats if pc.any(pc.is_nan(leaf_column(table, p))).as_py()}
+        columns = leaf_columns(table, floats).items()
+        return {path for path, column in columns if pc.any(pc.is_nan(column)).as_py()}
 
     def _open(self, each: _File, table: pa.Table, nans: set[tuple[str, ...]]) -> Any:
         import pyarrow.parquet
@@ -393,11 +394,12 @@ class PartitionedWriter:
         """
         few = table.num_rows * _SAMPLE_BYTES // max(table.nbytes, 1)
         sample = table.slice(0, min(_SAMPLE_ROWS, max(few, 1)))
-        chosen = []
-        for path, _, plain in self._leaves:
-            if not plain or 2 * pc.count_distinct(leaf_column(sample, path)).as_py() < len(sample):
-                chosen.append(".".join(path))
-        return chosen
+        columns = leaf_columns(sample, (path for path, _, plain in self._leaves if plain))
+        repeated = {
+            path: 2 * pc.count_distinct(column).as_py() < len(sample)
+            for path, column in columns.items()
+        }
+        return [".".join(path) for path, _, _ in self._leaves if repeated.get(path, True)]
 
     def _finish(self, key: tuple[str | None, ...]) -> None:
         """Write what is left of a partition and forget it."""

@@ -65,6 +65,12 @@ _COMPARED = {
     "GTE": ">=",
 }
 _ADDED = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
+_CHAINS = {
+    **dict.fromkeys(("And", "Or"), "conditions"),
+    **dict.fromkeys((*_ADDED, "Div", "IntDiv", "Mod"), "numbers"),
+    "DPipe": "texts",
+}
+"""What is written in chains, `a + b + c`, and found from the left."""
 _NULL = pa.nulls(1, pa.bool_())[0]
 _FORMS = ("CAST", "TRY_CAST", "EXTRACT")
 """Functions with a grammar of their own."""
@@ -298,9 +304,27 @@ class _Walker:
         self._schema = schema
         self._zone = zone
         self._now_ms = now_ms
+        # The part below the one that `value` is at.
+        self._found: tuple[Any, Any] = (None, None)
 
     def value(self, node: Any) -> Value:
-        """The value of a node."""
+        """The value of a node.
+
+        `a OR b OR c …` is a tree as deep to the left as it is long, so its parts are found from
+        the bottom: no such chain is too long for Python's stack.
+        """
+        if node is self._found[0]:
+            return self._found[1]
+        chain = [node]
+        while (kind := _CHAINS.get(type(chain[-1]).__name__)) is not None:
+            if _CHAINS.get(type(chain[-1].this).__name__) != kind:
+                break
+            chain.append(chain[-1].this)
+        for each in chain[:0:-1]:
+            self._found = (each, self._of(each))
+        return self._of(node)
+
+    def _of(self, node: Any) -> Value:
         kind = type(node).__name__
         if kind in _COMPARED:
             return self._compared(kind, node)
@@ -430,7 +454,7 @@ class _Walker:
         if left.data_type == _DATE and kind in ("Add", "Sub"):
             return self._shifted(left, right, 1 if kind == "Add" else -1)
         (a, b), common = conjoined([left, right], self._zone)
-        checked = _numeric(common, node.sql(dialect="spark"))
+        checked = _numeric(common, node)
         return Value(getattr(pc, f"{_ADDED[kind]}{checked}")(a, b), common)
 
     def _days_later(self, kind: str, node: Any) -> Value:
@@ -452,19 +476,19 @@ class _Walker:
 
     def _div(self, node: Any) -> Value:
         both = [self.value(node.this), self.value(node.expression)]
-        _numeric(common_type(both), node.sql(dialect="spark"))
+        _numeric(common_type(both), node)
         a, b = (cast_value(each, _DOUBLE, self._zone).data for each in both)
         return Value(pc.divide_checked(a, b), _DOUBLE)
 
     def _intdiv(self, node: Any) -> Value:
         (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
-        if _numeric(common, "div") == "":
+        if _numeric(common, node) == "":
             raise NotInCoreError(f"div of {common}")
         return Value(pc.divide_checked(pc.cast(a, pa.int64()), pc.cast(b, pa.int64())), _LONG)
 
     def _mod(self, node: Any) -> Value:
         (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
-        if _numeric(common, "%") == "":
+        if _numeric(common, node) == "":
             raise NotInCoreError(f"% of {common}")
         return Value(remainder(a, b), common)
 
@@ -603,10 +627,10 @@ def _may_fail(node: Any) -> bool:
     return not kinds <= harmless
 
 
-def _numeric(kind: DataType, what: str) -> str:
+def _numeric(kind: DataType, node: Any) -> str:
     """The suffix of Arrow's functions: integers are checked for overflow, doubles are not."""
     if kind == _DOUBLE:
         return ""
     if isinstance(kind, PrimitiveType) and kind.name in INTEGERS:
         return "_checked"
-    raise NotInCoreError(f"{what} of {kind}")
+    raise NotInCoreError(f"{node.sql(dialect='spark')} of {kind}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.compute import pc
-from lakelog.core.portable.leaves import leaf_column, leaves
+from lakelog.core.portable.leaves import leaf_columns, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -85,13 +85,12 @@ def read_gaps(source: Any, footer: Any, wanted: Collection[_Path]) -> FooterGaps
         file = pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit=_UNIT)
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             rows = pa.Table.from_batches([batch])
-            for path in floats:
-                values = leaf_column(rows, path)
+            for path, values in leaf_columns(rows, floats).items():
                 nulls[path] += values.null_count
                 if pc.any(pc.is_nan(values)).as_py():
                     nans.add(path)
-            for path in times:
-                found[path].take(leaf_column(rows, path))
+            for path, values in leaf_columns(rows, times).items():
+                found[path].take(values)
     for each in found.values():
         if each.ends and each.ends[0] < _CALENDARS_AGREE:
             each.ends = None

@@ -188,3 +188,27 @@ def test_forms_with_a_grammar_of_their_own(sql: str, kind: str, values: list[Any
 )
 def test_what_would_need_more_is_left_to_spark(sql: str) -> None:
     assert value_type(sql, from_arrow_schema(DAYS.schema)) is None
+
+
+@pytest.mark.parametrize(
+    ("between", "part", "found"),
+    [
+        (" OR ", "a = {}", [True, False, None]),
+        (" AND ", "a <> {}", [False, True, None]),
+        (" AND a > 0 OR ", "a = {}", [True, False, None]),
+        (" + ", "a * 0", [0, 0, None]),
+        (" - 1 + ", "1", [1, 1, 1]),
+        (" || ", "s", ["x" * 3000, "y" * 3000, None]),
+    ],
+)
+def test_no_chain_is_too_long(between: str, part: str, found: list[Any]) -> None:
+    sql = between.join(part.format(i) for i in range(3000))
+    assert values(sql, a=[2999, 3000, None], s=["x", "y", None]) == found
+
+
+def test_a_long_chain_is_found_from_the_left() -> None:
+    most = (1 << 63) - 1
+    assert values("a - b - b - b", a=[3], b=[1]) == [0]
+    assert values("a - b + b", a=[most], b=[1]) == [most]
+    with pytest.raises(DeltaAnalysisError, match="overflow"):
+        values("a + b - b", a=[most], b=[1])
