@@ -53,7 +53,16 @@ def _jobs(root: Path) -> dict[str, dict[str, Any]]:
         "sink_small": {"source": str(root / "small"), "options": one, "sink": True},
         "sink_large": {"source": str(root / "large"), "options": one, "sink": True},
         "source": {"table": str(root / "one_by_one"), "options": {**one, "startingVersion": "0"}},
+        # Other clients don't know the option.
+        "source_on_driver": {
+            "table": str(root / "one_by_one"),
+            "options": {**one, "startingVersion": "0", "readOnDriver": "true"},
+        },
         "catch_up": {"table": str(root / "catch_up"), "options": {"startingVersion": "0"}},
+        "catch_up_on_driver": {
+            "table": str(root / "catch_up"),
+            "options": {"startingVersion": "0", "readOnDriver": "true"},
+        },
     }
 
 
@@ -72,7 +81,12 @@ def measure(
         "sink_small": ("stream into a table, one row a batch", 0.25),
         "sink_large": (f"stream into a table, {ROWS:,} rows a batch", 0.8),
         "source": ("stream out of a table, one row a batch", 0.8),
+        "source_on_driver": ("stream out of a table, one row a batch, readOnDriver", 0.8),
         "catch_up": (f"stream out of a table, {commits:,} commits by availableNow", 0.6),
+        "catch_up_on_driver": (
+            f"stream out of a table, {commits:,} commits by availableNow, readOnDriver",
+            0.6,
+        ),
     }
     root = Path(tempfile.mkdtemp(dir=folder))
     engines: dict[str, Engine] = {}
@@ -101,7 +115,7 @@ def measure(
                     print(f"  round {number}: {op}, {name}: {told}", flush=True)
                     if number:
                         cpu[name, op].append(used)
-                    if number and op == "catch_up":
+                    if number and op.startswith("catch_up"):
                         seconds[name, op].append(took)
                     elif number:
                         skipped = min(SKIPPED, len(batches) // 4)

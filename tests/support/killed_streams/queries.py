@@ -77,6 +77,8 @@ def _start(spark: SparkSession, shape: str, spec: dict[str, Any]) -> Any:
 
     most = 1000 if spec["to_end"] else 2
     reader = delta.read_stream(spark).option("maxFilesPerTrigger", most)
+    # Where PySpark can't, the option does nothing.
+    reader = reader.option("readOnDriver", shape in ("distinct", "upserts"))
     frame = reader.load(spec["source"])
     to_end: dict[str, Any] = (
         {"availableNow": True} if spec["to_end"] else {"processingTime": "0 seconds"}

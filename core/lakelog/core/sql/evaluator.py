@@ -314,7 +314,7 @@ class _Walker:
         the bottom: no such chain is too long for Python's stack.
         """
         if node is self._found[0]:
-            return self._found[1]
+            return self._found[1]  # type: ignore[no-any-return]  # of the node that was just found
         chain = [node]
         while (kind := _CHAINS.get(type(chain[-1]).__name__)) is not None:
             if _CHAINS.get(type(chain[-1].this).__name__) != kind:

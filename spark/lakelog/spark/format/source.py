@@ -6,8 +6,10 @@ conf is in the class that `register` makes.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, ClassVar
 
+from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType as SparkStructType
 
@@ -20,6 +22,11 @@ from lakelog.core.streaming.options import StreamOptions
 from lakelog.core.streaming.tracking.tracker import stream_snapshot
 from lakelog.spark.format.source_reader import FilteringReader, SourceReader
 from lakelog.spark.format.source_writer import SourceWriter
+from lakelog.spark.format.stream_on_driver import (
+    CAN_READ_ON_DRIVER,
+    driver_reader,
+    wants_driver,
+)
 from lakelog.spark.format.stream_source import stream_reader
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import wants_changes
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
         DataSourceReader,
         DataSourceStreamReader,
         DataSourceWriter,
+        SimpleDataSourceStreamReader,
     )
 
     from lakelog.core.state.snapshot import Snapshot
@@ -87,9 +95,29 @@ class LakelogSource(DataSource):
 
         Args:
             schema: see `reader`.
+
+        Raises:
+            PySparkNotImplementedError: the stream asks for `simpleStreamReader`.
         """
         with marked():
-            options = {key.lower(): str(value) for key, value in self.options.items()}
+            on_driver = CAN_READ_ON_DRIVER and wants_driver(self._lowered())
+        if on_driver:
+            raise PySparkNotImplementedError(
+                errorClass="NOT_IMPLEMENTED", messageParameters={"feature": "streamReader"}
+            )
+        return self._stream_reader(schema)
+
+    def simpleStreamReader(self, schema: SparkStructType) -> SimpleDataSourceStreamReader:  # noqa: N802  # PySpark's
+        """Plan a streaming read whose rows the driver reads.
+
+        Args:
+            schema: see `reader`.
+        """
+        return driver_reader(functools.partial(self._stream_reader, schema))
+
+    def _stream_reader(self, schema: SparkStructType) -> DataSourceStreamReader:
+        with marked():
+            options = self._lowered()
             check_option_names(options)
             for name in _OF_STATES:
                 if name.lower() in options:
@@ -117,6 +145,9 @@ class LakelogSource(DataSource):
             options = self._write_options("overwrite" if overwrite else "append")
             return SourceWriter(self._path(), to_delta_schema(schema), options, self._conf())
 
+    def _lowered(self) -> dict[str, str]:
+        return {key.lower(): str(value) for key, value in self.options.items()}
+
     def _path(self) -> str:
         path = self.options.get("path")
         if not path:
@@ -133,7 +164,7 @@ class LakelogSource(DataSource):
     def _snapshot(self, *, or_changes: bool = False) -> Snapshot:
         """The version to read; `or_changes`: or the newest, where it is changes that are read."""
         # Asked again for each query: Spark keeps this object for as long as a view lives.
-        options = {key.lower(): str(value) for key, value in self.options.items()}
+        options = self._lowered()
         check_option_names(options)
         if or_changes and (wants_changes(options) or _tracks(options)):
             wanted = StreamOptions.from_options(options, self._millis)
@@ -145,7 +176,7 @@ class LakelogSource(DataSource):
 
     def _all_columns(self, snapshot: Snapshot) -> StructType:
         """All columns that a read may have."""
-        options = {key.lower(): str(value) for key, value in self.options.items()}
+        options = self._lowered()
         return change_schema(snapshot) if wants_changes(options) else snapshot.schema
 
     def _compare(self, snapshot: Snapshot, wanted: StructType) -> None:

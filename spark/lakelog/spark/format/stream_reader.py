@@ -55,8 +55,9 @@ class DeltaStreamReader:
 
         `maxFilesPerTrigger` (1000), `maxBytesPerTrigger`, `startingVersion` (a version or
         `latest`), `startingTimestamp`, `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`,
-        `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, and `fs.…`, `dfs.…` for
-        settings of the storage for this query alone. `None` takes an option back.
+        `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, `readOnDriver`, and
+        `fs.…`, `dfs.…` for settings of the storage for this query alone. `None` takes an option
+        back.
         """
         set_option(self._options, key, value)
         return self

@@ -25,6 +25,7 @@ READ_OPTIONS: Final = (
     "endingVersion",
     "readChangeData",
     "readChangeFeed",
+    "readOnDriver",
     "startingTimestamp",
     "startingVersion",
     "timestampAsOf",
