@@ -1,11 +1,12 @@
 """Whether the memory of a query that runs for days grows: two streams, thousands of batches.
 
-    python benchmarks/stream_memory.py --batches 10000 [--without-spark]
+    python benchmarks/stream_memory.py --batches 10000 [--without-spark | --on-driver]
 
 One query writes a table, a row a batch; another reads it and writes a second one. Every twentieth
 of the way the resident memory of the driver, of Spark's Python processes and of the JVM is
 printed, the JVM's heap after a collection, and the driver's open files and threads. Both tables
-are compacted meanwhile, or their own state would grow.
+are compacted meanwhile, or their own state would grow. With `--on-driver` the second query has the
+option `readOnDriver`.
 
 Without Spark the same is done by one process: it commits the batches, and asks the reader of a
 stream for offsets, tasks and rows, as Spark's planner and its workers do.
@@ -74,10 +75,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--batches", type=int, default=10_000)
     parser.add_argument("--without-spark", action="store_true", help="in one process, of Python")
+    parser.add_argument("--on-driver", action="store_true", help="read without tasks of Python")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="stream-memory-"))
     try:
-        (_without_spark if options.without_spark else _with_spark)(root, options.batches)
+        if options.without_spark:
+            _without_spark(root, options.batches)
+        else:
+            _with_spark(root, options.batches, options.on_driver)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -119,7 +124,7 @@ def _without_spark(root: Path, batches: int) -> None:
         raise SystemExit(f"{read} rows were read of {batches + 1}")
 
 
-def _with_spark(root: Path, batches: int) -> None:
+def _with_spark(root: Path, batches: int, on_driver: bool) -> None:
     from pyspark.sql import SparkSession
 
     import lakelog.spark as delta
@@ -134,7 +139,8 @@ def _with_spark(root: Path, batches: int) -> None:
         first_query = first.start(str(root / "one"))
         while not (DeltaLog.for_table(root / "one").table_exists()):
             time.sleep(0.5)
-        second = delta.write_stream(delta.read_stream(spark).load(root / "one"))
+        stream = delta.read_stream(spark).option("readOnDriver", on_driver)
+        second = delta.write_stream(stream.load(root / "one"))
         query = second.option("checkpointLocation", str(root / "c2")).start(str(root / "two"))
         step, at, compacted = max(1, batches // 20), 0, 0
         while at < batches:
