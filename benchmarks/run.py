@@ -61,8 +61,9 @@ def _growth_section(command: str, grown: list[Growth]) -> str:
     about = (
         "CPU time of the process. Growth is what the second doubling of n adds, as a multiple of "
         "what the first one added: 2 is linear, 2.2 is n·log n, 4 is quadratic; "
-        f"{growth.LIMIT} is the most that passes. Without a figure: done within "
-        f"{1000 * growth.TOO_QUICK:.0f} ms at 4n."
+        f"{growth.LIMIT} is the most that passes, unless four times the table costs less than "
+        "four times as much: what the doublings add to a cost that hardly grows is chance. Without "
+        f"a figure: done within {1000 * growth.TOO_QUICK:.0f} ms at 4n."
     )
     parts = [f"`{command}` on {_machine()}.", about, growth.summary(grown)]
     return "<!-- growth -->\n" + "\n\n".join(parts) + "\n<!-- end of growth -->\n"
