@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkNotImplementedError
@@ -13,10 +14,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from lakelog.core import write_arrow
 from lakelog.spark.format import stream_on_driver
 from lakelog.spark.format.source import LakelogSource
-from lakelog.spark.format.stream_on_driver import CAN_READ_ON_DRIVER, wants_driver
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from lakelog.spark.format.stream_on_driver import CAN_READ_ON_DRIVER, MOST_BYTES, wants_driver
 
 pytestmark = pytest.mark.skipif(not CAN_READ_ON_DRIVER, reason="PySpark before 4.2")
 
@@ -90,6 +88,11 @@ def test_a_batch_has_a_limit_on_the_driver_and_none_in_a_task(
     rows, end = small.read(start)
     assert len(_ids(rows)) == 4
     assert len(_ids(reader.readBetweenOffsets(start, end))) == 4
+
+
+def test_the_guide_names_the_limit() -> None:
+    guide = (Path(__file__).parents[4] / "docs" / "streaming.md").read_text("utf-8")
+    assert f"more than {MOST_BYTES >> 20} MB" in guide
 
 
 @pytest.mark.parametrize(
