@@ -11,13 +11,13 @@ plans). A test that needs a classic session asks for `classic_spark`.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.spark_confs import CONF
+from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONNECT = os.environ.get("LAKELOG_TEST_CONNECT")
 
 # The workers' Python is this one, whatever `python3` is on the path.
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_PYTHON", WORKERS)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 

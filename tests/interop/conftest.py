@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+
+from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_PYTHON", WORKERS)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 

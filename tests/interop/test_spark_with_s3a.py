@@ -15,6 +15,7 @@ from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError
 from support.delta_spark_s3 import s3a_jars
 from support.samples import ids
+from support.spark_python import WORKERS
 
 JOB = """
     import json
@@ -60,7 +61,7 @@ def test_auto_reads_natively_where_the_connector_is_there(request, tmp_path):
     script = tmp_path / "job.py"
     script.write_text(textwrap.dedent(JOB))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env |= {"PYSPARK_PYTHON": WORKERS, "SPARK_LOCAL_IP": "127.0.0.1"}
     env["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
     done = subprocess.run(
         [sys.executable, str(script), jars, backend.uri("t")],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.servers._service import free_port, running
+from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def run_connect_server(conf: Mapping[str, str]) -> Iterator[str]:
     confs = {
         **conf,
         "spark.master": "local[2]",
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": WORKERS,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
@@ -42,7 +42,7 @@ def run_connect_server(conf: Mapping[str, str]) -> Iterator[str]:
     argv = [str(submit), "--class", _SERVER, "--name", "lakelog-tests"]
     for key, value in confs.items():
         argv += ["--conf", f"{key}={value}"]
-    env = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    env = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": WORKERS}
     with running([*argv, "spark-internal"], ready=lambda: _listens(port), env=env):
         yield f"sc://127.0.0.1:{port}"
 

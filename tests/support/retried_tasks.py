@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("PYSPARK_PYTHON", str(Path(sys.executable).with_name("lakelog-python")))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 from pyspark import TaskContext

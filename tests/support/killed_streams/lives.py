@@ -38,6 +38,7 @@ from lakelog.core import DeltaLog, write_arrow
 from support.killed_streams.places import KINDS, Place, place
 from support.killed_streams.queries import SHAPES
 from support.spark_java import submit_options
+from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -297,7 +298,7 @@ def _life(spec: dict[str, Any], report: Report) -> Iterator[_Life]:
             env={
                 "SPARK_SUBMIT_OPTS": submit_options(),
                 **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
+                "PYSPARK_PYTHON": WORKERS,
                 "SPARK_LOCAL_IP": "127.0.0.1",
             },
         )

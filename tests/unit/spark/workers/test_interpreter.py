@@ -1,0 +1,82 @@
+"""`lakelog-python`: Spark's archives are left out where nothing is lost by it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lakelog.spark.workers.interpreter import without_archives
+
+pyspark = pytest.importorskip("pyspark")
+PROGRAM = Path(sys.executable).with_name("lakelog-python")
+ARCHIVES = sorted(map(str, Path(pyspark.__file__).parent.glob("python/lib/*.zip")))
+
+
+def archive(folder: Path, name: str, version: str) -> str:
+    """As Spark has one: the modules of a package, one of which tells its version."""
+    path = folder / f"{name}.zip"
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr(f"{name}/__init__.py", "raise ImportError('from the archive')")
+        made.writestr(f"{name}/version.py", version)
+    return str(path)
+
+
+def run(*arguments: str, path: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": path, **more}
+    command = [str(PROGRAM), *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def test_archives_of_what_is_installed_are_left_out_and_nothing_else() -> None:
+    assert len(ARCHIVES) == 2
+    given = [*ARCHIVES, "/of/spark.jar", "/mine", "/mine/more.zip"]
+    assert without_archives(given, [*given, *sys.path]) == given[2:]
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_one_archive_alone_stays(missing: int) -> None:
+    given = [ARCHIVES[missing], "/mine"]
+    assert without_archives(given, [*given, *sys.path]) == given
+
+
+def test_archives_of_other_versions_stay(tmp_path: Path) -> None:
+    given = [archive(tmp_path, name, "__version__ = '0.1'\n") for name in ("pyspark", "py4j")]
+    assert without_archives(given, [*given, *sys.path]) == given
+
+
+def test_archives_stay_where_nothing_is_installed(tmp_path: Path) -> None:
+    assert without_archives(ARCHIVES, [*ARCHIVES, str(tmp_path)]) == ARCHIVES
+
+
+def test_it_is_the_interpreter() -> None:
+    code = "import pyspark, sys; print(pyspark.__file__, sys.argv[1:], input()); sys.exit(7)"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(ARCHIVES)}
+    done = subprocess.run(
+        [str(PROGRAM), "-c", code, "a b", "-x"],
+        env=env,
+        input="typed",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split(" ", 1) == [pyspark.__file__, "['a b', '-x'] typed\n"]
+    assert done.returncode == 7
+
+
+def test_without_a_path_none_is_set() -> None:
+    done = run("-c", "import os; print(repr(os.environ.get('PYTHONPATH')))")
+    assert done.stdout == "''\n"
+
+
+def test_the_daemon_is_ours(tmp_path: Path) -> None:
+    shadow = tmp_path / "sitecustomize.py"
+    shadow.write_text(
+        "import sys\nif sys.orig_argv[1] == '-m': print(sys.orig_argv[1:]) or sys.exit()"
+    )
+    done = run("-m", "pyspark.daemon", "pyspark.worker", path=str(tmp_path))
+    assert "['-m', 'lakelog.spark.workers.daemon', 'pyspark.worker']" in done.stdout
