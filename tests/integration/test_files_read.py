@@ -171,7 +171,7 @@ def test_a_file_larger_than_a_task_is_read_in_shares(spark, confs, path, monkeyp
 
 
 def test_small_files_share_a_task_and_large_ones_do_not():
-    pieces, starts = _arrow_read._dealt([1 << 20] * 8 + [5 << 20, 200 << 20])
+    pieces, starts = _arrow_read._dealt([1 << 20] * 8 + [5 << 20, 200 << 20], 64)
 
     tasks = [pieces.slice(a, b - a).to_pylist() for a, b in itertools.pairwise(starts)]
     assert [[piece["file"] for piece in task] for task in tasks] == [
@@ -182,7 +182,7 @@ def test_small_files_share_a_task_and_large_ones_do_not():
     ]
     assert [task[0]["part"] for task in tasks[3:]] == [0, 1, 2, 3]
     assert {task[0]["parts"] for task in tasks[3:]} == {4}
-    assert _arrow_read._dealt([])[1] == [0]
+    assert _arrow_read._dealt([], 64)[1] == [0]
 
 
 def test_spark_takes_a_large_table_for_large(classic_spark, confs, path, monkeypatch):

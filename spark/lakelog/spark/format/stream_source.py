@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from lakelog.core.arrays import array_of
 from lakelog.core.change_feed.feed import change_readers
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.streaming.changes import ChangeSource
@@ -76,7 +77,8 @@ class _RowJobs:
 
     def between(self, start: SourceOffset, end: SourceOffset) -> Iterator[ScanJob]:
         """One after the other, each with all that it takes to read its files."""
-        files = self.source.files_between(start, end)
+        # One piece, from which tasks take theirs: commits have a piece each.
+        files = self.source.files_between(start, end).combine_chunks()
         if files.num_rows:
             job = ArrowScan(self.source.snapshot, files, self._schema).job
             yield from (_alone(job, number) for number in range(job.tasks))
@@ -195,11 +197,11 @@ def _alone(job: ScanJob, number: int) -> ScanJob:
     rows = pieces["file"].to_pylist()
     held = sorted(set(rows))
     numbers = {row: at for at, row in enumerate(held)}
-    renumbered = pa.array([numbers[row] for row in rows], pieces.schema.field("file").type)
+    renumbered = array_of([numbers[row] for row in rows], pieces.schema.field("file").type)
     column = pieces.schema.get_field_index("file")
     return replace(
         job,
-        files=job.files.take(pa.array(held, pa.int64())).combine_chunks(),
+        files=job.files.take(array_of(held, pa.int64())).combine_chunks(),
         pieces=pieces.set_column(column, "file", renumbered).combine_chunks(),
         starts=[0, len(rows)],
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_table
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.data.file_reader import DataStores
@@ -28,6 +29,7 @@ from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.positions import FILE, ROW, with_places
+from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.runner import rows_on_executors, task_numbers
@@ -49,8 +51,6 @@ _LEAST_TASK_BYTES = 4 << 20
 _WANTED_TASKS = 32
 """A table of fewer full tasks than this is cut into smaller ones, so that small tables use all
 cores."""
-_MOST_FILES = 64
-"""The most files that a task has, however small they are."""
 _THREADS = 4
 """A task's files are read by so many threads: most of the time goes into waiting for replies."""
 _OF_VECTORS = ("path", "deletion_vector", "vector_place", "vector_filesystem")
@@ -88,7 +88,7 @@ class ScanJob:
             kept: for each of `files` whether it stays.
         """
         files = self.files.filter(kept)
-        pieces, starts = _dealt(files["size"].to_pylist())
+        pieces, starts = _dealt(files["size"].to_pylist(), most_files(self.filesystems))
         return replace(self, files=files, pieces=pieces, starts=starts)
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
@@ -123,7 +123,8 @@ class ScanJob:
                 raise self._missing(**file) from exc
             if not self.positions:
                 return found
-            key = pa.repeat(str(pieces["file"][row].as_py()), found.num_rows)
+            number = scalar_of(str(pieces["file"][row].as_py()), pa.string())
+            key = pa.repeat(number, found.num_rows)
             return found.add_column(found.num_columns - 1, FILE, key)
 
         tables = in_order(rows, range(len(pieces)), _THREADS)
@@ -192,9 +193,9 @@ class ArrowScan:
             for each, path in zip(files["deletion_vector"].to_pylist(), paths, strict=True)
         ]
         placed, placed_vectors = [found(each) for each in paths], [found(each) for each in vectors]
-        pieces, starts = _dealt(files["size"].to_pylist())
+        pieces, starts = _dealt(files["size"].to_pylist(), most_files(filesystems.values()))
         if "version" not in files.column_names:
-            versions = pa.repeat(snapshot.version, files.num_rows)
+            versions = pa.repeat(scalar_of(snapshot.version, pa.int64()), files.num_rows)
             files = files.append_column("version", versions)
         self.job = ScanJob(
             table=snapshot.table,
@@ -210,14 +211,14 @@ class ArrowScan:
             filesystems=list(filesystems.values()),
             files=pa.table(
                 {
-                    "path": pa.array(paths, pa.string()),
-                    "place": pa.array([place for _, place in placed], pa.string()),
-                    "filesystem": pa.array([number for number, _ in placed], pa.int32()),
+                    "path": array_of(paths, pa.string()),
+                    "place": array_of([place for _, place in placed], pa.string()),
+                    "filesystem": array_of([number for number, _ in placed], pa.int32()),
                     "partition_values": files["partition_values"],
                     "size": files["size"],
                     "deletion_vector": files["deletion_vector"],
-                    "vector_place": pa.array([place for _, place in placed_vectors], pa.string()),
-                    "vector_filesystem": pa.array([n for n, _ in placed_vectors], pa.int32()),
+                    "vector_place": array_of([place for _, place in placed_vectors], pa.string()),
+                    "vector_filesystem": array_of([n for n, _ in placed_vectors], pa.int32()),
                     "version": files["version"],
                 }
             ),
@@ -249,8 +250,8 @@ class ArrowScan:
         return pa.Table.from_batches(batches, schema)
 
 
-def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:
-    """Pieces of files, in the files' order, and where each task's begin.
+def _dealt(sizes: Sequence[int], most: int) -> tuple[pa.Table, list[int]]:
+    """Pieces of files, in the files' order, and where each task's begin; `most` files in a task.
 
     Files that are larger than a task are read in shares, so that no worker holds a whole one.
     """
@@ -262,15 +263,11 @@ def _dealt(sizes: Sequence[int]) -> tuple[pa.Table, list[int]]:
         parts = max(1, -(-size // _MOST_TASK_BYTES))
         for part in range(parts):
             count = len(columns["file"])
-            if (
-                not starts
-                or taken + size // parts > task_bytes
-                or count - starts[-1] >= _MOST_FILES
-            ):
+            if not starts or taken + size // parts > task_bytes or count - starts[-1] >= most:
                 starts.append(count)
                 taken = 0
             taken += size // parts
             for name, value in zip(columns, (row, part, parts), strict=True):
                 columns[name].append(value)
-    pieces = pa.table({name: pa.array(each, pa.int32()) for name, each in columns.items()})
+    pieces = pa.table({name: array_of(each, pa.int32()) for name, each in columns.items()})
     return pieces, [*starts, len(pieces)] if starts else [0]

@@ -18,6 +18,7 @@ from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.joined import joined_batches
+from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.replay.logs import session_log
@@ -47,8 +48,6 @@ _BOUNDS = {
 _OF_STATES = ("versionAsOf", "timestampAsOf")
 _THREADS = 4
 _TASK_BYTES = 64 << 20
-_MOST_FILES = 64
-"""The most files that a task has, however small they are."""
 
 
 def wants_changes(options: Mapping[str, str]) -> bool:
@@ -218,17 +217,17 @@ def change_job(snapshot: Snapshot, files: list[ChangedFile], columns: Collection
         typed=typed.reader,
         filesystems=filesystems,
         files=placed,
-        starts=_dealt([each.file.size for each in files]),
+        starts=_dealt([each.file.size for each in files], most_files(filesystems.values())),
         columns=list(columns),
     )
 
 
-def _dealt(sizes: list[int]) -> list[int]:
-    """Where the files of each task begin, and where the last one ends."""
+def _dealt(sizes: list[int], most: int) -> list[int]:
+    """Where the files of each task begin, `most` of them in one, and where the last one ends."""
     starts: list[int] = []
     taken: Any = 0
     for row, size in enumerate(sizes):
-        if not starts or taken + size > _TASK_BYTES or row - starts[-1] >= _MOST_FILES:
+        if not starts or taken + size > _TASK_BYTES or row - starts[-1] >= most:
             starts.append(row)
             taken = 0
         taken += size

@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
+from lakelog.core.arrays import array_of, integers, scalar_of
 from lakelog.core.data.file_reader import DataStores
 from lakelog.core.data.row_reader import in_order
 from lakelog.spark.reading.positions import FILE, ROW
@@ -75,8 +76,8 @@ def vector_words(snapshot: Snapshot, files: pa.Table) -> pa.Table:
         words = _words(vector.deleted(store.filesystem, rows))
         return pa.table(
             {
-                _FILE: pa.repeat(file_path_uri(path), len(words)),
-                _PIECE: pa.array(range(len(words)), pa.int64()),
+                _FILE: pa.repeat(scalar_of(file_path_uri(path), pa.string()), len(words)),
+                _PIECE: integers(range(len(words)), pa.int64()),
                 _WORDS: words,
             }
         )
@@ -106,7 +107,7 @@ def _words(deleted: pa.BooleanArray) -> pa.ListArray:
     for each in lists:
         offsets.append(None if each is None else end)
         end += 0 if each is None else per_piece
-    return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), values)
+    return pa.ListArray.from_arrays(array_of([*offsets, end], pa.int32()), values)
 
 
 def _cut(piece: bytes, rows: int) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from lakelog.core.actions.file_keys import file_keys
+from lakelog.core.arrays import array_of, integers
 from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import CorruptCommitError, LogGapError
 from lakelog.core.log.budget import LogBudget
@@ -89,7 +90,7 @@ class CheckpointRows:
             kept = rows if self.selection is None else self.selection.select(rows)
             keyed = kept.add_column(0, KEY, file_keys(self.reader.table, kept))
             yield from keyed.to_batches(max_chunksize=_BATCH_ROWS)
-        count = {"size": pa.array([read], pa.int64())}
+        count = {"size": array_of([read], pa.int64())}
         columns = [count.get(each.name, pa.nulls(1, each.type)) for each in self.schema]
         yield pa.record_batch([pa.nulls(1, pa.string()), *columns], [KEY, *self.schema.names])
 
@@ -185,11 +186,11 @@ class CommitRows:
     def _keyed(self, rows: pa.Table, block: int, *, is_kind: bool) -> Iterator[pa.RecordBatch]:
         count = rows.num_rows
         keys = file_keys(self.table, rows)
-        chosen = self._chosen(rows) if is_kind else pa.array([False] * count, pa.bool_())
+        chosen = self._chosen(rows) if is_kind else array_of([False] * count, pa.bool_())
         columns = [
             keys,
-            pa.array([block] * count, pa.int64()),
-            pa.array(range(count), pa.int64()),
+            array_of([block] * count, pa.int64()),
+            integers(range(count), pa.int64()),
             chosen,
             *(rows[each.name] if is_kind else pa.nulls(count, each.type) for each in self.schema),
         ]
@@ -199,5 +200,5 @@ class CommitRows:
     def _chosen(self, rows: pa.Table) -> pa.ChunkedArray:
         selection = self.selection
         if selection is None:
-            return pa.chunked_array([pa.array([True] * rows.num_rows, pa.bool_())])
+            return pa.chunked_array([array_of([True] * rows.num_rows, pa.bool_())])
         return selection.mask(rows)

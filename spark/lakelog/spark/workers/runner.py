@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
 from lakelog.spark.workers.marked_errors import marked, unwrap_error
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def run_on_executors(
                     found = pickle.dumps(run(pickle.loads(task)))
                     yield pa.record_batch(
                         [
-                            pa.array([number], pa.int64()),
-                            pa.array([found], pa.binary()),
+                            array_of([number], pa.int64()),
+                            array_of([found], pa.binary()),
                         ],
                         names=["number", "result"],
                     )
