@@ -45,7 +45,9 @@ def listed(rows):
     for row in rows:
         at = row.pop("_commit_timestamp")
         text = at if isinstance(at, str) else at.replace(tzinfo=None).isoformat()
-        found.append((row["_commit_version"], row["_change_type"], text[:23], str(row)))
+        found.append(
+            (row["_commit_version"], row["_change_type"], text[:23], repr(sorted(row.items())))
+        )
     return sorted(found)
 
 
@@ -58,14 +60,52 @@ def theirs(delta_spark, path, first=0, last=None):
     return listed(delta_spark.sql(f"SELECT * FROM table_changes_by_path('{path}', {first}{end})"))
 
 
-HISTORIES = [("vectors", None), ("rewrite", ["p"]), ("mapped by id, vectors", ["p"])]
-IN_SOAK = [("mapped", None), ("vectors", ["p"])] if SEED else []
+ALL = [("vectors", None), ("mapped", None), ("vectors", ["p"]), ("mapped by id, vectors", ["p"])]
+IN_SOAK = ALL if SEED else []
+IN_COMMITS = {
+    "delta.enableInCommitTimestamps": "true",
+    "delta.deletedFileRetentionDuration": "interval 2000 weeks",
+}
+"""Times of versions that are no file's, and so come again where delta-spark is remembered: at a
+time of day that is long ago."""
+
+
+def overwrite(path, **row):
+    """By the core: with one row, the table or what a condition names, in two versions."""
+    where = row.pop("replace_where", None)
+    if where:
+        delete_rows(path, where)
+    schema = pa.schema([("id", pa.int64()), ("p", pa.int32()), ("text", pa.string())])
+    rows = pa.Table.from_pylist([row], schema)
+    write_arrow(path, rows, mode="append" if where else "overwrite")
+
+
+def overwrite_by_spark(spark):
+    """The same by a job of Spark's."""
+
+    def write(path, **row):
+        where = row.pop("replace_where", None)
+        frame = spark.createDataFrame([tuple(row.values())], "id long, p int, text string")
+        writer = delta.write(frame).mode("overwrite")
+        (writer.replaceWhere(where) if where else writer).save(path)
+
+    return write
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("way", "partition_by"), HISTORIES + IN_SOAK)
+@pytest.mark.parametrize(("way", "partition_by"), [("rewrite", ["p"]), *IN_SOAK])
 def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, way, partition_by):
-    properties = WAYS[way]
+    tell_a_history(delta_spark, path, WAYS[way], partition_by, overwrite_by_spark(spark))
+
+
+@pytest.mark.parametrize(
+    ("way", "partition_by"), [("vectors", None), ("mapped by id, vectors", ["p"])]
+)
+def test_a_history_without_spark_of_ours(delta_spark, path, way, partition_by):
+    tell_a_history(delta_spark, path, WAYS[way] | IN_COMMITS, partition_by, overwrite)
+
+
+def tell_a_history(delta_spark, path, properties, partition_by, overwrite):
     write_arrow(path, numbers(30), partition_by=partition_by, properties=properties, mode="append")
     table = f"delta.`{path}`"
     delete_rows(path, "id < 3")
@@ -77,14 +117,13 @@ def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, way, pa
         "WHEN MATCHED AND k > 15 THEN DELETE WHEN MATCHED THEN UPDATE SET text = 'merged' "
         "WHEN NOT MATCHED THEN INSERT (id, p, text) VALUES (k, 1, 'new')"
     )
-    frame = spark.sql("SELECT 11L AS id, 2 AS p, 'replaced' AS text")
-    delta.write(frame).mode("overwrite").replaceWhere("id >= 10 AND id < 15").save(path)
+    overwrite(path, id=11, p=2, text="replaced", replace_where="id >= 10 AND id < 15")
     delta_spark.sql(f"INSERT INTO {table} REPLACE WHERE id = 16 SELECT 16, 5, 'swapped'")
     delta_spark.sql(f"OPTIMIZE {table}")
     delete_rows(path, "p = 1")
     delta_spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF 6")
     delta_spark.sql(f"DELETE FROM {table} WHERE p = 2")
-    delta.write(spark.sql("SELECT 1L AS id, 1 AS p, 'x' AS text")).mode("overwrite").save(path)
+    overwrite(path, id=1, p=1, text="x")
     delete_rows(path)
 
     latest = DeltaLog.for_table(path).snapshot.version

@@ -21,6 +21,7 @@ from pyspark.sql import functions as sf
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.spark.dml import here
+from support.examples import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,12 +41,15 @@ class Kind(NamedTuple):
     partition_by: tuple[str, ...] = ()
 
 
-KINDS = {
-    "plain": Kind({}),
+BOTH = {**VECTORS, **MAPPED}
+KINDS = {"plain": Kind({}), "vectors, mapped": Kind(BOTH, ("p",))}
+IN_SOAK = {
     "vectors": Kind(VECTORS, ("p",)),
     "mapped": Kind(MAPPED, ("p",)),
-    "vectors, mapped": Kind({**VECTORS, **MAPPED}),
+    "vectors, mapped, no partitions": Kind(BOTH),
 }
+if SEED:
+    KINDS |= IN_SOAK
 
 
 def _merge(table: delta.DeltaTable, spark: SparkSession) -> None:
@@ -140,6 +144,7 @@ def _by_delta_spark(delta_spark: Any, tables: dict[str, str]) -> dict[str, Count
     return {name: _rows(rows) for name, rows in found.items()}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
 def test_peers_read_the_same_after_each_command(
     spark: SparkSession,

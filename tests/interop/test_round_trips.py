@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,6 +185,8 @@ def test_we_read_what_deltalake_writes(
     except PeerRefusedError as exc:
         # It forgets to enable the feature for times without zone that are inside a map.
         assume("does not have the required 'timestampNtz' feature" not in str(exc))
+        # Its own text of a partition's negative decimal, such as "0.-1" of -0.01, is none to it.
+        assume(re.search(r"parse value '-?\d*\.-\d+' as 'decimal", str(exc)) is None)
         raise
     if checkpointed:
         deltalake.DeltaTable(path).create_checkpoint()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog
+from support import sql_script
+from support.delta_spark_peer import DeltaSparkError
 from support.sql_outcomes import outcome
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.peer_alone
+SCRIPT = Path(str(sql_script.__file__))
 CREATE = "CREATE TABLE {t} (id BIGINT, v INT, p STRING) USING delta PARTITIONED BY (p)"
 FILL = "INSERT INTO {t} VALUES (1, 10, 'a'), (2, 20, 'a'), (3, 30, 'b')"
 ALL = "SELECT * FROM {t} ORDER BY id"
@@ -267,12 +271,21 @@ def test_a_script_says_and_does_the_same(
     def by_us(sql: str) -> list[dict[str, Any]]:
         return [row.asDict(recursive=True) for row in delta.sql(spark, sql).collect()]
 
+    placed = json.dumps([_placed(statement, theirs) for statement in SCRIPTS[name]])
+    said = iter(delta_spark.script(SCRIPT, "said", placed, alone=True))
+
+    def by_them(_sql: str) -> list[dict[str, Any]]:
+        answer = next(said)
+        if "error" in answer:
+            raise DeltaSparkError(**answer["error"])
+        return list(answer["rows"])
+
     differing = []
     if name == "views":
         delta.enable(spark)
         request.addfinalizer(lambda: delta.disable(spark))
     for statement in SCRIPTS[name]:
-        there = outcome(delta_spark.sql, _placed(statement, theirs))
+        there = outcome(by_them, statement)
         here = outcome(by_us, _placed(statement, ours))
         if statement.startswith("SHOW PARTITIONS") and isinstance(there, list):
             there, here = sorted(there, key=repr), sorted(here, key=repr)

@@ -191,9 +191,19 @@ class DeltaSparkPeer:
         """Give SQL a function: a Java class of the session's jars."""
         self._call("java_function", name, kind=kind, returns=returns)
 
-    def script(self, path: str | Path, function: str, *args: str | Path) -> Any:
-        """Call a function of a Python file with the session and these texts: what it returns."""
-        return self._call("script", str(path), function=function, args=[*map(str, args)])
+    def script(
+        self, path: str | Path, function: str, *args: str | Path, alone: bool = False
+    ) -> Any:
+        """Call a function of a Python file with the session and these texts: what it returns.
+
+        Args:
+            path: the file.
+            function: the function's name.
+            args: what it is given.
+            alone: what it does depends on nothing but itself, `args` and the files that they name.
+        """
+        given = [*map(str, args)]
+        return self._call("script", str(path), function=function, args=given, alone=alone)
 
     def checkpoint(self, path: str | Path) -> int:
         """Write a checkpoint of the newest version, and say which that is."""

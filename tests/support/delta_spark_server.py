@@ -127,7 +127,9 @@ class Server:
     def java_function(self, name: str, *, kind: str, returns: str) -> None:
         self.spark.udf.registerJavaFunction(name, kind, returns)
 
-    def script(self, path: str, *, function: str, args: list[str]) -> Any:
+    def script(self, path: str, *, function: str, args: list[str], alone: bool) -> Any:
+        """Whether it stands alone is for those who remember what it did."""
+        del alone
         return runpy.run_path(path)[function](self.spark, *args)
 
     def checkpoint(self, path: str) -> int:

@@ -6,7 +6,8 @@ its time from its own name (`same_again.py`), so that the files are the same in 
 remembered as a whole, or played by the real delta-spark as a whole, with real chance and real time:
 where one key is missing, or where it fails, it begins again, live, and that is what counts. One
 test in twenty, drawn anew each run, is live from the start; with `LAKELOG_DELTA_SPARK=live` every
-one is, and so they are in `make soak`.
+one is, and so they are in `make soak`. Where delta-spark sees nothing of ours, in tests marked
+`peer_alone`, chance and time may be real: on Spark's executors nothing else is possible.
 
 What is not remembered costs time and nothing else. To remember it, twice, because a test is listed
 once it has passed on its memories alone:
@@ -115,13 +116,15 @@ class RememberedPeer(DeltaSparkPeer):
             return self._set(conf["verb"].upper(), conf["key"], text)
         if _Test.how is _How.LIVE:
             return self._play(op, *args, **kwargs)
-        if op == "history" or (op == "sql" and self._is_of_this_run(text)):
+        if op == "history" or (op in ("sql", "script") and self._is_of_this_run(text, **kwargs)):
             if _Test.how is _How.RECALLED:
                 raise _ForgottenError
             return self._play(op, *args, **kwargs)
         return self._recall(op, *args, **kwargs)
 
-    def _is_of_this_run(self, text: str) -> bool:
+    def _is_of_this_run(self, text: str, **kwargs: Any) -> bool:
+        if "alone" in kwargs:
+            return not kwargs["alone"]
         by_name = _BY_NAME.search(text) or not self._places.search(text)
         return bool(by_name or _OF_THE_MOMENT.search(text))
 
@@ -144,8 +147,10 @@ class RememberedPeer(DeltaSparkPeer):
         return super()._exchange(op, *args, **kwargs)
 
     def _recall(self, op: str, *args: Any, **kwargs: Any) -> Any:
-        said = json.dumps([op, args, kwargs, self._confs], sort_keys=True)
-        named = [args[0], kwargs.get("source"), kwargs.get("target")]
+        # A script is what stands in it, wherever it lies.
+        known = (Path(args[0]).read_text(encoding="utf-8"),) if op == "script" else args
+        said = json.dumps([op, known, kwargs, self._confs], sort_keys=True)
+        named = [args[0], kwargs.get("source"), kwargs.get("target"), *kwargs.get("args", ())]
         places = [Path(each) for text in named if text for each in self._places.findall(text)]
         names = _Names(self._roots.findall(said))
         before = _files(places)
@@ -305,7 +310,7 @@ def _ways(item: pytest.Item) -> list[_How]:
 
 def _played(item: pytest.Item, nextitem: pytest.Item | None, how: _How) -> list[pytest.TestReport]:
     same: AbstractContextManager[None] = contextlib.nullcontext()
-    if how is not _How.LIVE:
+    if how is not _How.LIVE and item.get_closest_marker("peer_alone") is None:
         same = SameAgain(f"{item.path.stem}::{item.name}").installed()
     with same:
         return runtestprotocol(item, log=False, nextitem=nextitem)

@@ -60,7 +60,8 @@ def streams(spark: Any, folder: str) -> dict[str, Any]:
     note("copy goes on", "copy", run(copy, "copy", "copy"))
 
     # By names, with limits of bytes, and a start that is not the first version.
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS twice LOCATION '{at('twice')}'")
+    spark.sql("DROP DATABASE IF EXISTS twice CASCADE")
+    spark.sql(f"CREATE DATABASE twice LOCATION '{at('twice')}'")
     since = read("in", startingVersion=1, maxBytesPerTrigger="1b").writeStream.format("delta")
     told["named batches"] = run(since, "named", table="twice.named")
     onward = spark.readStream.option("maxFilesPerTrigger", 1).table("twice.named")
