@@ -32,7 +32,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from cpu_of_tree import cpu_seconds
 from measure import HEADER, Measurement
-from versus_delta import Engine, make_source
+from versus_delta import TUNED, Engine, make_source
 
 PARTS, SMALL_FILES, OLD_FILES = 20, 1_000, 100_000
 WARM_UPS = 2
@@ -174,7 +174,7 @@ def measure(
     if words:
         jobs = {name: job for name, job in jobs.items() if any(word in name for word in words)}
     try:
-        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        engines["lakelog"] = Engine(sys.executable, ["lakelog", "--tuned"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
         tuned = [*jars, "--tuned", "--conf", "spark.sql.shuffle.partitions=2"]
         for peer in peers:
@@ -192,7 +192,7 @@ def measure(
                     measurements.append(found)
                     print(found.row(), flush=True)
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
             f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, {warm_ups} warm-ups "
             "each; CPU is that of the engine's tree of processes."
         )

@@ -1,6 +1,6 @@
 """One Spark engine in a process of its own: reads jobs as JSON lines, answers with seconds.
 
-    python engine.py lakelog
+    python engine.py lakelog [--tuned]
     python engine.py delta --jars a.jar,b.jar [--tuned]
 
 A job is `{"op": …, "table": …, "source": …}`; the answer is `{"seconds": …, "result": …}`.
@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def _session(args: argparse.Namespace) -> Any:
         )
         if args.tuned:
             builder = builder.config("spark.databricks.delta.snapshotPartitions", "2")
+    elif args.tuned:
+        builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
     for each in args.conf:
         builder = builder.config(*each.split("=", 1))
     spark = builder.getOrCreate()
@@ -229,7 +232,9 @@ def main() -> None:
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--conf", action="append", default=[], help="key=value of the session")
     args = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    ours = args.engine == "lakelog" and args.tuned
+    workers = Path(sys.executable).with_name("lakelog-python") if ours else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", str(workers))
     # Spark's own noise goes to stderr; the answers keep the real stdout for themselves.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

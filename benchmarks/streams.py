@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cpu_of_tree import cpu_seconds
 from measure import Measurement
-from versus_delta import Engine
+from versus_delta import TUNED, Engine
 
 from lakelog.core import write_arrow
 
@@ -94,7 +94,7 @@ def measure(
     cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
     try:
         _make(root, small, large, commits)
-        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        engines["lakelog"] = Engine(sys.executable, ["lakelog", "--tuned"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
         for peer in peers:
             more = ["--tuned"] if peer == "tuned" else []
@@ -127,7 +127,7 @@ def measure(
             for kind, taken in (("", seconds), (", CPU of the query", cpu))
         ]
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
             f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions. Wall time is per "
             f"batch, but for the catch-up; CPU is that of the whole query ({small} small batches, "
             f"{large} large ones) in the engine's tree of processes."

@@ -21,6 +21,8 @@ from cpu_of_tree import cpu_seconds
 from measure import Measurement
 
 HERE = Path(__file__).parent
+TUNED = "with lakelog-python and Unix sockets"
+"""What the documentation advises for lakelog's sessions, as tables of other peers say theirs."""
 WARM_UPS = 4
 """Rounds of each work that are not counted: the JVMs compile their hot paths meanwhile."""
 
@@ -128,7 +130,7 @@ def measure(
     try:
         source = root / "source"
         make_source(source, rows)
-        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
+        engines["lakelog"] = Engine(sys.executable, ["lakelog", "--tuned"], root / "lakelog.log")
         jars = ["delta", "--jars", peer_jars]
         for peer in peers:
             also = ["--tuned"] if peer == "tuned" else []
@@ -164,7 +166,7 @@ def measure(
                     ours, theirs = seconds["lakelog", op], seconds[peer, op]
                     measurements.append(Measurement(work + kind, label, ours, theirs, target))
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
             f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, "
             f"{warm_ups} warm-ups each."
         )

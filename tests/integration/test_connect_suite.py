@@ -20,8 +20,8 @@ MARKED = [
     for each in sorted(HERE.glob("test_*.py"))
     if each != Path(__file__) and "pytest.mark.connect" in each.read_text(encoding="utf-8")
 ]
-# A process of its own imports PySpark for a second or two, so small files share one.
-AT_ONCE = 2
+# A process imports PySpark for a second or two, and its session has daemons of Python of its own.
+AT_ONCE = 3
 
 
 @pytest.fixture(scope="module")
