@@ -204,7 +204,7 @@ ELSEWHERE = {
 NOT_OURS = re.compile(
     r"spark\.(delta\.logStore\.file\.impl|driver\..*|jars.*|sql\.extensions|table"
     r"|sql|catalog(\..*)?|sql\.sources\.default|sql\.sources\.parallelPartitionDiscovery\..*|sql\.python\..*"
-    r"|redaction\..*)"
+    r"|redaction\..*|task\.cpus)"
 )
 """Spark's own, which the pages speak of, and an example."""
 
