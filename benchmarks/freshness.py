@@ -44,8 +44,14 @@ MEASURED = {
     "bridge": ("logstores", "java"),
 }
 """Section -> the roots of what it measures."""
-GROUPS, GROUPED = "core/lakelog/core/transaction/group.py", {"writers", "growth"}
-"""What runs only where group commit is asked for, and the sections that ask for it."""
+_WORKERS = "spark/lakelog/spark/workers"
+_BY_OUR_PYTHON = frozenset({"spark", "commands", "streams"})
+ASKED_FOR = {
+    "core/lakelog/core/transaction/group.py": frozenset({"writers", "growth"}),
+    f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
+    f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
+}
+"""What runs only where it is asked for: group commit, `lakelog-python`; and the sections that do."""
 SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->\n", re.DOTALL)
 _DIGEST = re.compile(r"<!-- of (\w+) -->\n")
 
@@ -54,16 +60,20 @@ def digest(section: str) -> str:
     """What the code that a section measures looks like now."""
     whole = hashlib.sha256()
     for root in MEASURED[section]:
-        whole.update(_of_root(root, section in GROUPED).encode())
+        whole.update(_of_root(root, _unused(section)).encode())
     return whole.hexdigest()[:12]
 
 
+def _unused(section: str) -> frozenset[str]:
+    return frozenset(file for file, asking in ASKED_FOR.items() if section not in asking)
+
+
 @functools.cache
-def _of_root(root: str, is_grouped: bool) -> str:
+def _of_root(root: str, unused: frozenset[str]) -> str:
     found = hashlib.sha256()
     folder = HERE.parent / root
     for path in sorted((*folder.rglob("*.py"), *folder.rglob("*.java"))):
-        if path.relative_to(HERE.parent).as_posix() == GROUPS and not is_grouped:
+        if path.relative_to(HERE.parent).as_posix() in unused:
             continue
         text = path.read_text()
         code = bare(text) if path.suffix == ".py" else text

@@ -1,7 +1,8 @@
 """PySpark's daemon, once it has imported what the workers that it forks would each import.
 
-A worker begins as a fork of the daemon and imports PySpark's half of its work, pyarrow and lakelog:
-0.4 s of CPU, where its task may take a hundredth of that. Imported before, they are there.
+A worker begins as a fork of the daemon and imports PySpark's half of its work, pyarrow and numpy:
+0.25 s of CPU, where its task may take a hundredth of that. Imported before, they are there. lakelog
+itself is not: the driver sends its own along, which may be of another version than the one here.
 
 PySpark imports them only after the fork, because of threads: a fork has none but its own, and what
 another one had locked stays locked. So nothing is imported here that starts a thread, or the daemon
@@ -23,7 +24,11 @@ __all__ = ["main", "preload"]
 
 _DAEMON: Final = "pyspark.daemon"
 _TASKS: Final = "pyspark.worker"
-_MODULES: Final = ("pyarrow.parquet", "lakelog.spark.format.source", "lakelog.spark.dml.copies")
+_MODULES: Final = (
+    "pyarrow.parquet", "pyarrow.compute", "pyarrow.fs",
+    "orjson", "concurrent.futures.thread", "decimal", "hashlib", "secrets", "urllib.parse", "uuid",
+)  # fmt: skip
+"""What lakelog imports in a worker, and is not lakelog's."""
 _ARROW: Final = "JE_ARROW_MALLOC_CONF"
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -33,6 +38,9 @@ def main() -> None:
     if _can_have_one_thread(sys.argv[1]) and not preload(sys.argv[1]):
         # What has threads by now is not forked.
         os.execv(sys.executable, [sys.executable, "-m", _DAEMON, *sys.argv[1:]])
+    # A worker finds all of lakelog in one place, the driver's or this one.
+    for name in [each for each in sys.modules if each.partition(".")[0] == "lakelog"]:
+        del sys.modules[name]
     runpy.run_module(_DAEMON, run_name="__main__", alter_sys=True)
 
 

@@ -17,14 +17,17 @@ from lakelog.spark.workers import daemon
 assert "pyarrow" not in sys.modules and "pyspark" not in sys.modules
 worker = sys.argv[1]
 print(daemon._can_have_one_thread(worker), daemon.preload(worker))
-print(*(name in sys.modules for name in (worker, "lakelog.spark.format.source", "pandas")))
+print(*(name in sys.modules for name in (worker, "pyarrow.compute", "pandas")))
 """
 # What it becomes, instead of becoming it.
 BECOMES = """
 import os, runpy, sys
 from lakelog.spark.workers import daemon
 os.execv = lambda _, command: sys.exit(f"exec {command[1:]}")
-runpy.run_module = lambda name, **how: sys.exit(f"run {name} {'pyarrow' in sys.modules}")
+def run(name, **how):
+    ours = [each for each in sys.modules if each.startswith("lakelog")]
+    sys.exit(f"run {name} {'pyarrow' in sys.modules} {ours}")
+runpy.run_module = run
 if "threads" in sys.argv:
     real = daemon.preload
     def preload(worker):
@@ -61,16 +64,16 @@ def test_what_is_imported_before_a_fork_starts_no_thread(worker: str) -> None:
 
 @linux
 def test_tasks_that_may_have_threads_of_their_own_get_pysparks_daemon() -> None:
-    assert said(BECOMES, "pyspark.worker", OMP_NUM_THREADS="4") == "run pyspark.daemon False"
-    assert said(BECOMES, "pyspark.worker") == "run pyspark.daemon False"
+    assert said(BECOMES, "pyspark.worker", OMP_NUM_THREADS="4") == "run pyspark.daemon False []"
+    assert said(BECOMES, "pyspark.worker") == "run pyspark.daemon False []"
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "2"}
-    assert said(BECOMES, "pyspark.worker", **threads) == "run pyspark.daemon False"
+    assert said(BECOMES, "pyspark.worker", **threads) == "run pyspark.daemon False []"
 
 
 @linux
 def test_others_get_one_that_has_imported_what_they_need() -> None:
-    assert said(BECOMES, "pyspark.worker", OMP_NUM_THREADS="1") == "run pyspark.daemon True"
-    assert said(BECOMES, "pyspark.sql.worker.create_data_source") == "run pyspark.daemon True"
+    assert said(BECOMES, "pyspark.worker", OMP_NUM_THREADS="1") == "run pyspark.daemon True []"
+    assert said(BECOMES, "pyspark.sql.worker.create_data_source") == "run pyspark.daemon True []"
 
 
 @linux

@@ -17,13 +17,16 @@ PROGRAM = Path(sys.executable).with_name("lakelog-python")
 ARCHIVES = sorted(map(str, Path(pyspark.__file__).parent.glob("python/lib/*.zip")))
 
 
-def archive(folder: Path, name: str, version: str) -> str:
-    """As Spark has one: the modules of a package, one of which tells its version."""
-    path = folder / f"{name}.zip"
-    with zipfile.ZipFile(path, "w") as made:
-        made.writestr(f"{name}/__init__.py", "raise ImportError('from the archive')")
-        made.writestr(f"{name}/version.py", version)
-    return str(path)
+def copied(folder: Path, **changed: str) -> list[str]:
+    """The archives somewhere else, as a cluster has them; with another text of some modules."""
+    copies = []
+    for each in ARCHIVES:
+        copy = folder / Path(each).name
+        with zipfile.ZipFile(each) as known, zipfile.ZipFile(copy, "w") as made:
+            for name in known.namelist():
+                made.writestr(name, changed.get(name.replace("/", "_"), known.read(name)))
+        copies.append(str(copy))
+    return copies
 
 
 def run(*arguments: str, path: str = "", **more: str) -> subprocess.CompletedProcess[str]:
@@ -44,9 +47,27 @@ def test_one_archive_alone_stays(missing: int) -> None:
     assert without_archives(given, [*given, *sys.path]) == given
 
 
-def test_archives_of_other_versions_stay(tmp_path: Path) -> None:
-    given = [archive(tmp_path, name, "__version__ = '0.1'\n") for name in ("pyspark", "py4j")]
+def test_archives_of_another_place_with_the_same_modules_are_left_out(tmp_path: Path) -> None:
+    given = [*copied(tmp_path), "/mine"]
+    assert without_archives(given, [*given, *sys.path]) == ["/mine"]
+
+
+@pytest.mark.parametrize("module", ["pyspark/worker.py", "py4j/protocol.py", "pyspark/extra.py"])
+def test_archives_with_another_module_stay(tmp_path: Path, module: str) -> None:
+    given = copied(tmp_path, **{module.replace("/", "_"): "of a vendor"})
+    if module.endswith("extra.py"):
+        with zipfile.ZipFile(given[1], "a") as made:
+            made.writestr(module, "of a vendor")
     assert without_archives(given, [*given, *sys.path]) == given
+
+
+def test_what_is_no_archive_stays(tmp_path: Path) -> None:
+    for name in ("pyspark.zip", "py4j-0-src.zip"):
+        (tmp_path / name).write_text("nothing")
+    given = [str(tmp_path / "pyspark.zip"), str(tmp_path / "py4j-0-src.zip")]
+    assert without_archives(given, [*given, *sys.path]) == given
+    gone = [f"{each}.zip" for each in given]
+    assert without_archives(gone, [*gone, *sys.path]) == gone
 
 
 def test_archives_stay_where_nothing_is_installed(tmp_path: Path) -> None:
