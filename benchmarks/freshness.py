@@ -51,7 +51,7 @@ ASKED_FOR = {
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
     f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
 }
-"""What runs only where it is asked for: group commit, `lakelog-python`; and where it is asked for."""
+"""What runs only where it is asked for, and the sections in which it is."""
 SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->\n", re.DOTALL)
 _DIGEST = re.compile(r"<!-- of (\w+) -->\n")
 
