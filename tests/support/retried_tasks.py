@@ -19,9 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-os.environ.setdefault("PYSPARK_PYTHON", str(Path(sys.executable).with_name("lakelog-python")))
-os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -30,10 +27,13 @@ from lakelog.core import DeltaLog, table_changes, vacuum
 from lakelog.spark import DeltaTable, write
 from lakelog.spark.dml import copies, delete_update, here, places
 from support.spark_confs import CONF
+from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+os.environ.setdefault("PYSPARK_PYTHON", WORKERS)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 MODE, FOLDER = sys.argv[1:]
 ROWS = 400
 

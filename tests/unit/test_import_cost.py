@@ -32,6 +32,28 @@ def test_opening_a_log_needs_no_engine(tmp_path: object) -> None:
     assert not loaded & {"pyspark", "pandas", "sqlglot", "pyarrow.dataset"}
 
 
+def test_a_stream_is_planned_and_read_without_pandas(tmp_path: Path) -> None:
+    """Its source is a process of its own for each query, and pandas 0.2 s of it."""
+    pytest.importorskip("pyspark")
+    pytest.importorskip("pandas")
+    from lakelog.core import write_arrow
+
+    uri = str(tmp_path / "t")
+    for number in range(3):
+        write_arrow(uri, {"id": [number], "p": ["a"]}, mode="append")
+    loaded = _loaded(
+        "from lakelog.spark.format.source import LakelogSource\n"
+        f"source = LakelogSource({{'path': {uri!r}, 'startingversion': '0'}})\n"
+        "reader = source.streamReader(source.schema())\n"
+        "start = reader.initialOffset()\n"
+        "end = reader.latestOffset(start, reader.getDefaultReadLimit())\n"
+        "tasks = reader.partitions(start, end)\n"
+        "assert sum(batch.num_rows for task in tasks for batch in reader.read(task)) == 3"
+    )
+    assert "pyarrow.parquet" in loaded
+    assert "pandas" not in loaded
+
+
 def test_opening_a_table_of_few_files_loads_few_modules(tmp_path: Path) -> None:
     """`pyarrow.compute` alone is 40 ms, and nothing here is long enough to need it."""
     from lakelog.core import delete_rows, write_arrow

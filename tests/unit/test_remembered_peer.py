@@ -110,6 +110,21 @@ def test_a_test_is_remembered_as_a_whole_or_played_as_a_whole(
     assert played("remembered", last="assert 0") == (1, every), "it fails by what delta-spark does"
 
 
+def test_a_script_that_stands_alone_is_remembered_by_its_text(
+    played: Callable[..., tuple[int, list[str]]], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("one")
+    every = ["SET", "INSERT", "COPY", str(script)]
+    alone = f"delta_spark.script({str(script)!r}, 'f', path, alone=True)"
+    assert played("record", last=alone) == (0, every)
+    assert played("record", last=alone) == (0, [])
+    assert played("remembered", last=alone) == (0, [])
+    assert played("remembered", last=alone.replace(", alone=True", "")) == (0, every)
+    script.write_text("two")
+    assert played("remembered", last=alone) == (0, every), "another text"
+
+
 def test_what_is_drawn_and_the_time_are_the_same_again(tmp_path: Path) -> None:
     def written(seed: str, name: str) -> dict[str, bytes]:
         table = tmp_path / name

@@ -29,10 +29,15 @@ def copied(folder: Path, **changed: str) -> list[str]:
     return copies
 
 
-def run(*arguments: str, path: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": path, **more}
-    command = [str(PROGRAM), *arguments]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+def run(*arguments: str, path: str = "", typed: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_archives_of_what_is_installed_are_left_out_and_nothing_else() -> None:
@@ -76,15 +81,7 @@ def test_archives_stay_where_nothing_is_installed(tmp_path: Path) -> None:
 
 def test_it_is_the_interpreter() -> None:
     code = "import pyspark, sys; print(pyspark.__file__, sys.argv[1:], input(), sep=';'); exit(7)"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(ARCHIVES)}
-    done = subprocess.run(
-        [str(PROGRAM), "-c", code, "a b", "-x"],
-        env=env,
-        input="typed",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("-c", code, "a b", "-x", path=os.pathsep.join(ARCHIVES), typed="typed")
     assert done.stdout == f"{pyspark.__file__};['a b', '-x'];typed\n"
     assert done.returncode == 7
 
