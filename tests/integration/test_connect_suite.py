@@ -34,12 +34,17 @@ def server() -> Iterator[str]:
 @pytest.mark.xdist_group("connect")
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("first", range(0, len(MARKED), AT_ONCE))
-def test_what_differs_over_connect_holds_there(server: str, first: int) -> None:
+def test_what_differs_over_connect_holds_there(
+    server: str, first: int, request: pytest.FixtureRequest
+) -> None:
     files = [str(HERE / name) for name in MARKED[first : first + AT_ONCE]]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "SPARK_"))}
     covered = ["-p", "support.covered"] if "LAKELOG_COVERAGE" in env else []
+    timings = request.config.getoption("--timings")
+    # In a folder of their own: what they take is this test's time already.
+    timed = [f"--timings={Path(timings).absolute() / 'connect'}"] if timings else []
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *covered, *files],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *covered, *timed, *files],
         env=env | {"LAKELOG_TEST_CONNECT": server},
         cwd=HERE.parents[1],
         capture_output=True,
