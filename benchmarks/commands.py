@@ -7,7 +7,8 @@ hundred: either rows that lie together, in few files (clustered), or some of eve
 Beside the wall time stands the CPU of the engine's whole tree of processes, JVM and workers: what
 threads hide in the one shows in the other. delta-spark is measured as it comes and tuned; tuned, it
 has also loaded the table's snapshot before the clock starts, as in a session that used the table
-before. lakelog opens the table within the time that is measured, against both.
+before. lakelog opens the table within the time that is measured, against both. It has a session for
+each peer, tuned where the peer is, with the same number of shuffle partitions.
 
     python benchmarks/commands.py [WORD …] [--rows N] [--rounds N] [--peers tuned]   # printed only
 
@@ -32,12 +33,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from cpu_of_tree import cpu_seconds
 from measure import HEADER, Measurement
-from versus_delta import TUNED, Engine, make_source
+from versus_delta import OURS, PAIRED, TUNED, Engine, make_source, start_pairs
 
 PARTS, SMALL_FILES, OLD_FILES = 20, 1_000, 100_000
 WARM_UPS = 2
 """Rounds that are not counted: the JVMs compile their hot paths meanwhile."""
-PEERS = {"delta": "delta-spark", "tuned": "delta-spark, snapshotPartitions=2, shuffle.partitions=2"}
+PEERS = PAIRED
 
 
 def _rows_of(where: str, rows: int) -> dict[str, Any]:
@@ -174,12 +175,7 @@ def measure(
     if words:
         jobs = {name: job for name, job in jobs.items() if any(word in name for word in words)}
     try:
-        engines["lakelog"] = Engine(sys.executable, ["lakelog", "--tuned"], root / "lakelog.log")
-        jars = ["delta", "--jars", peer_jars]
-        tuned = [*jars, "--tuned", "--conf", "spark.sql.shuffle.partitions=2"]
-        for peer in peers:
-            arguments = tuned if peer == "tuned" else jars
-            engines[peer] = Engine(peer_python, arguments, root / f"{peer}.log")
+        start_pairs(engines, peers, peer_python, peer_jars, root)
         needed = {start for start, *_ in jobs.values()}
         _make(root, engines[peers[0]], rows, small, old, needed)
         for name, (start, job, *targets) in jobs.items():
@@ -187,14 +183,14 @@ def measure(
             for peer in peers:
                 label, target = PEERS[peer], targets[peer == "tuned"]
                 for kind, seconds in (("", wall), (", CPU", cpu)):
-                    ours, theirs = seconds["lakelog"], seconds[peer]
+                    ours, theirs = seconds[OURS[peer]], seconds[peer]
                     found = Measurement(name + kind, label, ours, theirs, target)
                     measurements.append(found)
                     print(found.row(), flush=True)
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
-            f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, {warm_ups} warm-ups "
-            "each; CPU is that of the engine's tree of processes."
+            f"lakelog on PySpark {engines[OURS[peers[0]]].version}, {TUNED} where the peer is "
+            f"tuned, delta-spark on PySpark {engines[peers[0]].version}; local[2], 5 GB heap, warm "
+            f"sessions, {warm_ups} warm-ups each; CPU is that of the engine's tree of processes."
         )
         return measurements, versions
     finally:

@@ -3,7 +3,8 @@
     python benchmarks/tpch.py [--scale 1] [--rounds N] [--peers tuned]   # printed only
 
 Both read the same tables, which delta-spark wrote from the Parquet files of `tpchgen-cli`, and
-their answers must be equal. A query's time includes `load` of the tables that it names.
+their answers must be equal. A query's time includes `load` of the tables that it names. lakelog has
+a session for each peer, tuned where the peer is, with the same number of shuffle partitions.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from pathlib import Path
 from cpu_of_tree import cpu_seconds
 from measure import HEADER, Measurement
 from tpch_queries import QUERIES
-from versus_delta import Engine
+from versus_delta import OURS, PAIRED, Engine, start_pairs
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
-PEERS = {"delta": "delta-spark", "tuned": "delta-spark, snapshotPartitions=2, shuffle.partitions=2"}
+PEERS = PAIRED
 WARM_UPS = 1
 TARGET = 0.8
 
@@ -56,13 +57,7 @@ def measure(
     wall: dict[tuple[str, int], list[float]] = defaultdict(list)
     cpu: dict[tuple[str, int], list[float]] = defaultdict(list)
     try:
-        # Delta's own default of 200 would be slower on two cores; both have eight.
-        engines["lakelog"] = Engine(sys.executable, ["lakelog"], root / "lakelog.log")
-        for peer in peers:
-            tuned = ["--tuned", "--conf", "spark.sql.shuffle.partitions=2"]
-            also = tuned if peer == "tuned" else []
-            arguments = ["delta", "--jars", peer_jars, *also]
-            engines[peer] = Engine(peer_python, arguments, root / f"{peer}.log")
+        start_pairs(engines, peers, peer_python, peer_jars, root)
         _make(root, engines[peers[0]], scale)
         for number, sql in QUERIES.items():
             tables = {name: str(root / name) for name in TABLES if name in sql}
@@ -81,7 +76,7 @@ def measure(
             print(f"  query {number}: done", flush=True)
         found, prose = _summary(wall, cpu, peers, scale)
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, delta-spark on PySpark "
+            f"lakelog on PySpark {engines[OURS[peers[0]]].version}, delta-spark on PySpark "
             f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, {warm_ups} warm-ups "
             "a query; the tables are delta-spark's. "
         )
@@ -102,9 +97,10 @@ def _summary(
     work = f"TPC-H at scale {scale:g}, geometric mean of {len(QUERIES)} queries"
     for peer in peers:
         for kind, seconds in (("", wall), (", CPU", cpu)):
-            means = [_mean([min(seconds[side, n]) for n in QUERIES]) for side in ("lakelog", peer)]
+            sides = (OURS[peer], peer)
+            means = [_mean([min(seconds[side, n]) for n in QUERIES]) for side in sides]
             found.append(Measurement(work + kind, PEERS[peer], [means[0]], [means[1]], TARGET))
-        each = ", ".join(f"{n} {min(cpu['lakelog', n]) / min(cpu[peer, n]):.2f}" for n in QUERIES)
+        each = ", ".join(f"{n} {min(cpu[OURS[peer], n]) / min(cpu[peer, n]):.2f}" for n in QUERIES)
         prose.append(f"CPU over that of {PEERS[peer]}, query by query: {each}.")
     return found, " ".join(prose)
 

@@ -27,6 +27,14 @@ WARM_UPS = 4
 """Rounds of each work that are not counted: the JVMs compile their hot paths meanwhile."""
 
 
+PAIRED = {
+    "delta": "delta-spark",
+    "tuned": "delta-spark, snapshotPartitions=2, shuffle.partitions=2",
+}
+OURS = {"delta": "lakelog", "tuned": "lakelog-tuned"}
+"""lakelog's session beside each peer of `PAIRED`."""
+
+
 def make_source(path: Path, rows: int) -> None:
     """Eight columns (two long, int, two double, two string, timestamp) in eight files."""
     path.mkdir(parents=True)
@@ -98,6 +106,22 @@ class Engine:
             self._process.kill()
             self._process.wait()
         self._log.close()
+
+
+def start_pairs(
+    engines: dict[str, Engine], peers: tuple[str, ...], peer_python: str, peer_jars: str, root: Path
+) -> None:
+    """Start each peer, and lakelog beside it, tuned if the peer is; `engines` gets them at once.
+
+    As they come they have eight shuffle partitions: Spark's own default of 200 would be slower on
+    two cores. Tuned they have two.
+    """
+    for peer in peers:
+        more = ["--tuned", "--conf", "spark.sql.shuffle.partitions=2"] if peer == "tuned" else []
+        ours, log = OURS[peer], root / f"lakelog-{peer}.log"
+        engines[ours] = Engine(sys.executable, ["lakelog", *more], log)
+        arguments = ["delta", "--jars", peer_jars, *more]
+        engines[peer] = Engine(peer_python, arguments, root / f"{peer}.log")
 
 
 def _job_table(root: Path, engine: str, op: str, stand: dict[str, str]) -> str:
