@@ -2,6 +2,7 @@
 
     python engine.py lakelog [--tuned]
     python engine.py delta --jars a.jar,b.jar [--tuned]
+    python engine.py plain                  # Spark's own Parquet files, and no table
 
 A job is `{"op": …, "table": …, "source": …}`; the answer is `{"seconds": …, "result": …}`.
 """
@@ -61,19 +62,25 @@ class _Engine:
     def __init__(self, args: argparse.Namespace) -> None:
         self.spark = _session(args)
         self.delta = args.engine == "delta"
-        if not self.delta:
+        self.plain = args.engine == "plain"
+        if args.engine == "lakelog":
             import lakelog.spark
 
             self.lakelog = lakelog.spark
 
     def _save(self, df: Any, table: str, mode: str, partition_by: list[str]) -> None:
-        writer = df.write.format("delta") if self.delta else self.lakelog.write(df)
+        if self.plain:
+            writer = df.write.format("parquet")
+        else:
+            writer = df.write.format("delta") if self.delta else self.lakelog.write(df)
         writer = writer.mode(mode)
         if partition_by:
             writer = writer.partitionBy(*partition_by)
         writer.save(table)
 
     def _load(self, table: str) -> Any:
+        if self.plain:
+            return self.spark.read.parquet(table)
         if self.delta:
             return self.spark.read.format("delta").load(table)
         return self.lakelog.read(self.spark).load(table)
@@ -156,6 +163,16 @@ class _Engine:
         found = [each for each in query.recentProgress if each.numInputRows]
         return [each.durationMs["triggerExecution"] for each in found]
 
+    def rate(self, job: dict[str, Any]) -> list[int]:
+        """The same for so many batches of one row that Spark makes up itself, into nowhere."""
+        frame = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+        writer = frame.writeStream.format("noop")
+        query = writer.option("checkpointLocation", job["checkpoint"]).start()
+        while len(query.recentProgress) < job["batches"]:
+            time.sleep(0.5)
+        query.stop()
+        return [each.durationMs["triggerExecution"] for each in query.recentProgress]
+
     def lay_out(self, job: dict[str, Any]) -> None:
         """Write rows into so many files, in their order."""
         frame = self.spark.read.parquet(job["source"]).repartitionByRange(job["files"], "l1")
@@ -227,7 +244,7 @@ class _Engine:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("engine", choices=["lakelog", "delta"])
+    parser.add_argument("engine", choices=["lakelog", "delta", "plain"])
     parser.add_argument("--jars", default="")
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--conf", action="append", default=[], help="key=value of the session")

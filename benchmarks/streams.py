@@ -3,13 +3,12 @@
 What is timed is Spark's own `triggerExecution` of each batch, from the query's progress; a catch-up
 is timed as a whole. Beside the wall time stands the CPU of the engine's whole tree of processes,
 JVM and workers, over the whole query. Sinks read Parquet files, one a batch; sources write to
-Spark's `noop`.
+Spark's `noop`, as does `rate-micro-batch`, whose rows Spark makes up itself: what a batch costs at least.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -19,12 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cpu_of_tree import cpu_seconds
 from measure import Measurement
-from versus_delta import TUNED, Engine
+from versus_delta import OURS, PAIRED, TUNED, Engine, start_pairs, without_a_table
 
 from lakelog.core import write_arrow
 
 SMALL, LARGE, ROWS, COMMITS = 30, 8, 100_000, 1_000
-PEERS = {"tuned": "delta-spark, snapshotPartitions=2", "delta": "delta-spark"}
+CHECKPOINTS = "spark.hadoop.fs.AbstractFileSystem.file.impl=org.apache.hadoop.fs.local.RawLocalFs"
+"""Of the tuned sessions: checkpoints without files of check sums, which on a local disk without
+Hadoop's native library cost a process each."""
 SKIPPED = 5
 """Batches at the start of a query that are not counted."""
 
@@ -66,6 +67,11 @@ def _jobs(root: Path) -> dict[str, dict[str, Any]]:
     }
 
 
+def _counted(batches: list[int]) -> list[float]:
+    """The seconds of a query's batches without the first ones."""
+    return [each / 1000 for each in batches[min(SKIPPED, len(batches) // 4) :]]
+
+
 def measure(
     folder: Path,
     peer_python: str,
@@ -92,13 +98,10 @@ def measure(
     engines: dict[str, Engine] = {}
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
     cpu: dict[tuple[str, str], list[float]] = defaultdict(list)
+    rate: dict[str, list[float]] = defaultdict(list)
     try:
         _make(root, small, large, commits)
-        engines["lakelog"] = Engine(sys.executable, ["lakelog", "--tuned"], root / "lakelog.log")
-        jars = ["delta", "--jars", peer_jars]
-        for peer in peers:
-            more = ["--tuned"] if peer == "tuned" else []
-            engines[peer] = Engine(peer_python, [*jars, *more], root / f"{peer}.log")
+        start_pairs(engines, peers, peer_python, peer_jars, root, confs=[CHECKPOINTS])
         # The first round warms up and is not counted.
         for number in range(rounds + 1):
             for op, job in _jobs(root).items():
@@ -118,19 +121,29 @@ def measure(
                     if number and op.startswith("catch_up"):
                         seconds[name, op].append(took)
                     elif number:
-                        skipped = min(SKIPPED, len(batches) // 4)
-                        seconds[name, op] += [each / 1000 for each in batches[skipped:]]
-        measurements = [
-            Measurement(work + kind, PEERS[peer], taken["lakelog", op], taken[peer, op], target)
-            for peer in peers
-            for op, (work, target) in targets.items()
-            for kind, taken in (("", seconds), (", CPU of the query", cpu))
-        ]
+                        seconds[name, op] += _counted(batches)
+            for peer in peers:
+                place = root / f"rate-{peer}-{number}"
+                _, batches = engines[OURS[peer]].run("rate", batches=small, checkpoint=str(place))
+                rate[peer] += _counted(batches) if number else []
+                shutil.rmtree(place, ignore_errors=True)
+        measurements = []
+        for peer in peers:
+            for op, (work, target) in targets.items():
+                for kind, taken in (("", seconds), (", CPU of the query", cpu)):
+                    ours, theirs = taken[OURS[peer], op], taken[peer, op]
+                    least = op.startswith("source") and not kind
+                    note = without_a_table(rate[peer], theirs) if least else ""
+                    measurements.append(
+                        Measurement(work + kind, PAIRED[peer], ours, theirs, target, note=note)
+                    )
+        tuned = f"; the tuned ones with {CHECKPOINTS}" if "tuned" in peers else ""
         versions = (
-            f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
-            f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions. Wall time is per "
-            f"batch, but for the catch-up; CPU is that of the whole query ({small} small batches, "
-            f"{large} large ones) in the engine's tree of processes."
+            f"lakelog on PySpark {engines[OURS[peers[0]]].version}, {TUNED} where the peer is "
+            f"tuned, delta-spark on PySpark {engines[peers[0]].version}; local[2], 5 GB heap, warm "
+            f"sessions{tuned}. Wall time is per batch, but for the catch-up; CPU is that of the "
+            f"whole query ({small} small batches, {large} large ones) in the engine's tree of "
+            "processes."
         )
         return measurements, versions
     finally:

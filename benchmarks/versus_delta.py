@@ -1,24 +1,29 @@
 """Spark writes and scans: lakelog and delta-spark, each in a warm process, in turns.
 
-Beside the wall time stands the CPU of the engine's whole tree of processes, JVM and workers.
+Beside the wall time stands the CPU of the engine's whole tree of processes, JVM and workers. A
+third session reads and writes Parquet files by Spark alone: what a table can't do without.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cpu_of_tree import cpu_seconds
 from measure import Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HERE = Path(__file__).parent
 TUNED = "with lakelog-python and Unix sockets"
@@ -33,6 +38,8 @@ PAIRED = {
 }
 OURS = {"delta": "lakelog", "tuned": "lakelog-tuned"}
 """lakelog's session beside each peer of `PAIRED`."""
+PLAIN = {"delta": "plain", "tuned": "plain-tuned"}
+"""Spark's session without tables beside each of them."""
 
 
 def make_source(path: Path, rows: int) -> None:
@@ -109,19 +116,38 @@ class Engine:
 
 
 def start_pairs(
-    engines: dict[str, Engine], peers: tuple[str, ...], peer_python: str, peer_jars: str, root: Path
+    engines: dict[str, Engine],
+    peers: tuple[str, ...],
+    peer_python: str,
+    peer_jars: str,
+    root: Path,
+    *,
+    plain: bool = False,
+    confs: Sequence[str] = (),
 ) -> None:
     """Start each peer, and lakelog beside it, tuned if the peer is; `engines` gets them at once.
 
     As they come they have eight shuffle partitions: Spark's own default of 200 would be slower on
-    two cores. Tuned they have two.
+    two cores. Tuned they have two, and what `confs` says.
     """
     for peer in peers:
-        more = ["--tuned", "--conf", "spark.sql.shuffle.partitions=2"] if peer == "tuned" else []
+        more = []
+        if peer == "tuned":
+            tuned = ("spark.sql.shuffle.partitions=2", *confs)
+            more = ["--tuned", *(f"--conf={each}" for each in tuned)]
         ours, log = OURS[peer], root / f"lakelog-{peer}.log"
         engines[ours] = Engine(sys.executable, ["lakelog", *more], log)
+        if plain:
+            log = root / f"{PLAIN[peer]}.log"
+            engines[PLAIN[peer]] = Engine(sys.executable, ["plain", *more], log)
         arguments = ["delta", "--jars", peer_jars, *more]
         engines[peer] = Engine(peer_python, arguments, root / f"{peer}.log")
+
+
+def without_a_table(plain: list[float], theirs: list[float]) -> str:
+    """The note of what Spark alone took for the same, and of its ratio to the peer's figure."""
+    took, share = statistics.median(plain), statistics.median(plain) / statistics.median(theirs)
+    return f"Spark without a table: {took:.3g} s, {share:.2f}"
 
 
 def _job_table(root: Path, engine: str, op: str, stand: dict[str, str]) -> str:
@@ -159,6 +185,7 @@ def measure(
         for peer in peers:
             also = ["--tuned"] if peer == "tuned" else []
             engines[peer] = Engine(peer_python, [*jars, *also], root / f"{peer}.log")
+        engines["plain"] = Engine(sys.executable, ["plain"], root / "plain.log")
         stand: dict[str, str] = {}
         wall: dict[tuple[str, str], list[float]] = {}
         cpu: dict[tuple[str, str], list[float]] = {}
@@ -188,7 +215,10 @@ def measure(
             for op, work, target, _ in targets:
                 for kind, seconds in (("", wall), (", CPU", cpu)):
                     ours, theirs = seconds["lakelog", op], seconds[peer, op]
-                    measurements.append(Measurement(work + kind, label, ours, theirs, target))
+                    note = without_a_table(seconds["plain", op], theirs)
+                    measurements.append(
+                        Measurement(work + kind, label, ours, theirs, target, note=note)
+                    )
         versions = (
             f"lakelog on PySpark {engines['lakelog'].version}, {TUNED}, delta-spark on PySpark "
             f"{engines[peers[0]].version}; local[2], 5 GB heap, warm sessions, "
