@@ -47,11 +47,12 @@ MEASURED = {
 _WORKERS = "spark/lakelog/spark/workers"
 _BY_OUR_PYTHON = frozenset({"spark", "commands", "streams"})
 ASKED_FOR = {
+    "core/lakelog/core/streaming/": frozenset({"streams", "growth"}),
     "core/lakelog/core/transaction/group.py": frozenset({"writers", "growth"}),
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
     f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
 }
-"""What runs only where it is asked for, and the sections in which it is."""
+"""Files, and folders, that run only where they are asked for, and the sections in which they are."""
 SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->\n", re.DOTALL)
 _DIGEST = re.compile(r"<!-- of (\w+) -->\n")
 
@@ -73,7 +74,7 @@ def _of_root(root: str, unused: frozenset[str]) -> str:
     found = hashlib.sha256()
     folder = HERE.parent / root
     for path in sorted((*folder.rglob("*.py"), *folder.rglob("*.java"))):
-        if path.relative_to(HERE.parent).as_posix() in unused:
+        if path.relative_to(HERE.parent).as_posix().startswith(tuple(unused)):
             continue
         text = path.read_text()
         code = bare(text) if path.suffix == ".py" else text
