@@ -52,7 +52,7 @@ ASKED_FOR = {
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
     f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
 }
-"""Files, and folders, that run only where they are asked for, and the sections in which they are."""
+"""Files and folders that run only where they are asked for, and the sections that ask."""
 SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->\n", re.DOTALL)
 _DIGEST = re.compile(r"<!-- of (\w+) -->\n")
 

@@ -3,7 +3,7 @@
 What is timed is Spark's own `triggerExecution` of each batch, from the query's progress; a catch-up
 is timed as a whole. Beside the wall time stands the CPU of the engine's whole tree of processes,
 JVM and workers, over the whole query. Sinks read Parquet files, one a batch; sources write to
-Spark's `noop`, as does `rate-micro-batch`, whose rows Spark makes up itself: what a batch costs at least.
+Spark's `noop`, as does `rate-micro-batch`, whose rows Spark makes up: what a batch costs at least.
 """
 
 from __future__ import annotations

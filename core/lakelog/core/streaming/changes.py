@@ -65,11 +65,14 @@ class ChangeSource(TableStream):
         """
         found: list[ChangedFile] = []
         for version, pending, chosen in self._between(start, end):
-            rows = [row for row in chosen if self._wants(pending.files["path"][row].as_py())]
+            counted = pending.files
+            if isinstance(counted, tuple):
+                continue  # a lost version, which has none
+            rows = [row for row in chosen if self._wants(counted["path"][row].as_py())]
             if not rows:
                 continue
             if pending.commit is None:
-                whole = files.find(pending.files.take(array_of(rows, pa.int64())))
+                whole = files.find(counted.take(array_of(rows, pa.int64())))
                 at = version, self._state_time
                 found += (ChangedFile(file, "insert", *at) for file in whole)
             else:

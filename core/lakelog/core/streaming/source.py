@@ -14,6 +14,7 @@ from lakelog.core.streaming.pending import Pending
 from lakelog.core.streaming.walk import TableStream
 
 if TYPE_CHECKING:
+    from lakelog.core.actions import AddFile
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.offsets import SourceOffset
 
@@ -35,12 +36,16 @@ class StreamSource(TableStream):
             VersionNotFoundError: the version that the query began with can't be rebuilt any more.
             LogGapError: a commit that the stream needs is gone.
         """
-        parts, versions = [NO_FILES], []
+        state, versions = NO_FILES, []
+        adds: list[AddFile] = []
         for version, pending, chosen in self._between(start, end):
-            found = pending.files.slice(chosen.start, len(chosen))
-            parts.append(found)
-            versions += [version] * found.num_rows
-        files = pa.concat_tables(parts)
+            versions += [version] * len(chosen)
+            if isinstance(pending.files, tuple):
+                adds += pending.files[chosen.start : chosen.stop]
+            else:
+                # There is one at most, before all commits.
+                state = pending.files.slice(chosen.start, len(chosen))
+        files = pa.concat_tables([state, from_add_files(adds)])
         return self._wanted(files.append_column("version", array_of(versions, pa.int64())))
 
     def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
@@ -50,10 +55,10 @@ class StreamSource(TableStream):
         options = self._options
         if commit.removes:
             if options.skip_change_commits:
-                return Pending(NO_FILES)
+                return Pending(())
             if not options.ignore_changes and (commit.adds or not options.ignore_deletes):
                 raise _changed(commit, self._log.table)
-        return Pending(from_add_files(commit.adds))
+        return Pending(tuple(commit.adds))
 
     def _read_commit(self, path: str, version: int, newest: int) -> ChangeCommit:  # noqa: ARG002
         return read_change_commit(self._log.store, path, version, 0, as_written=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.actions.file_table import FILE_SCHEMA, NO_FILES
+from lakelog.core.actions.file_table import FILE_SCHEMA
 from lakelog.core.change_feed.versions import first_version_since
 from lakelog.core.errors import (
     DeltaAnalysisError,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableStream"]
 
-_NOTHING = Pending(NO_FILES)
+_NOTHING = Pending(())
 _BEFORE, _BEHIND = 1, 2
 """Sides of a change of metadata, as `SourceOffset.barrier` has them."""
 
@@ -131,7 +131,7 @@ class TableStream(ABC):
             state = self._pending_state(start.version)
             done = start.index + 1 + room.take(state, start.index + 1)
             # The batch after it begins with the next commit: none is mixed with the state.
-            if done < state.files.num_rows:
+            if done < len(state.files):
                 return SourceOffset(start.version, done - 1, is_starting=True)
             return SourceOffset(start.version + 1, BASE_INDEX)
         if start.version > newest + 1 and not self._log.conf.read(keys.FEED_LENIENT):
@@ -144,7 +144,7 @@ class TableStream(ABC):
             if self._stops_at(at, pending):
                 return replace(at, barrier=_BEFORE)
             done = at.index + 1 + room.take(pending, at.index + 1)
-            if done < pending.files.num_rows:
+            if done < len(pending.files):
                 return SourceOffset(at.version, done - 1)
             at = SourceOffset(at.version + 1, BASE_INDEX)
         return at
@@ -191,8 +191,7 @@ class TableStream(ABC):
         at = begin
         if begin.is_starting:
             state = self._pending_state(begin.version)
-            stop = end.index + 1 if end.is_starting else state.files.num_rows
-            yield begin.version, state, range(begin.index + 1, stop)
+            yield begin.version, state, _chosen(begin.index + 1, end, state, end.is_starting)
             at = SourceOffset(begin.version + 1, BASE_INDEX)
         if end.is_starting:
             return
@@ -212,8 +211,7 @@ class TableStream(ABC):
                     version=version,
                 )
             first = at.index + 1 if version == at.version else 0
-            stop = end.index + 1 if version == end.version else pending.files.num_rows
-            yield version, pending, range(first, max(first, stop))
+            yield version, pending, _chosen(first, end, pending, version == end.version)
 
     @abstractmethod
     def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:
@@ -411,6 +409,16 @@ class TableStream(ABC):
                 table=log.table,
                 missing=[version],
             ) from exc
+
+
+def _chosen(first: int, end: SourceOffset, pending: Pending, is_last: bool) -> range:
+    """The files from number `first` on, in the last version up to where the batch ends.
+
+    A version that is lost has none, whatever the batch was planned to take of it.
+    """
+    count = len(pending.files)
+    stop = min(end.index + 1, count) if is_last else count
+    return range(first, max(first, stop))
 
 
 def _begin(start: SourceOffset, end: SourceOffset) -> SourceOffset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from lakelog.core import set_properties
 from lakelog.core.actions import AddFile, Metadata, RemoveFile
 from lakelog.core.actions.operation import Operation
+from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (
     DeltaAnalysisError,
@@ -21,6 +23,7 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.streaming.changes import ChangeSource
 from lakelog.core.streaming.offsets import SourceOffset
 from lakelog.core.streaming.options import StreamOptions
 from lakelog.core.streaming.source import StreamSource
@@ -216,6 +219,42 @@ def test_a_commit_that_is_gone() -> None:
         _source(log).latest_offset(at)
     source = _source(log, fail_on_data_loss=False)
     assert _all(source, at)[0] == [["a", "c"]]
+
+
+def test_a_batch_that_was_planned_up_to_a_commit_that_is_gone_since() -> None:
+    log = _table()
+    set_properties(log.table, {"delta.enableChangeDataFeed": "true"})
+    for name in "abc":
+        _commit(log, _add(name))
+    log.checkpoint()
+    log.store.filesystem.delete_file(
+        log.store.filesystem_path(f"{log.table}/_delta_log/{3:020d}.json")
+    )
+    start, end = SourceOffset(2, -1), SourceOffset(3, 0)
+    source = _source(log, fail_on_data_loss=False)
+    assert source.files_between(start, end)["path"].to_pylist() == ["a"]
+    changes = ChangeSource(DeltaLog.for_table(log.table), StreamOptions(fail_on_data_loss=False))
+    reader = TableFileReader(changes.snapshot, changes.snapshot.read_schema)
+    found = changes.changes_between(start, end, reader)
+    assert [Path(each.file.path).name for each in found] == ["a"]
+
+
+def test_batches_of_a_state_and_of_many_commits_have_each_file_once_with_its_version() -> None:
+    log = _table()
+    _commit(log, _add("b", time=2), _add("a", time=1))
+    source = _source(log)
+    start = source.initial_offset()
+    for number in range(20):
+        _commit(log, _add(f"c{number:02}", size=number), _add(f"d{number:02}"))
+    files = source.files_between(start, source.latest_offset(start, limited=False))
+    names = [name for number in range(20) for name in (f"c{number:02}", f"d{number:02}")]
+    assert files["path"].to_pylist() == ["a", "b"]
+    later = SourceOffset(2, -1)
+    files = source.files_between(later, source.latest_offset(later, limited=False))
+    assert files["path"].to_pylist() == names
+    assert files["version"].to_pylist() == [2 + number // 2 for number in range(40)]
+    limited = _source(log, max_bytes=25)
+    assert [name for batch in _all(limited, later)[0] for name in batch] == names
 
 
 def _alter(log: DeltaLog, schema: StructType, **changes: Any) -> None:
