@@ -153,6 +153,28 @@ def test_a_row_of_a_file_without_a_known_vector_fails_the_read(spark, tmp_path, 
         df.collect()
 
 
+@pytest.mark.parametrize("same", ["file", "piece"])
+def test_two_pieces_of_one_hash_fail_the_read(spark, tmp_path, way, monkeypatch, same):
+    """Nobody finds such a hash by chance: what it covers is left out of it here."""
+    from pyspark.sql import functions as sf
+
+    path = str(tmp_path / "t")
+    for number in range(2):
+        rows = pa.table({"id": range(number * 20_000, (number + 1) * 20_000)})
+        write_arrow(path, rows, mode="append", properties=None if number else VECTORS)
+    delete_rows(path, "id % 10000 = 7")
+    snapshot = DeltaLog.for_table(path).snapshot
+    way("native")
+    monkeypatch.setattr(
+        sf, "xxhash64", lambda file, piece: sf.hash(piece if same == "file" else file)
+    )
+
+    df = files_df(spark, snapshot, snapshot.file_table)
+
+    with pytest.raises(Exception, match="no deletion vector for row"):
+        df.collect()
+
+
 def test_a_damaged_vector_is_an_error_before_any_row_comes(spark, tmp_path, way):
     snapshot = made(str(tmp_path / "t"), "vectors")
     (file,) = Path(snapshot.table).glob("*.bin")

@@ -202,8 +202,12 @@ class TableFileReader:
                 self.deleted(file),
             )
 
-    def pieces(self, file: DataFile) -> Iterator[Piece]:
+    def pieces(self, file: DataFile, *, use_threads: bool = False) -> Iterator[Piece]:
         """All rows of a file, deleted ones included, by row groups; see `RowReader.pieces`.
+
+        Args:
+            file: the one to read.
+            use_threads: whether its columns are decoded side by side.
 
         Raises:
             DataFileMissingError: the storage does not have it.
@@ -216,6 +220,7 @@ class TableFileReader:
                 store.filesystem_path(file.path),
                 file.partition,
                 file.partition_values,
+                use_threads=use_threads,
             )
 
     def pieces_ahead(self, files: Iterable[DataFile]) -> Generator[tuple[int, Piece]]:
@@ -227,7 +232,11 @@ class TableFileReader:
             DataFileMissingError: the storage does not have one.
             DataFileError: columns that can't be identified.
         """
-        numbered = ((n, piece) for n, file in enumerate(files) for piece in self.pieces(file))
+        numbered = (
+            (number, piece)
+            for number, file in enumerate(files)
+            for piece in self.pieces(file, use_threads=True)
+        )
         return made_ahead(numbered, _AHEAD_BYTES, _piece_bytes)
 
     def file_schema(self, file: DataFile) -> pa.Schema:

@@ -122,6 +122,8 @@ class RowReader:
         path: str,
         partition: Mapping[str, Any],
         partition_values: Mapping[str, str | None],
+        *,
+        use_threads: bool = False,
     ) -> Iterator[Piece]:
         """All rows of a file, by row groups, so that each row's position is known.
 
@@ -130,6 +132,8 @@ class RowReader:
             path: as the file system spells it.
             partition: partition column -> Arrow scalar of its type.
             partition_values: the same as the log has it.
+            use_threads: whether pyarrow's threads decode the columns side by side. It gains
+                nothing where several files are read at once.
 
         Raises:
             FileNotFoundError: no such file.
@@ -140,7 +144,9 @@ class RowReader:
             wanted = set(self._groups(parquet.metadata, partition_values, (0, 1)))
             for group in range(parquet.metadata.num_row_groups):
                 count = parquet.metadata.row_group(group).num_rows
-                rows = self._read(parquet, names, [group], partition) if group in wanted else None
+                rows = None
+                if group in wanted:
+                    rows = self._read(parquet, names, [group], partition, use_threads=use_threads)
                 yield Piece(count, rows, parquet.metadata.num_rows)
 
     def batches(
@@ -215,12 +221,14 @@ class RowReader:
         groups: Sequence[int],
         partition: Mapping[str, Any],
         kept: pa.BooleanArray | None = None,
+        *,
+        use_threads: bool = False,
     ) -> pa.Table:
         """The rows of some row groups, or of them those that are kept."""
         count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
         data = None
         if names:
-            data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+            data = parquet.read_row_groups(groups, columns=names, use_threads=use_threads)
         return self._formed(data, count, partition, kept)
 
     def _formed(

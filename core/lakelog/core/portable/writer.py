@@ -22,6 +22,7 @@ import time
 import uuid
 from array import array
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -512,8 +513,23 @@ def write_batches(
 def results_batch(results: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     """The tuples of `write_batches` as a batch of `RESULT_SCHEMA`."""
     columns = zip(*results, strict=True) if results else ((),) * len(RESULT_SCHEMA)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, RESULT_SCHEMA, strict=True)]
+    arrays = [_array(c, f.type) for c, f in zip(columns, RESULT_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=RESULT_SCHEMA)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The array, of its buffers: `pyarrow.array` would import pandas first, a fifth of a second.
+
+    Args:
+        values: integers, texts or bytes, none of them null.
+        kind: their type.
+    """
+    if pa.types.is_integer(kind):
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array("q", values))])
+    parts = [each.encode() if isinstance(each, str) else each for each in values]
+    ends = array("i", accumulate(map(len, parts), initial=0))
+    data = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(kind, len(parts), data)
 
 
 def write_in_arrow(

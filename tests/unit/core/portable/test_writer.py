@@ -303,6 +303,20 @@ def test_results_travel_as_an_arrow_batch(tmp_path: Path) -> None:
     assert results_batch([]).schema.equals(RESULT_SCHEMA)
 
 
+def test_results_are_put_together_without_pandas() -> None:
+    script = """
+import sys
+from lakelog.core.portable.writer import RESULT_SCHEMA, results_batch
+rows = [("ü/a", 5, 7, '{"p":null}', b"\\0x", "[]", 123), ("", 1 << 40, 0, "{}", b"", "[]", -1)]
+batch = results_batch(rows)
+assert "pandas" not in sys.modules
+batch.validate(full=True)
+assert [tuple(row.values()) for row in batch.to_pylist()] == rows
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 RECEIVER = """
 import pickle, sys
 

@@ -463,17 +463,18 @@ def test_an_error_at_any_step_leaves_nothing_behind(uri, monkeypatch, owner_and_
     for fails_at in range(1, 9):
         calls = 0
 
-        def failing(*args: Any, plain: Any, at: int = fails_at) -> Any:
+        owner, name = owner_and_name
+        plain = getattr(owner, name)
+
+        def failing(*args: Any, _plain: Any = plain, _at: int = fails_at, **kwargs: Any) -> Any:
             nonlocal calls
             calls += 1
-            if calls == at:
+            if calls == _at:
                 raise OSError("injected")
-            return plain(*args)
+            return _plain(*args, **kwargs)
 
-        owner, name = owner_and_name
         with monkeypatch.context() as patched:
-            plain = getattr(owner, name)
-            patched.setattr(owner, name, lambda *a, plain=plain, f=failing: f(*a, plain=plain))
+            patched.setattr(owner, name, failing)
             try:
                 builder.execute()
             except OSError:
