@@ -38,7 +38,6 @@ from versus_delta import OURS, PAIRED, TUNED, Engine, make_source, start_pairs
 PARTS, SMALL_FILES, OLD_FILES = 20, 1_000, 100_000
 WARM_UPS = 2
 """Rounds that are not counted: the JVMs compile their hot paths meanwhile."""
-PEERS = PAIRED
 
 
 def _rows_of(where: str, rows: int) -> dict[str, Any]:
@@ -164,7 +163,7 @@ def measure(
     small: int = SMALL_FILES,
     old: int = OLD_FILES,
     words: list[str] | None = None,
-    peers: tuple[str, ...] = tuple(PEERS),
+    peers: tuple[str, ...] = tuple(PAIRED),
     warm_ups: int = WARM_UPS,
 ) -> tuple[list[Measurement], str]:
     """Measure all works, or those that hold a word; the second value names the versions."""
@@ -181,7 +180,7 @@ def measure(
         for name, (start, job, *targets) in jobs.items():
             wall, cpu = _rounds(root, engines, root / start, job, rounds, warm_ups)
             for peer in peers:
-                label, target = PEERS[peer], targets[peer == "tuned"]
+                label, target = PAIRED[peer], targets[peer == "tuned"]
                 for kind, seconds in (("", wall), (", CPU", cpu)):
                     ours, theirs = seconds[OURS[peer]], seconds[peer]
                     found = Measurement(name + kind, label, ours, theirs, target)
@@ -237,7 +236,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm-ups", type=int, default=WARM_UPS)
-    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--peers", nargs="+", choices=list(PAIRED), default=list(PAIRED))
     args = parser.parse_args()
     here = Path(__file__).parent.parent
     sys.path.insert(0, str(here / "tests"))

@@ -2,7 +2,7 @@
 
     python engine.py lakelog [--tuned]
     python engine.py delta --jars a.jar,b.jar [--tuned]
-    python engine.py plain                  # Spark's own Parquet files, and no table
+    python engine.py plain [--tuned]     # Spark's own Parquet files, and no table
 
 A job is `{"op": …, "table": …, "source": …}`; the answer is `{"seconds": …, "result": …}`.
 """

@@ -26,7 +26,6 @@ from tpch_queries import QUERIES
 from versus_delta import OURS, PAIRED, PLAIN, Engine, start_pairs, without_a_table
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
-PEERS = PAIRED
 WARM_UPS = 1
 TARGET = 0.8
 
@@ -49,7 +48,7 @@ def measure(
     peer_jars: str,
     scale: float = 1,
     rounds: int = 3,
-    peers: tuple[str, ...] = tuple(PEERS),
+    peers: tuple[str, ...] = tuple(PAIRED),
     warm_ups: int = WARM_UPS,
 ) -> tuple[list[Measurement], str]:
     """Measure all queries; the second value names the versions and tells each query's ratio."""
@@ -101,9 +100,9 @@ def _summary(
             sides = (OURS[peer], peer, PLAIN[peer])
             ours, theirs, plain = ([_mean([min(seconds[s, n]) for n in QUERIES])] for s in sides)
             note = without_a_table(plain, theirs)
-            found.append(Measurement(work + kind, PEERS[peer], ours, theirs, TARGET, note=note))
+            found.append(Measurement(work + kind, PAIRED[peer], ours, theirs, TARGET, note=note))
         each = ", ".join(f"{n} {min(cpu[OURS[peer], n]) / min(cpu[peer, n]):.2f}" for n in QUERIES)
-        prose.append(f"CPU over that of {PEERS[peer]}, query by query: {each}.")
+        prose.append(f"CPU over that of {PAIRED[peer]}, query by query: {each}.")
     return found, " ".join(prose)
 
 
@@ -118,7 +117,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm-ups", type=int, default=WARM_UPS)
-    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--peers", nargs="+", choices=list(PAIRED), default=list(PAIRED))
     args = parser.parse_args()
     here = Path(__file__).parent.parent
     sys.path.insert(0, str(here / "tests"))

@@ -253,6 +253,9 @@ def test_batches_of_a_state_and_of_many_commits_have_each_file_once_with_its_ver
     files = source.files_between(later, source.latest_offset(later, limited=False))
     assert files["path"].to_pylist() == names
     assert files["version"].to_pylist() == [2 + number // 2 for number in range(40)]
+    both = source.files_between(start, SourceOffset(3, 0))
+    assert both["path"].to_pylist() == ["a", "b", "c00", "d00", "c01"]
+    assert both["version"].to_pylist() == [1, 1, 2, 2, 3]
     limited = _source(log, max_bytes=25)
     assert [name for batch in _all(limited, later)[0] for name in batch] == names
 
