@@ -253,7 +253,8 @@ def _conclude(console: Console, settings: Settings, display: Any, result: dict[s
     rows = sum(rows for rows, _ in source.values())
     eyes = "lakelog" if other is None else f"lakelog and deltalake {_version_of('deltalake')}"
     console.print(
-        f"[bold green]exact match[/]: {rows:,} rows in {len(source)} months, "
+        f"[bold green]exact match[/]: {rows:,} rows in {len(source)} "
+        f"{'month' if len(source) == 1 else 'months'}, "
         f"{result['columns']} columns, version {version}, for {eyes}",
         highlight=False,
     )
