@@ -265,6 +265,12 @@ class SparkScan:
 
     def _shaped(self, df: DataFrame, texts: Iterable[Column]) -> DataFrame:
         """The table's columns in order, by its names; partition columns from their texts."""
+        types = [field.dataType for field in self._schema]
+        if not self._partitions and [field.dataType for field in self._data] == types:
+            # A `Column` for each would cost a classic session some ten calls of the JVM.
+            names = self._schema.names
+            places = [FILE, ROW] if self._located else []
+            return df if self._stored == names else df.toDF(*names, *places)
         ready = {field.name: text for field, text in zip(self._partitions, texts, strict=True)}
         columns = [
             self._column(stored, field, ready.get(stored))
