@@ -88,6 +88,9 @@ class _Engine:
     def write(self, job: dict[str, Any]) -> None:
         self._save(self.spark.read.parquet(job["source"]), job["table"], "append", [])
 
+    def append(self, job: dict[str, Any]) -> None:
+        self.write(job)
+
     def write_partitioned(self, job: dict[str, Any]) -> None:
         self._save(self.spark.read.parquet(job["source"]), job["table"], "append", ["s1"])
 
