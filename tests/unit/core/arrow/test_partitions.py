@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.core.arrow.partitions import (
@@ -48,6 +48,7 @@ TYPED = st.one_of(
 )
 
 
+@example((kind("float"), -math.inf))
 @given(TYPED)
 def test_every_value_reads_back_from_its_text(typed: tuple[DataType, Any]) -> None:
     data_type, value = typed

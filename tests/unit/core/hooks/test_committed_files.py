@@ -213,6 +213,21 @@ def test_a_commit_that_names_a_file_which_a_winner_described_again_is_counted(
     assert (said.num_files, said.table_size_bytes) == (1, 7)
 
 
+def test_a_vector_for_a_file_that_no_remove_names_is_counted(tmp_path: Path) -> None:
+    """The file lives twice then, as no command of ours leaves it."""
+    table = made(tmp_path / "t")
+    log, seen = opened(table), []
+    log.start_transaction().commit([new_file(1), new_file(2)], Operation("WRITE"))
+    txn = log.start_transaction()
+    first, _ = txn.filter_files()
+    txn.register_post_commit_hook(lambda committed: seen.append(file_change(committed)))
+    version = txn.commit([with_vector(first, 3, 5)], Operation("DELETE"))
+    assert seen == [None]
+    said = read_checksum(LocalLogStore(), table, version)
+    assert said is not None
+    assert said.num_files == opened(table).snapshot.num_files
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_files_that_are_committed_again_count_once(tmp_path: Path, grouped: bool) -> None:
     """As a job does that was not told whether its commit had landed."""
