@@ -17,6 +17,7 @@ from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark.reading.by_spark import SparkScan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ AWKWARD = [
     "a b", "a%20b", "é/ü", "x=y", "[z]*?{q}", "it's \"q\"", "日本", "a\\b", "0012", "c:d", "#h",
     "new\nline", None, "~`^&|<>,;+$", "😀", "__HIVE_DEFAULT_PARTITION__",
 ]  # fmt: skip
+MAPPING = "delta.columnMapping"
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
@@ -234,28 +236,72 @@ def test_many_files_are_looked_up_without_a_job_and_confs_are_put_back(
     assert df.count() == 60
 
 
-def test_planning_many_files_calls_the_jvm_no_more_often_than_planning_few(
-    classic_spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def jvm_calls(
+    classic_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Files], int]:
+    """How many calls of the JVM it takes to plan the read of some files."""
     # Untyped, and of no use to what runs over Connect.
     connection = importlib.import_module("py4j.clientserver").ClientServerConnection
-    calls = 0
-    original = connection.send_command
+    original, commands = connection.send_command, []
 
     def counted(self: Any, command: str) -> Any:
-        nonlocal calls
-        calls += 1
+        commands.append(command)
         return original(self, command)
 
-    few, many = (hive(root / str(n), [str(i % 10) for i in range(n)]) for n in (20, 60))
-    few.scan(classic_spark)  # PySpark looks up its classes only once
     monkeypatch.setattr(connection, "send_command", counted)
-    found = []
-    for files in (few, many):
-        calls = 0
+
+    def count(files: Files) -> int:
+        files.scan(classic_spark)  # PySpark looks up its classes only once
+        commands.clear()
         files.scan(classic_spark)
-        found.append(calls)
+        return len(commands)
+
+    return count
+
+
+def test_planning_many_files_calls_the_jvm_no_more_often_than_planning_few(
+    jvm_calls: Callable[[Files], int], root: Path
+) -> None:
+    few, many = (hive(root / str(n), [str(i % 10) for i in range(n)]) for n in (20, 60))
+    found = jvm_calls(few), jvm_calls(many)
     assert found[1] < found[0] + 20, found
+
+
+@pytest.mark.parametrize(("mapped", "a_column"), [(False, 0), (True, 1)])
+def test_planning_many_columns_calls_the_jvm_for_their_names_at_most(
+    jvm_calls: Callable[[Files], int], root: Path, mapped: bool, a_column: int
+) -> None:
+    few, many = (wide(root / str(n), n, mapped=mapped) for n in (4, 40))
+    found = jvm_calls(few), jvm_calls(many)
+    assert found[1] <= found[0] + 36 * a_column + 5, found
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_columns_that_spark_reads_as_they_are_keep_names_order_and_comments(
+    spark: SparkSession, root: Path, mapped: bool
+) -> None:
+    df = wide(root, 4, mapped=mapped).scan(spark)
+    assert df.columns == ["n3", "n2", "n1", "n0"]
+    assert [field.metadata for field in df.schema] == [
+        {"comment": f"of n{n}"} for n in (3, 2, 1, 0)
+    ]
+    assert [tuple(row) for row in df.collect()] == [(3, 2, 1, 0)]
+
+
+def wide(root: Path, columns: int, *, mapped: bool) -> Files:
+    """A file of as many columns, whose table has them in another order."""
+    stored = [f"stored {n}" if mapped else f"n{n}" for n in range(columns)]
+    files = Files(root, [])
+    files.add("", [], **{name: [n] for n, name in enumerate(stored)})
+    fields = []
+    for n in reversed(range(columns)):
+        noted: dict[str, Any] = {"comment": f"of n{n}"}
+        if mapped:
+            noted |= {f"{MAPPING}.id": n + 1, f"{MAPPING}.physicalName": stored[n]}
+        fields.append(StructField(f"n{n}", PrimitiveType("long"), True, noted))
+    files.schema = StructType(tuple(fields))
+    return files
 
 
 def test_a_filter_on_a_partition_column_prunes_in_sparks_planner(
