@@ -19,6 +19,7 @@ from integration import (
     test_filled_columns,
     test_merge,
     test_merge_at_size,
+    test_positions,
     test_reader,
     test_replay,
     test_scan,
@@ -47,6 +48,7 @@ from lakelog.spark.reading import by_spark as _by_spark
 from lakelog.spark.reading import changes as _changes_read
 from lakelog.spark.reading import reader as _reader
 from lakelog.spark.reading import time_travel as _time_travel
+from lakelog.spark.reading import vectors as _vectors
 from lakelog.spark.reading.by_spark import SparkScan
 from lakelog.spark.replay.replayer import SparkReplayer
 from lakelog.spark.replay.tasks import IS_KIND
@@ -498,6 +500,13 @@ MUTANTS = [
         "without_deleted",
         _all_of_them,
         test_change_feed.test_appends_and_overwrites_go_on_beside_vectors,
+    ),
+    SparkMutant(
+        "vectors of files of one size are taken for each other",
+        _vectors,
+        "_tell_files_apart",
+        _yes,
+        test_positions.test_vectors_of_files_of_one_size_are_told_apart,
     ),
     SparkMutant(
         "an opened table never follows",

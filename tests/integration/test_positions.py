@@ -16,8 +16,10 @@ from lakelog.core.commands.alter_columns import change_column, rename_column
 from lakelog.core.errors import DataFileError
 from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import physical_name
+from lakelog.spark.reading import vectors
 from lakelog.spark.reading.files import files_df, positioned_df
 from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.types.paths import file_path_uri
 from support.samples import rows_of
 
 WAY = "spark.lakelog.read.path"
@@ -43,7 +45,11 @@ def batch(first, count):
     )
 
 
-def made(path, kind, rows=40):
+def opened(path, way):
+    return DeltaLog.for_table(path, conf={WAY: way}).snapshot
+
+
+def made(path, kind, way="native", rows=40):
     columns, properties = KINDS[kind]
     for first in (0, rows, 2 * rows):
         new = first == 0
@@ -55,16 +61,15 @@ def made(path, kind, rows=40):
             properties=properties if new else None,
         )
     delete_rows(path, f"id % 7 = 3 and id < {2 * rows}")
-    return DeltaLog.for_table(path).snapshot
+    return opened(path, way)
 
 
-@pytest.fixture
-def way(spark):
-    def use(name):
-        spark.conf.set(WAY, name)
-
-    yield use
-    spark.conf.unset(WAY)
+@pytest.fixture(params=["size", "path"])
+def by(request, monkeypatch):
+    """How rows find the vector of their file."""
+    if request.param == "path":
+        monkeypatch.setattr(vectors, "_tell_files_apart", lambda sizes: False)
+    return request.param
 
 
 def by_place(snapshot, found):
@@ -78,9 +83,9 @@ def by_place(snapshot, found):
 @pytest.mark.connect(kind=("vectors", "mapped"))
 @pytest.mark.parametrize("which", ["native", "arrow"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_row_says_where_it_is(spark, tmp_path, way, kind, which):
-    snapshot = made(str(tmp_path / "t 1%é"), kind)
-    way("auto" if kind == "by id" else which)
+def test_every_row_says_where_it_is(spark, tmp_path, kind, which):
+    way = "auto" if kind == "by id" else which
+    snapshot = made(str(tmp_path / "t 1%é"), kind, way)
 
     found = positioned_df(spark, snapshot, snapshot.file_table)
 
@@ -93,9 +98,8 @@ def test_every_row_says_where_it_is(spark, tmp_path, way, kind, which):
 
 @pytest.mark.connect
 @pytest.mark.parametrize("kind", ["vectors", "partitioned", "mapped"])
-def test_sparks_own_reader_reads_tables_with_vectors_and_mapped_columns(spark, tmp_path, way, kind):
+def test_sparks_own_reader_reads_tables_with_vectors_and_mapped_columns(spark, tmp_path, kind, by):
     snapshot = made(str(tmp_path / "t"), kind)
-    way("native")
 
     df = files_df(spark, snapshot, snapshot.file_table)
 
@@ -106,9 +110,8 @@ def test_sparks_own_reader_reads_tables_with_vectors_and_mapped_columns(spark, t
     )
 
 
-def test_only_the_columns_of_the_query_are_read(classic_spark, tmp_path, way):
+def test_only_the_columns_of_the_query_are_read(classic_spark, tmp_path):
     snapshot = made(str(tmp_path / "t"), "mapped")
-    way("native")
 
     df = files_df(classic_spark, snapshot, snapshot.file_table).where("id > 100").select("id")
 
@@ -124,7 +127,7 @@ def test_only_the_columns_of_the_query_are_read(classic_spark, tmp_path, way):
 
 
 @pytest.mark.connect
-def test_vectors_of_large_files_are_applied_bit_by_bit(spark, tmp_path, way):
+def test_vectors_of_large_files_are_applied_bit_by_bit(spark, tmp_path, by):
     """Files of many pieces, whose deleted rows are at the ends of pieces and words."""
     path, count = str(tmp_path / "t"), 70_000
     write_arrow(path, pa.table({"id": range(count)}), properties=VECTORS)
@@ -132,39 +135,82 @@ def test_vectors_of_large_files_are_applied_bit_by_bit(spark, tmp_path, way):
     gone = {0, 63, 64, 16383, 16384, 16385, 49151, count - 1, count + 99}
     gone |= set(random.Random(7).sample(range(30_000, 40_000), 500))
     delete_rows(path, f"id in ({', '.join(map(str, sorted(gone)))})")
-    snapshot = DeltaLog.for_table(path).snapshot
-    way("native")
+    snapshot = opened(path, "native")
 
     left = files_df(spark, snapshot, snapshot.file_table).toArrow()["id"].to_pylist()
 
     assert sorted(left) == sorted(set(range(count + 100)) - gone)
 
 
-def test_a_row_of_a_file_without_a_known_vector_fails_the_read(spark, tmp_path, way, monkeypatch):
-    from lakelog.spark.reading import vectors
+@pytest.mark.connect
+def test_vectors_of_files_of_one_size_are_told_apart(spark, tmp_path):
+    path, count = str(tmp_path / "t"), 20_000
+    for number in range(3):
+        write_arrow(
+            path,
+            pa.table({"id": range(number * count, (number + 1) * count)}),
+            mode="append",
+            conf={"spark.sql.parquet.compression.codec": "uncompressed"},
+            properties=None if number else VECTORS,
+        )
+    delete_rows(path, f"id % 100 = 7 and id < {count} or id % 1000 = 11 and id < {2 * count}")
+    snapshot = opened(path, "native")
+    assert len(set(snapshot.file_table["size"].to_pylist())) == 1
 
+    found = positioned_df(spark, snapshot, snapshot.file_table)
+
+    assert by_place(snapshot, found) == found.df.toArrow()["id"].to_pylist()
+    assert rows_of(found.df.select("id").toArrow()) == rows_of(snapshot.to_arrow())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "apart"),
+    [
+        ([], True),
+        ([5, 4, 1 << 40], True),
+        ([5, 4, 5], False),
+        ([0, 4], False),
+        ([-1, 4], False),
+        ([None, 4], False),
+        ([4, (1 << 43) - 1], True),
+        ([4, 1 << 43], False),
+    ],
+)
+def test_files_are_told_apart_by_sizes_that_a_key_has_room_for(sizes, apart):
+    assert vectors._tell_files_apart(sizes) is apart
+
+
+def test_a_row_of_a_file_without_a_known_vector_fails_the_read(spark, tmp_path, monkeypatch, by):
     snapshot = made(str(tmp_path / "t"), "vectors")
-    way("native")
     monkeypatch.setattr(vectors, "file_path_uri", lambda path: f"other:{path}")
+    files = snapshot.file_table
+    at = files.column_names.index("size")
+    larger = pa.array([size + 1 for size in files["size"].to_pylist()])
+    files = files.set_column(at, files.schema.field(at), larger)
 
-    df = files_df(spark, snapshot, snapshot.file_table)
+    df = files_df(spark, snapshot, files)
 
-    with pytest.raises(Exception, match="no deletion vector for row"):
+    with pytest.raises(Exception, match="no deletion vector for row") as caught:
         df.collect()
+    if by == "size":
+        assert f"{WAY}=arrow reads it" in str(caught.value)
+        assert file_path_uri(snapshot.table) in str(caught.value)
+        snapshot = opened(snapshot.table, "arrow")
+        assert rows_of(files_df(spark, snapshot, files).toArrow()) == rows_of(snapshot.to_arrow())
 
 
 @pytest.mark.parametrize("same", ["file", "piece"])
-def test_two_pieces_of_one_hash_fail_the_read(spark, tmp_path, way, monkeypatch, same):
+def test_two_pieces_of_one_hash_fail_the_read(spark, tmp_path, monkeypatch, same):
     """Nobody finds such a hash by chance: what it covers is left out of it here."""
     from pyspark.sql import functions as sf
 
+    monkeypatch.setattr(vectors, "_tell_files_apart", lambda sizes: False)
     path = str(tmp_path / "t")
     for number in range(2):
         rows = pa.table({"id": range(number * 20_000, (number + 1) * 20_000)})
         write_arrow(path, rows, mode="append", properties=None if number else VECTORS)
     delete_rows(path, "id % 10000 = 7")
-    snapshot = DeltaLog.for_table(path).snapshot
-    way("native")
+    snapshot = opened(path, "native")
     monkeypatch.setattr(
         sf, "xxhash64", lambda file, piece: sf.hash(piece if same == "file" else file)
     )
@@ -175,7 +221,7 @@ def test_two_pieces_of_one_hash_fail_the_read(spark, tmp_path, way, monkeypatch,
         df.collect()
 
 
-def test_a_damaged_vector_is_an_error_before_any_row_comes(spark, tmp_path, way):
+def test_a_damaged_vector_is_an_error_before_any_row_comes(spark, tmp_path):
     snapshot = made(str(tmp_path / "t"), "vectors")
     (file,) = Path(snapshot.table).glob("*.bin")
     data = bytearray(file.read_bytes())
@@ -187,7 +233,7 @@ def test_a_damaged_vector_is_an_error_before_any_row_comes(spark, tmp_path, way)
 
 
 @pytest.mark.connect
-def test_renamed_and_widened_columns_are_read_by_spark(spark, tmp_path, way):
+def test_renamed_and_widened_columns_are_read_by_spark(spark, tmp_path):
     path = str(tmp_path / "t")
     properties = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
     narrow = pa.table(
@@ -201,8 +247,7 @@ def test_renamed_and_widened_columns_are_read_by_spark(spark, tmp_path, way):
     change_column(path, "f", data_type="double")
     rename_column(path, "i", "j k")
     write_arrow(path, pa.table({"j k": [2**40], "f": [1e300]}), mode="append")
-    snapshot = DeltaLog.for_table(path).snapshot
-    way("native")
+    snapshot = opened(path, "native")
 
     df = delta.read(spark).load(path)
 

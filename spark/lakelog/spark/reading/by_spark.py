@@ -23,7 +23,7 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark.reading.many_paths import parquet_of
-from lakelog.spark.reading.positions import FILE, ROW, with_places
+from lakelog.spark.reading.positions import FILE, ROW, SIZE, with_places
 from lakelog.spark.reading.vectors import without_deleted
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
     from lakelog.core.schema import StructType as TableSchema
+    from lakelog.spark.reading.vectors import Vectors
 
 __all__ = ["SparkScan", "readable_schema"]
 
@@ -47,6 +48,8 @@ _MOST_TRANSLATIONS = 256
 """A map literal is searched from its start for every row."""
 _MOST_BRANCHES = 16
 """Branches of a union are planned one by one, at some 20 ms each."""
+_METADATA = {FILE: "file_path", ROW: "row_index", SIZE: "file_size"}
+"""Where Spark's Parquet reader has the hidden columns, in `_metadata`."""
 
 
 def readable_schema(schema: TableSchema) -> StructType:
@@ -82,7 +85,7 @@ class SparkScan:
         schema: TableSchema,
         partition_columns: Sequence[str],
         files: pa.Table,
-        words: pa.Table | None = None,
+        vectors: Vectors | None = None,
         positions: bool = False,
     ) -> None:
         """Remember what to read; Spark is not called yet.
@@ -96,7 +99,7 @@ class SparkScan:
             partition_columns: their names, in the order of the partitioning.
             files: rows of `FILE_SCHEMA`, of a table without any of `arrow_only_features`: this
                 reader does not look.
-            words: `vector_words` of those files that have a deletion vector.
+            vectors: `read_vectors` of those files that have a deletion vector.
             positions: whether rows come with `FILE` and `ROW`.
         """
         self._spark = spark
@@ -112,9 +115,9 @@ class SparkScan:
         DataPlaces(table).resolve(files["path"].to_pylist())
         whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
         self._files = without_fractions(files, whole)
-        self._words = words
+        self._vectors = vectors
         self._positions = positions
-        self._located = positions
+        self._hidden: tuple[str, ...] = ()
 
     def to_df(self) -> DataFrame:
         """Plan the read.
@@ -129,7 +132,7 @@ class SparkScan:
         with temporary_confs(self._spark, self._listing()):
             try:
                 df = self._frame(self._files.filter(pc.invert(masked)), None)
-                rest = self._frame(self._files.filter(masked), self._words)
+                rest = self._frame(self._files.filter(masked), self._vectors)
                 df = rest if df is None else df if rest is None else df.union(rest)
                 assert df is not None  # there are files
                 # Connect plans lazily: without this the files would be listed again, and by a
@@ -139,19 +142,21 @@ class SparkScan:
                 raise self._translated(exc) from exc
         return df
 
-    def _frame(self, files: pa.Table, words: pa.Table | None) -> DataFrame | None:
+    def _frame(self, files: pa.Table, vectors: Vectors | None) -> DataFrame | None:
         """The rows of some files, without those of their vectors; `None` without files."""
         if not files.num_rows:
             return None
-        self._located = self._positions or words is not None
+        self._hidden = (FILE, ROW) if self._positions or vectors is not None else ()
+        if vectors is not None and vectors.by_size:
+            self._hidden = (*self._hidden, SIZE)
         names = [f.name for f in self._partitions]
         found = layouts(self._table, files, names, self._stored)
         frames = [frame for layout in found for frame in self._read(layout, files)]
         df = functools.reduce(lambda a, b: a.union(b), frames)
-        if words is None:
+        if vectors is None:
             return df
-        df = without_deleted(self._spark, df, words)
-        return df if self._positions else df.drop(FILE, ROW)
+        df = without_deleted(self._spark, df, vectors)
+        return df.drop(SIZE) if self._positions else df.drop(FILE, ROW, SIZE)
 
     def _listing(self) -> dict[str, str]:
         """Confs under which Spark looks at the paths without a job of one task for each.
@@ -215,13 +220,12 @@ class SparkScan:
         )
 
     def _opened(self, reader: DataFrameReader, paths: Sequence[str]) -> DataFrame:
-        """Some files; with their places where these are needed."""
+        """Some files; with the hidden columns that are needed."""
         df = parquet_of(self._spark, reader, _spark_paths(paths))
-        if not self._located:
+        if not self._hidden:
             return df
-        hidden = df.metadataColumn("_metadata")
-        places = hidden["file_path"].alias(FILE), hidden["row_index"].alias(ROW)
-        return df.select("*", *places)
+        known = df.metadataColumn("_metadata")
+        return df.select("*", *(known[_METADATA[name]].alias(name) for name in self._hidden))
 
     def _read_hive(self, layout: HiveLayout) -> DataFrame:
         """Let Spark parse the folders, as texts, so that it prunes; cast the texts ourselves."""
@@ -250,9 +254,9 @@ class SparkScan:
         names = [f"__lakelog_{i}" for i in range(len(self._partitions))]
         columns = [pa.array(c, pa.string()) for c in zip(*layout.values, strict=True)]
         known = pa.table([pa.array(uris, pa.string()), *columns], ["__lakelog_known", *names])
-        before, self._located = self._located, True
+        before, self._hidden = self._hidden, self._hidden or (FILE,)
         df = self._opened(self._reader(self._data), layout.files)
-        self._located = before
+        self._hidden = before
         right = sf.broadcast(self._spark.createDataFrame(known))
         on = sf.col(FILE) == sf.col("__lakelog_known")
         # A left join: rows of a path that is spelled differently must not vanish.
@@ -269,14 +273,13 @@ class SparkScan:
         if not self._partitions and [field.dataType for field in self._data] == types:
             # A `Column` for each would cost a classic session some ten calls of the JVM.
             names = self._schema.names
-            places = [FILE, ROW] if self._located else []
-            return df if self._stored == names else df.toDF(*names, *places)
+            return df if self._stored == names else df.toDF(*names, *self._hidden)
         ready = {field.name: text for field, text in zip(self._partitions, texts, strict=True)}
         columns = [
             self._column(stored, field, ready.get(stored))
             for stored, field in zip(self._stored, self._schema.fields, strict=True)
         ]
-        return df.select(*columns, *((FILE, ROW) if self._located else ()))
+        return df.select(*columns, *self._hidden)
 
     def _column(self, stored: str, field: StructField, text: Column | None) -> Column:
         if text is not None:

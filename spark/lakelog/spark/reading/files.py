@@ -37,7 +37,7 @@ from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.reading.by_spark import SparkScan, readable_schema
 from lakelog.spark.reading.positions import PositionedRows, with_places
-from lakelog.spark.reading.vectors import rows_of_files, vector_words
+from lakelog.spark.reading.vectors import read_vectors, rows_of_files
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import own_storage
 from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of
@@ -186,7 +186,7 @@ class _Read:
             schema=mapped_like(schema, snapshot.read_schema),
             partition_columns=snapshot.partition_columns,
             files=self.files,
-            words=vector_words(snapshot, masked) if masked.num_rows else None,
+            vectors=read_vectors(snapshot, masked) if masked.num_rows else None,
             positions=self.positions,
         ).to_df()
 

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["FILE", "ROW", "PositionedRows", "with_places"]
+__all__ = ["FILE", "ROW", "SIZE", "PositionedRows", "with_places"]
 
 FILE = "__lakelog_file"
 """The column that says which file a row is in, by a key of `PositionedRows.numbers`."""
 
 ROW = "__lakelog_row"
 """The column of positions, from 0."""
+
+SIZE = "__lakelog_size"
+"""The column of the size in bytes of the file that each row is in."""
 
 PLACE_FIELDS = (StructField(FILE, StringType()), StructField(ROW, LongType()))
 
