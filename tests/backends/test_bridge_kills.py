@@ -22,8 +22,8 @@ from support.bridge_client import BEHIND, ENDPOINT, RefusalError, ServedStore
 from support.examples import examples
 from support.servers.bridge_jvm import run_bridge_jvm
 
-KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS", examples(25)))
-"""Of each kind, fifty in all."""
+KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS", examples(13)))
+"""Of each kind, in each of two turns: in one, beside many programs, they took its time limit."""
 WRITERS = 3
 SERVE = "from lakelog.cli import main; main()"
 
@@ -117,8 +117,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(280)
 @pytest.mark.needs("bridge_jvm")
+@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.usefixtures("turn")
 def test_kills_of_service_and_jvm_take_nothing_back(log: str, file: Path) -> None:
     chance = random.Random()
     service = serving(file)
