@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, delete_rows, write_arrow
@@ -180,23 +181,90 @@ def test_files_are_told_apart_by_sizes_that_a_key_has_room_for(sizes, apart):
     assert vectors._tell_files_apart(sizes) is apart
 
 
-def test_a_row_of_a_file_without_a_known_vector_fails_the_read(spark, tmp_path, monkeypatch, by):
-    snapshot = made(str(tmp_path / "t"), "vectors")
-    monkeypatch.setattr(vectors, "file_path_uri", lambda path: f"other:{path}")
-    files = snapshot.file_table
-    at = files.column_names.index("size")
-    larger = pa.array([size + 1 for size in files["size"].to_pylist()])
-    files = files.set_column(at, files.schema.field(at), larger)
+def with_column(files, name, change):
+    """A file table with other values in one column."""
+    at = files.column_names.index(name)
+    values = pa.array(change(files[name].to_pylist()), files.schema.field(at).type)
+    return files.set_column(at, files.schema.field(at), values)
+
+
+def with_sizes(files, change):
+    return with_column(files, "size", change)
+
+
+def with_few_rows(files):
+    """As a client would write it that counts the rows of each file's first piece alone."""
+    return with_column(files, "stats", lambda stats: ['{"numRecords": 16384}' for _ in stats])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(lambda files: with_sizes(files, lambda s: [i + 1 for i in s]), id="sizes"),
+        pytest.param(lambda files: with_sizes(files, lambda s: s[::-1]), id="each other's sizes"),
+        pytest.param(lambda files: with_sizes(files, lambda s: [s[1], s[1] - 1]), id="one size"),
+        pytest.param(with_few_rows, id="rows"),
+    ],
+)
+def test_what_the_log_has_wrong_of_a_file_fails_the_read_rather_than_bring_rows_back(
+    spark, tmp_path, wrong
+):
+    path = str(tmp_path / "t")
+    write_arrow(path, pa.table({"id": range(40_000)}), properties=VECTORS)
+    write_arrow(path, pa.table({"id": range(40_000, 60_000)}), mode="append")
+    delete_rows(path, "id in (7, 10007, 40007, 50007)")
+    snapshot = opened(path, "native")
+    files = wrong(snapshot.file_table)
+    assert not files.equals(snapshot.file_table)
 
     df = files_df(spark, snapshot, files)
 
     with pytest.raises(Exception, match="no deletion vector for row") as caught:
         df.collect()
-    if by == "size":
-        assert f"{WAY}=arrow reads it" in str(caught.value)
-        assert file_path_uri(snapshot.table) in str(caught.value)
-        snapshot = opened(snapshot.table, "arrow")
-        assert rows_of(files_df(spark, snapshot, files).toArrow()) == rows_of(snapshot.to_arrow())
+    assert f"{WAY}=arrow reads it" in str(caught.value)
+    assert file_path_uri(path) in str(caught.value)
+    by_arrow = files_df(spark, opened(path, "arrow"), files)
+    assert rows_of(by_arrow.toArrow()) == rows_of(snapshot.to_arrow())
+
+
+def test_a_row_of_a_file_that_is_spelled_differently_fails_the_read(
+    spark, tmp_path, monkeypatch, by
+):
+    snapshot = made(str(tmp_path / "t"), "vectors")
+    monkeypatch.setattr(vectors, "file_path_uri", lambda path: f"other:{path}")
+
+    df = files_df(spark, snapshot, snapshot.file_table)
+
+    with pytest.raises(Exception, match="no deletion vector for row"):
+        df.collect()
+
+
+def test_a_file_that_the_log_has_twice_is_left_to_arrow(spark, tmp_path):
+    snapshot = made(str(tmp_path / "t"), "vectors")
+    files = snapshot.file_table
+    full = with_column(files, "path", lambda paths: [data_path(snapshot.table, p) for p in paths])
+    twice = pa.concat_tables([files, full])
+
+    df = files_df(spark, opened(snapshot.table, "auto"), twice)
+
+    once = rows_of(snapshot.to_arrow())
+    assert rows_of(df.toArrow()) == rows_of(pa.concat_tables([snapshot.to_arrow()] * 2))
+    assert len(once) * 2 == df.count()
+
+
+@pytest.mark.parametrize("name", ["__lakelog_size", "__LAKELOG_SIZE", "__lakelog_piece"])
+def test_no_column_of_the_tables_own_is_lost_to_a_hidden_one(spark, tmp_path, by, name):
+    path = str(tmp_path / "t")
+    write_arrow(path, pa.table({"id": range(100), name: range(100)}), properties=VECTORS)
+    delete_rows(path, "id < 5")
+    snapshot = opened(path, "native")
+
+    try:
+        found = files_df(spark, snapshot, snapshot.file_table).toArrow()
+    except AnalysisException as exc:
+        assert exc.getCondition() == "AMBIGUOUS_REFERENCE"  # noqa: PT017  # either will do
+    else:
+        assert rows_of(found) == rows_of(snapshot.to_arrow())
 
 
 @pytest.mark.parametrize("same", ["file", "piece"])

@@ -155,8 +155,9 @@ class SparkScan:
         df = functools.reduce(lambda a, b: a.union(b), frames)
         if vectors is None:
             return df
-        df = without_deleted(self._spark, df, vectors)
-        return df.drop(SIZE) if self._positions else df.drop(FILE, ROW, SIZE)
+        shown = (FILE, ROW) if self._positions else ()
+        added = [name for name in self._hidden if name not in shown]
+        return without_deleted(self._spark, df, vectors).drop(*added)
 
     def _listing(self) -> dict[str, str]:
         """Confs under which Spark looks at the paths without a job of one task for each.

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.data.readable_partitions import check_partition_values
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
+from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.core.schema.column_paths import walk
 from lakelog.core.schema.type_widening import TYPE_CHANGES
@@ -195,8 +195,8 @@ def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:
     """The features that these files use in a way that Spark's own Parquet reader can't follow.
 
     Column mapping by ids, for which Spark has a conf of the session alone; deletion vectors of a
-    great many rows or files, or of files without a number of rows in their statistics; changes of
-    types that the protocol does not have.
+    great many rows or files, of files without a number of rows in their statistics, or where the
+    log has a file twice; changes of types that the protocol does not have.
 
     Args:
         snapshot: the version.
@@ -209,7 +209,9 @@ def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:
     if masked.num_rows:
         counts = [count for count in rows_of_files(masked) if count is not None]
         fits = masked.num_rows <= _MOST_VECTORS and sum(counts) <= _MOST_MASKED_ROWS
-        if not fits or len(counts) < masked.num_rows or len(pc.unique(files["path"])) < len(files):
+        # Spark's reader would read a file that the log has twice as one, with either vector.
+        places = {data_path(snapshot.table, path) for path in files["path"].to_pylist()}
+        if not fits or len(counts) < masked.num_rows or len(places) < files.num_rows:
             found.append("deletionVectors")
     if '"delta.typeChanges"' in snapshot.metadata.schema_string and not _widens(snapshot.schema):
         found.append("typeWidening")

@@ -5,8 +5,8 @@ pruned. The driver reads the vectors and sends them as pieces of bitmaps, which 
 holds; a row is left out where its bit is set. No Python runs for it.
 
 Rows find their piece by the size of their file, as the log has it and as Spark sees it
-(`_metadata.file_size`), where no two of the files are of one size: to hash and to compare a long
-path for each row takes longer than all else that is done for it. Else by the path.
+(`_metadata.file_size`), where no two of the files are of one size: to hash a long path for each
+row takes longer than all else that is done for it. Else by the path.
 """
 
 from __future__ import annotations
@@ -95,13 +95,16 @@ def read_vectors(snapshot: Snapshot, files: pa.Table) -> Vectors:
         vector = stores.vector(vectors[number], path)
         store = stores.for_path(path if vector.path is None else vector.path)
         words = _words(vector.deleted(store.filesystem, rows))
+        numbers = range(len(words))
+        columns = {
+            _FILE: pa.repeat(scalar_of(file_path_uri(path), pa.string()), len(words)),
+            _PIECE: integers(numbers, pa.int64()),
+            _WORDS: words,
+        }
         if by_size:
             first = sizes[number] << _PIECE_BITS
-            keys = integers(range(first, first + len(words)), pa.int64())
-            return pa.table({_KEY: keys, _WORDS: words})
-        file = pa.repeat(scalar_of(file_path_uri(path), pa.string()), len(words))
-        numbers = integers(range(len(words)), pa.int64())
-        return pa.table({_FILE: file, _PIECE: numbers, _WORDS: words})
+            columns[_KEY] = integers((first | piece for piece in numbers), pa.int64())
+        return pa.table(columns)
 
     found = pa.concat_tables(in_order(pieces, range(files.num_rows), _READERS))
     return Vectors(found, by_size)
@@ -149,10 +152,11 @@ def _cut(piece: bytes, rows: int) -> bytes:
 def without_deleted(spark: SparkSession, rows: DataFrame, vectors: Vectors) -> DataFrame:
     """The rows whose bits are not set.
 
-    By path, rows find their piece by a hash of its file and number: one 64-bit key, by which
-    Spark joins faster than by a text. A row that finds no piece fails the job, for the deleted rows
-    of its file would come back: the file is of another size than the log says, or is spelled in
-    another way than it was read by. So does a row that finds another piece, whose hash is the same.
+    Rows find their piece by one 64-bit key, by which Spark joins faster than by a text: the size
+    of its file and its number, or a hash of path and number. A row that finds none fails the job,
+    for the deleted rows of its file would come back: the file has another size or more rows than
+    the log says, or is spelled in another way than it was read by. So does a row that finds the
+    piece of another place, by a hash or by a size that the log has wrong.
 
     Args:
         spark: the session of the rows.
@@ -163,21 +167,15 @@ def without_deleted(spark: SparkSession, rows: DataFrame, vectors: Vectors) -> D
     piece = sf.shiftright(sf.col(ROW), _CHUNK_BITS)
     if vectors.by_size:
         place = sf.shiftleft(sf.col(SIZE), _PIECE_BITS).bitwiseOR(piece)
-        stray = f"{_KEY} IS NULL"
-        reason = (
-            f"concat(', for it has ', {SIZE}, ' bytes, and the log knows no file with a vector of "
-            f"that size. If the file is whole, {READ_PATH.name}=arrow reads it')"
-        )
     else:
-        pieces = pieces.withColumn(_KEY, sf.xxhash64(_FILE, _PIECE))
         place = sf.xxhash64(sf.col(FILE), piece)
-        stray = (
-            f"{_FILE} IS NULL OR {_FILE} <> {FILE} OR {_PIECE} <> shiftright({ROW}, {_CHUNK_BITS})"
-        )
-        reason = "''"
+        pieces = pieces.withColumn(_KEY, sf.xxhash64(_FILE, _PIECE))
     kept = sf.expr(
-        f"CASE WHEN {stray} THEN CAST(raise_error(concat("
-        f"'lakelog: no deletion vector for row ', {ROW}, ' of ', {FILE}, {reason})) AS BOOLEAN) "
+        f"CASE WHEN {_FILE} IS NULL OR {_FILE} <> {FILE} "
+        f"OR {_PIECE} <> shiftright({ROW}, {_CHUNK_BITS}) THEN CAST(raise_error(concat("
+        f"'lakelog: no deletion vector for row ', {ROW}, ' of ', {FILE}, "
+        f"': the log has another size, fewer rows or another spelling of it. If the file is what "
+        f"was written, {READ_PATH.name}=arrow reads it')) AS BOOLEAN) "
         f"WHEN {_WORDS} IS NULL THEN true ELSE "
         f"bit_get(get({_WORDS}, CAST(shiftright({ROW} & {_CHUNK - 1}, {_WORD_BITS}) AS INT)), "
         f"CAST({ROW} & 63 AS INT)) = 0 END"
