@@ -30,6 +30,7 @@ from integration import (
     test_write_types,
     test_write_ways,
 )
+from pyspark.errors import PySparkException
 
 from lakelog.core.errors import (
     ConcurrentAppendException,
@@ -507,6 +508,7 @@ MUTANTS = [
         "_tell_files_apart",
         _yes,
         test_positions.test_vectors_of_files_of_one_size_are_told_apart,
+        shows=(PySparkException,),
     ),
     SparkMutant(
         "an opened table never follows",

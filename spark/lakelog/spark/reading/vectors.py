@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.arrays import array_of, integers, scalar_of
 from lakelog.core.data.file_reader import DataStores
 from lakelog.core.data.row_reader import in_order
-from lakelog.logstores.keys import READ_PATH
+from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.positions import FILE, ROW, SIZE
 from lakelog.spark.types.paths import file_path_uri
 
@@ -175,7 +175,7 @@ def without_deleted(spark: SparkSession, rows: DataFrame, vectors: Vectors) -> D
         f"OR {_PIECE} <> shiftright({ROW}, {_CHUNK_BITS}) THEN CAST(raise_error(concat("
         f"'lakelog: no deletion vector for row ', {ROW}, ' of ', {FILE}, "
         f"': the log has another size, fewer rows or another spelling of it. If the file is what "
-        f"was written, {READ_PATH.name}=arrow reads it')) AS BOOLEAN) "
+        f"was written, {store_keys.READ_PATH.name}=arrow reads it')) AS BOOLEAN) "
         f"WHEN {_WORDS} IS NULL THEN true ELSE "
         f"bit_get(get({_WORDS}, CAST(shiftright({ROW} & {_CHUNK - 1}, {_WORD_BITS}) AS INT)), "
         f"CAST({ROW} & 63 AS INT)) = 0 END"
