@@ -246,7 +246,7 @@ def jvm_calls(
     original, commands = connection.send_command, []
 
     def counted(self: Any, command: str) -> Any:
-        # When the garbage of other tests is let go of is chance.
+        # A thread of py4j lets go of other tests' objects when it likes.
         if not command.startswith("m\n"):
             commands.append(command)
         return original(self, command)

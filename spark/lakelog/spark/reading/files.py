@@ -209,7 +209,7 @@ def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:
     if masked.num_rows:
         counts = [count for count in rows_of_files(masked) if count is not None]
         fits = masked.num_rows <= _MOST_VECTORS and sum(counts) <= _MOST_MASKED_ROWS
-        # Spark's reader would read a file that the log has twice as one, with either vector.
+        # Rows of a file that the log has twice would find two vectors, and come once for each.
         places = {data_path(snapshot.table, path) for path in files["path"].to_pylist()}
         if not fits or len(counts) < masked.num_rows or len(places) < files.num_rows:
             found.append("deletionVectors")

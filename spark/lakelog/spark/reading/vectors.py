@@ -6,7 +6,7 @@ holds; a row is left out where its bit is set. No Python runs for it.
 
 Rows find their piece by the size of their file, as the log has it and as Spark sees it
 (`_metadata.file_size`), where no two of the files are of one size: to hash a long path for each
-row takes longer than all else that is done for it. Else by the path.
+row is a fifth of what a scan of few columns costs. Else by the path.
 """
 
 from __future__ import annotations
