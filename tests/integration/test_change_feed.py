@@ -266,3 +266,7 @@ def test_the_data_source_says_who_reads_the_feed(spark, path):
     delta.register(spark)
     with pytest.raises(PySparkException, match=r"use lakelog\.spark\.read\(spark\)"):
         spark.read.format("lakelog").option("readChangeFeed", "true").load(path).collect()
+    with pytest.raises(PySparkException, match=r"'yes' for option 'readChangeFeed'"):
+        spark.read.format("lakelog").option("readChangeFeed", "yes").load(path).collect()
+    with pytest.raises(DeltaAnalysisError, match=r"'yes' for option 'readChangeFeed'"):
+        delta.read(spark).option("readChangeFeed", "yes").load(path)

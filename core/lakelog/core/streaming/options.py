@@ -13,7 +13,7 @@ from lakelog.core.streaming.tracking.permission import ALLOWING_OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["STREAM_OPTIONS", "StreamOptions"]
+__all__ = ["STREAM_OPTIONS", "StreamOptions", "boolean_option"]
 
 STREAM_OPTIONS: Final = (
     *ALLOWING_OPTIONS,
@@ -96,13 +96,13 @@ class StreamOptions:
             starting_timestamp=None if time is None else _moment(time, millis),
             max_files=None if only_bytes else _count("maxFilesPerTrigger", files),
             max_bytes=None if size is None else _bytes("maxBytesPerTrigger", size),
-            ignore_deletes=_boolean(given, "ignoreDeletes", False),
+            ignore_deletes=boolean_option(given, "ignoreDeletes", False),
             # The first name is an old one for the second.
-            ignore_changes=_boolean(given, "ignoreFileDeletion", False)
-            or _boolean(given, "ignoreChanges", False),
-            skip_change_commits=_boolean(given, "skipChangeCommits", False),
+            ignore_changes=boolean_option(given, "ignoreFileDeletion", False)
+            or boolean_option(given, "ignoreChanges", False),
+            skip_change_commits=boolean_option(given, "skipChangeCommits", False),
             exclude=_pattern(given.get("excluderegex")),
-            fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
+            fail_on_data_loss=boolean_option(given, "failOnDataLoss", True),
             tracking_location=next((given[each] for each in _TRACKING if given.get(each)), None),
             tracking_id=given.get("streamingsourcetrackingid") or None,
             allowed={
@@ -111,6 +111,28 @@ class StreamOptions:
                 if each.lower() in given
             },
         )
+
+
+def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
+    """The value of an option that is on or off.
+
+    Args:
+        given: options of a read, by their names in lower case.
+        name: as it is documented.
+        default: where it is not given.
+
+    Raises:
+        DeltaAnalysisError: neither `true` nor `false`, ignoring case.
+    """
+    text: Any = given.get(name.lower())
+    if text is None:
+        return default
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise _bad(name, text, "'true' or 'false'")
 
 
 def _bad(name: str, text: str, expected: str) -> DeltaAnalysisError:
@@ -158,18 +180,6 @@ def _bytes(name: str, text: str) -> int:
     if found is None or found[2] not in _UNITS or not int(found[1]):
         raise _bad(name, text, "a size configuration such as '10g'")
     return int(found[1]) * _UNITS[found[2]]
-
-
-def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text: Any = given.get(name.lower())
-    if text is None:
-        return default
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise _bad(name, text, "'true' or 'false'")
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.streaming.options import boolean_option
 from lakelog.spark.workers.marked_errors import marked
 
 try:
@@ -46,15 +47,7 @@ def wants_driver(options: Mapping[str, str]) -> bool:
     Raises:
         DeltaAnalysisError: neither `true` nor `false`.
     """
-    text = options.get(_OPTION.lower(), "false").strip().lower()
-    if text not in ("true", "false"):
-        raise DeltaAnalysisError(
-            f"[DELTA_ILLEGAL_OPTION] Invalid value '{text}' for option '{_OPTION}', must be 'true' "
-            "or 'false'",
-            option=_OPTION,
-            value=text,
-        )
-    return text == "true"
+    return boolean_option(options, _OPTION, False)
 
 
 def driver_reader(make: Callable[[], DataSourceStreamReader]) -> SimpleDataSourceStreamReader:
@@ -121,11 +114,17 @@ if CAN_READ_ON_DRIVER:
                     if most is not None and size > most:
                         with marked():
                             raise DeltaAnalysisError(
-                                f"the rows of one batch take more than {most >> 20} MB, and with "
-                                f"the option {_OPTION} the driver has all of them in memory. Leave "
-                                "the option out, so that tasks read them, or set "
+                                f"the rows of one batch of {self._reader.table}, from "
+                                f"{_place(start)} to {_place(end)}, take more than {most >> 20} "
+                                f"MB, and with the option {_OPTION} the driver has all of them in "
+                                "memory. Leave the option out, so that tasks read them, or set "
                                 "maxFilesPerTrigger or maxBytesPerTrigger lower; the query goes "
                                 "on where it was.",
                                 option=_OPTION,
+                                table=self._reader.table,
                             )
                     yield batch
+
+
+def _place(offset: Mapping[str, Any]) -> str:
+    return f"version {offset['reservoirVersion']}, index {offset['index']}"

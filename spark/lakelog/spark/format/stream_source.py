@@ -111,6 +111,11 @@ class _Reader(DataSourceStreamReader):
         self._source = jobs.source
         self._options = options
 
+    @property
+    def table(self) -> str:
+        """The URI of the table, for errors."""
+        return self._source.snapshot.table
+
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Where a query begins. Spark asks on a restart, too, and goes on elsewhere."""
         with marked():

@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ChangeJob", "change_job", "changes_df", "wants_changes"]
+__all__ = ["ChangeJob", "change_job", "changes_df"]
 
-_SWITCHES = ("readchangefeed", "readchangedata")
 _BOUNDS = {
     "starting": ("startingVersion", "startingTimestamp"),
     "ending": ("endingVersion", "endingTimestamp"),
@@ -48,15 +47,6 @@ _BOUNDS = {
 _OF_STATES = ("versionAsOf", "timestampAsOf")
 _THREADS = 4
 _TASK_BYTES = 64 << 20
-
-
-def wants_changes(options: Mapping[str, str]) -> bool:
-    """Whether a read asks for changes instead of rows.
-
-    Args:
-        options: names in lower case.
-    """
-    return any(options.get(name, "").strip().lower() == "true" for name in _SWITCHES)
 
 
 def changes_df(

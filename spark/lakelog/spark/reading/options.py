@@ -6,11 +6,16 @@ import json
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.streaming.options import boolean_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lakelog.core.schema import StructType
 
-__all__ = ["chosen_columns", "column_names"]
+__all__ = ["chosen_columns", "column_names", "wants_changes"]
+
+_CHANGE_FEED = ("readChangeFeed", "readChangeData")
 
 
 def column_names(text: str | None) -> list[str]:
@@ -62,3 +67,16 @@ def chosen_columns(schema: StructType, text: str | None, table: str) -> list[str
             )
         chosen.append(field.name)
     return chosen or None
+
+
+def wants_changes(options: Mapping[str, str]) -> bool:
+    """Whether a read asks for changes instead of rows.
+
+    Args:
+        options: names in lower case.
+
+    Raises:
+        DeltaAnalysisError: an option that asks for them is neither `true` nor `false`.
+    """
+    said = [boolean_option(options, name, False) for name in _CHANGE_FEED]
+    return any(said)

@@ -9,9 +9,9 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.by_spark import readable_schema
-from lakelog.spark.reading.changes import changes_df, wants_changes
+from lakelog.spark.reading.changes import changes_df
 from lakelog.spark.reading.files import files_df
-from lakelog.spark.reading.options import chosen_columns, column_names
+from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.replayer import replayer_for

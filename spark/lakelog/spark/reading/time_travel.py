@@ -10,6 +10,7 @@ from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType
+from lakelog.spark.reading.options import wants_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +23,6 @@ __all__ = ["millis_in_zone", "no_timestamp", "snapshot_of"]
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
 _TIMESTAMP = PrimitiveType("timestamp")
-_CHANGE_FEED = ("readchangefeed", "readchangedata")
 
 State: TypeAlias = tuple[str | None, str | None]
 """The version, or the time, as text."""
@@ -53,13 +53,12 @@ def snapshot_of(
         TimestampOutOfRangeError: the log does not reach that time.
         DeltaAnalysisError: options that can't be read, or that exclude each other.
     """
-    for name in _CHANGE_FEED:
-        if options.get(name, "").lower() == "true":
-            raise DeltaAnalysisError(
-                f'format("lakelog") does not read the change data feed ({name}=true); '
-                "use lakelog.spark.read(spark) with the same options",
-                option=name,
-            )
+    if wants_changes(options):
+        raise DeltaAnalysisError(
+            'format("lakelog") does not read the change data feed (readChangeFeed=true); use '
+            "lakelog.spark.read(spark) with the same options",
+            option="readChangeFeed",
+        )
     version, time = options.get("versionasof"), options.get("timestampasof")
     if version is not None and time is not None:
         raise DeltaAnalysisError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,11 @@ def test_a_batch_has_a_limit_on_the_driver_and_none_in_a_task(
     monkeypatch.setattr(stream_on_driver, "MOST_BYTES", 40)
     reader = _reader(path)
     start = reader.initialOffset()
-    with pytest.raises(RuntimeError, match="maxFilesPerTrigger or maxBytesPerTrigger lower"):
+    said = (
+        rf"of {re.escape(str(path))}, from version 2, index -1 to version 3, index -1, take more "
+        r"than .*maxFilesPerTrigger or maxBytesPerTrigger lower"
+    )
+    with pytest.raises(RuntimeError, match=said):
         reader.read(start)
     small = _reader(path, maxFilesPerTrigger="2")
     rows, end = small.read(start)

@@ -197,6 +197,7 @@ def test_what_the_format_refuses_as_a_stream(tmp_path: Path) -> None:
     for options, told in (
         ({"versionAsOf": 0}, "TIME_TRAVEL_VIEWS.*Use startingVersion"),
         ({"maxFilesPerTrigger": 0}, "DELTA_ILLEGAL_OPTION"),
+        ({"readChangeFeed": "yes"}, "DELTA_ILLEGAL_OPTION.*readChangeFeed"),
         ({"maxFilePerTrigger": 1}, "did you mean maxFilesPerTrigger"),
     ):
         with pytest.raises(RuntimeError, match=told):

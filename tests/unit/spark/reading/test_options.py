@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.core import DeltaAnalysisError, PrimitiveType, StructField, StructType
-from lakelog.spark.reading.options import chosen_columns, column_names
+from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
 
 LONG = PrimitiveType("long")
 NAMES = ("a", "b", "a,b", " c", "[d", "[e]")
@@ -43,3 +43,14 @@ def test_a_column_that_is_not_there_is_named() -> None:
 def test_a_list_of_other_things_is_refused(text: str) -> None:
     with pytest.raises(DeltaAnalysisError, match="only strings can be names"):
         column_names(text)
+
+
+@pytest.mark.parametrize("name", ["readChangeFeed", "readChangeData"])
+def test_changes_are_asked_for_by_true_alone(name: str) -> None:
+    """Another word would read the table's rows, where its changes are wanted."""
+    assert not wants_changes({})
+    assert not wants_changes({name.lower(): " False "})
+    assert wants_changes({name.lower(): "TRUE"})
+    for word in ("yes", "1", "", "ture"):
+        with pytest.raises(DeltaAnalysisError, match=f"ILLEGAL_OPTION.*'{word}'.*'{name}'.*'true'"):
+            wants_changes({"readchangefeed": "true", name.lower(): word})
