@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import subprocess
 import sys
 import threading
 import uuid
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,6 +20,7 @@ from lakelog.logstores import CommitOutcomeUnknownError, HDFSLogStore
 from lakelog.logstores.hdfs.client import HdfsClient
 from lakelog.logstores.hdfs.publish import publish, write_draft
 from lakelog.logstores.hdfs.webhdfs import WebHdfs
+from lakelog.logstores.object_store.store import TryAgainError
 from support.fault_proxy import FaultProxy
 from support.rpc_proxy import RpcProxy
 
@@ -159,13 +162,29 @@ def test_a_namenode_that_comes_back_in_time_is_waited_for(
 def test_a_lost_create_and_a_lost_close_write_another_draft(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str
 ) -> None:
-    # Three drafts, each of which may wait for its answers: on a busy machine more than 20 s.
-    store = store_at(proxy.uri, budget="60")
+    store = store_at(proxy.uri)
     for number, call in enumerate([b"\x06create", b"addBlock", b"complete"]):
         proxy.arm("drop_reply", call)
         store.write(f"{proxy.uri}{folder}/{number}.json", LINES)
     assert proxy.fired == ["drop_reply"] * 3
     assert seen(hdfs, folder) == {f"{number}.json": LINES for number in range(3)}
+
+
+def test_a_writer_that_nobody_closed_asks_nothing_when_it_is_freed(
+    proxy: RpcProxy, folder: str
+) -> None:
+    """Python's streams close themselves: that would be a call in whichever thread frees it."""
+    client, where = store_at(proxy.uri)._client(f"{proxy.uri}{folder}/0.json")
+    writer = client.writer(where, overwrite=True, create_parent=False)
+    client.call(where, partial(writer.write, b"x"))
+    proxy.arm("drop_reply", b"complete")
+    del writer
+    gc.collect()
+    assert proxy.fired == []
+    writer = client.writer(where, overwrite=True, create_parent=False)
+    with pytest.raises(TryAgainError):
+        client.call(where, writer.close)
+    assert proxy.fired == ["drop_reply"]
 
 
 def test_a_lost_answer_to_a_move_is_settled(

@@ -13,6 +13,7 @@ time pass before it reads or writes data: these are still its parent's.
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import sys
 import threading
@@ -134,14 +135,21 @@ class HdfsClient:
         return self._ask(path, lambda client: client.read(path))
 
     def writer(self, path: str, *, overwrite: bool, create_parent: bool) -> FileWriter:
-        """Make a file that others see at once, empty; write to it by `call`."""
+        """Make a file that others see at once, empty; write to it, and close it, by `call`.
+
+        One that is not closed stays as it is, and its lease runs out on the NameNode.
+        """
         _Fork.wait()
 
         def create(client: Client) -> FileWriter:
             from hdfs_native import WriteOptions
 
             options = WriteOptions(overwrite=overwrite, create_parent=create_parent)
-            return client.create(path, options)
+            made = client.create(path, options)
+            # Python closes a stream that is not closed when it frees it: a call of the network
+            # without a limit of time, in whichever thread collects garbage.
+            io.RawIOBase.close(made)
+            return made
 
         return self._ask(path, create)
 
