@@ -3,7 +3,8 @@
 Two deaths of one query in each place, in `make test`; more of them, and of all queries at once, in
 `make soak`, or as many as are asked for:
 
-    LAKELOG_KILLS=50 .venv/bin/pytest -n 0 --timeout 0 tests/integration/test_killed_streams.py
+    LAKELOG_KILLS=50 .venv/bin/pytest -n 0 --timeout 0 -o faulthandler_timeout=0 \\
+        tests/integration/test_killed_streams.py
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _FEW = 2
 KILLS = int(os.environ.get("LAKELOG_KILLS") or examples(_FEW))
+# Some 35 s where nothing else runs, and 230 beside six busy loops and another run of all tests.
+pytestmark = pytest.mark.timeout(280 if KILLS <= _FEW else 0)
 
 
 def _live(where: Place, checkpoints: Path, one: str) -> None:
