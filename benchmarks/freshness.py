@@ -49,10 +49,11 @@ _BY_OUR_PYTHON = frozenset({"spark", "commands", "streams"})
 ASKED_FOR = {
     "core/lakelog/core/streaming/": frozenset({"streams", "growth"}),
     "core/lakelog/core/transaction/group.py": frozenset({"writers", "growth"}),
+    "logstores/lakelog/logstores/hdfs/": frozenset(),
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
     f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
 }
-"""Files and folders that run only where they are asked for, and the sections that ask."""
+"""Files and folders that run only where they are asked for, and the sections that ask, if any."""
 SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->\n", re.DOTALL)
 _DIGEST = re.compile(r"<!-- of (\w+) -->\n")
 
