@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,7 +42,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, in seconds, as a list of one."""
     now = [100.0]
-    monkeypatch.setattr("lakelog.core.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -7,6 +7,7 @@ import datetime
 import socket
 import ssl
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,7 +98,8 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Server], list[int]]:
             assert server.all_begun.wait(30)
             complete.append(server.complete)
 
-        monkeypatch.setattr("lakelog.logstores.object_store.race.time.sleep", wait)
+        # A `time` of its own: others in this process sleep, too, as a thread of py4j does.
+        monkeypatch.setattr("lakelog.logstores.object_store.race.time", SimpleNamespace(sleep=wait))
         return complete
 
     return patch
