@@ -46,8 +46,10 @@ MEASURED = {
 """Section -> the roots of what it measures."""
 _WORKERS = "spark/lakelog/spark/workers"
 _BY_OUR_PYTHON = frozenset({"spark", "commands", "streams"})
+# A read by Spark takes the reader of options from there, too.
+_READ_BY_SPARK = frozenset(name for name, roots in MEASURED.items() if roots == _ON_SPARK)
 ASKED_FOR = {
-    "core/lakelog/core/streaming/": frozenset({"streams", "growth"}),
+    "core/lakelog/core/streaming/": _READ_BY_SPARK,
     "core/lakelog/core/transaction/group.py": frozenset({"writers", "growth"}),
     "logstores/lakelog/logstores/hdfs/": frozenset(),
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
