@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,3 +128,43 @@ def test_lines_of_new_threads_count_and_those_of_waiting_do_not() -> None:
     once, again = lines_run(threaded), lines_run(threaded)
     assert once == again
     assert 4 * lines_run(loop) < once < 5 * lines_run(loop)
+
+
+def test_lines_of_what_others_left_and_of_threads_that_others_start_do_not_count() -> None:
+    finalized: list[int] = []
+    meanwhile: list[int] = []
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            finalized.append(1)
+
+    def work() -> list[list[int]]:
+        return [[i] for i in range(10_000)]  # for which there would be a collection
+
+    def of_other() -> None:
+        go.wait(60)
+        Thread(target=work).start()
+        ended.set()
+
+    ended, go = Event(), Event()
+    other = Thread(target=of_other)
+    other.start()
+
+    def beside() -> None:
+        go.set()
+        ended.wait(60)
+        work()
+        meanwhile.extend(finalized)
+
+    alone = lines_run(work)
+    gc.collect()  # so that none is due before the work
+    for _ in range(100):
+        Garbage()
+    assert lines_run(beside) == alone + 6
+    assert meanwhile == []
+    other.join()
+    gc.collect()
+    assert len(finalized) == 100

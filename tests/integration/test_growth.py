@@ -31,6 +31,6 @@ def test_the_drivers_cost_grows_no_faster_than_the_table(
     worlds = Worlds(tmp_path)
     found = costs(measured, axis, worlds, n=axis.n // 2, meter=lines_run)
     if found.grow_too_fast():
-        # As the imports of a first run may do, or what Py4J tidies up now and then: 1,500 lines.
+        # As the imports of a first run may do.
         found = costs(measured, axis, worlds, n=axis.n // 2, meter=lines_run, times=4)
     assert not found.grow_too_fast(), str(found)

@@ -25,6 +25,7 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.optimistic import OptimisticTransaction
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.logstores.limits import seconds_left
+from support.garbage import uncollected
 from support.line_injector import Line, LineInjector
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ class Stage:
         """
         left = None
         try:
-            self.command.run(str(self.table))
+            with uncollected():  # a generator that ends there has lines of its own
+                self.command.run(str(self.table))
         except BaseException as exc:
             _let_go(exc)
             left = exc

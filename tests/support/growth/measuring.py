@@ -8,6 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from support.garbage import uncollected
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -67,12 +69,23 @@ def lines_run(work: Callable[[], object]) -> int:
 
     The figure is the same on every machine, however busy it is. It takes in the threads that the
     work starts, but for their waits, and leaves out what C does within a line: a search in a list
-    is one.
+    is one. Threads that others start meanwhile do not count, nor does the collector of garbage.
     """
     count = 0
+    started: list[threading.Thread] = []
+
+    def begin(frame: Any, what: str, argument: Any) -> Any:
+        """The first call of a thread."""
+        if threading.current_thread() not in started:
+            sys.settrace(None)
+            return None
+        sys.settrace(call)
+        return call(frame, what, argument)
 
     def call(frame: Any, _what: str, _argument: Any) -> Any:
         nonlocal count
+        if frame.f_code is threading.Thread.start.__code__:
+            started.append(frame.f_locals["self"])
         if frame.f_code.co_filename.endswith(_OTHERS):
             return None
         count += 1
@@ -84,26 +97,24 @@ def lines_run(work: Callable[[], object]) -> int:
         return line
 
     before, before_threads = sys.gettrace(), threading.gettrace()
-    threading.settrace(call)
-    sys.settrace(call)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-        threading.settrace(before_threads)
+    with uncollected():
+        threading.settrace(begin)
+        sys.settrace(call)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+            threading.settrace(before_threads)
     return count
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
     """The CPU's time that the work takes in this process, in all of its threads."""
     gc.collect()
-    gc.disable()
-    try:
+    with uncollected():
         before = time.process_time()
         work()
         return time.process_time() - before
-    finally:
-        gc.enable()
 
 
 def costs(

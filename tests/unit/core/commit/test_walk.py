@@ -11,6 +11,7 @@ import pyarrow as pa
 import lakelog.core
 import lakelog.logstores
 from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from support.garbage import uncollected
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -60,11 +61,12 @@ def test_the_commit_of_one_file_is_a_short_walk(tmp_path: Path) -> None:
         )
         operation = Operation("WRITE", {"mode": "Append"})
         before = sys.getprofile()
-        sys.setprofile(profile)
-        try:
-            txn.commit([add], operation)
-        finally:
-            sys.setprofile(before)
+        with uncollected():
+            sys.setprofile(profile)
+            try:
+                txn.commit([add], operation)
+            finally:
+                sys.setprofile(before)
 
     for number in range(4):  # what is worked out once is worked out now
         commit(f"part-{number}.parquet")

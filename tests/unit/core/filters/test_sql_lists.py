@@ -17,6 +17,7 @@ from lakelog.core.filters.filter import Filter, normalize_filter
 from lakelog.core.filters.pruning import keep_files
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import StructType
+from support.garbage import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +74,12 @@ def calls(function: Callable[..., object], *args: object) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    sys.setprofile(seen)
-    try:
-        function(*args)
-    finally:
-        sys.setprofile(None)
+    with uncollected():
+        sys.setprofile(seen)
+        try:
+            function(*args)
+        finally:
+            sys.setprofile(None)
     return count
 
 
