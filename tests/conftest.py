@@ -8,7 +8,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from support.examples import SEED, examples
 from support.spark_java import submit_options
@@ -37,9 +37,15 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
 
 CI = os.environ.get("CI", "").lower() in ("true", "1")
 
-# Examples are drawn anew each run; a deadline would turn a busy machine into a failure.
-# A hundred is what Hypothesis draws where nobody says.
-settings.register_profile("lakelog", deadline=None, print_blob=True, max_examples=examples(100))
+# Examples are drawn anew each run; a deadline, or a limit on the time of drawing, would turn a
+# busy machine into a failure. A hundred is what Hypothesis draws where nobody says.
+settings.register_profile(
+    "lakelog",
+    deadline=None,
+    print_blob=True,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("lakelog")
 
 

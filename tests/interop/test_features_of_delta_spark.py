@@ -216,7 +216,10 @@ FILTERS = st.recursive(
 )
 
 
-@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(name=st.sampled_from(["all", "names, renamed", "vectors, partitioned"]), text=FILTERS)
 def test_filtered_rows_are_those_that_delta_spark_filters(delta_spark, made, name, text):
     path = made(name).path

@@ -10,7 +10,7 @@ their numbers); `make soak` draws more.
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 from simulation.checks import play_and_check
 from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES, duels, scripts
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.soak
 _PROFILE = settings(
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 from simulation.checks import HistoryError, play_and_check
 from simulation.histories import duels, scripts
@@ -25,7 +25,6 @@ _PROFILE = settings(
     deadline=None,
     phases=[Phase.generate],
     report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import (
@@ -132,7 +132,7 @@ _steps = st.lists(
 )
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None)
 @given(_steps, st.sampled_from(KINDS), st.booleans())
 def test_an_id_stays_with_its_row_whatever_is_done_to_the_table(
     steps: list[tuple[str, int]], properties: dict[str, str], partitioned: bool

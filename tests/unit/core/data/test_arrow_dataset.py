@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from lakelog.core import (
     DeltaLog,
@@ -37,7 +37,7 @@ def dataset(uri: str) -> Any:
     return DeltaLog.for_table(uri).snapshot.to_pyarrow_dataset()
 
 
-@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25))
 @given(drawn_tables())
 def test_any_table_has_the_same_rows(drawn: DrawnTable) -> None:
     with tempfile.TemporaryDirectory() as folder:

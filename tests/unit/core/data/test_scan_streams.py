@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import (
@@ -68,7 +68,7 @@ def conditions(draw: st.DrawFn, data: pa.Table) -> Any:
     return parts
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40))
 @given(st.data(), drawn_tables())
 def test_any_table_is_read_the_same_in_every_way(data: st.DataObject, drawn: DrawnTable) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ import pyarrow.compute
 import pyarrow.fs
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lakelog.cli
@@ -90,7 +90,7 @@ def test_partitions_go_to_hive_folders_without_their_columns(tmp_path: Path) -> 
     budget=st.sampled_from([1, 200, 1 << 20]),
     opened=st.sampled_from([1, 2, 64]),
 )
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None)
 def test_every_row_lands_once_in_its_partition_whatever_the_limits(
     tmp_path_factory: pytest.TempPathFactory,
     keys: Any,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import set_properties
@@ -334,7 +334,7 @@ def test_a_run_to_the_end_ends_at_what_was_there_when_it_began() -> None:
     assert _all(source, source.initial_offset())[0] == [["a"]]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None)
 @given(
     before=st.lists(st.lists(st.integers(1, 30), max_size=4), max_size=3),
     after=st.lists(st.lists(st.integers(1, 30), max_size=4), max_size=4),
