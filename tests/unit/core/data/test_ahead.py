@@ -79,12 +79,14 @@ def test_what_is_ready_is_bounded() -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_an_error_comes_after_the_items_before_it_and_closes_the_others(workers: int) -> None:
     streams = Streams(2, 2, 1000, fails=1)
+    before = set(threading.enumerate())
     found = read_ahead(streams, workers=workers)
     assert [next(found) for _ in range(4)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     with pytest.raises(ValueError, match="the disk"):
         next(found)
     assert streams.closed >= {0, 1}
-    assert not [each for each in threading.enumerate() if each.name.startswith("lakelog-scan")]
+    after = set(threading.enumerate()) - before
+    assert not [each for each in after if each.name.startswith("lakelog-scan")]
 
 
 ABANDONED = """

@@ -26,6 +26,8 @@ def workers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def _own_queue(monkeypatch):
+    for each in workers():  # of other tests
+        each.join(PATIENCE)
     monkeypatch.setattr(background, "_background", background._Background())
     yield
     assert wait_for_all(PATIENCE)
