@@ -28,6 +28,7 @@ _OPEN: Final = tuple(
 _WHOLE: Final = {f"{LAKELOG_PREFIX}{name}".lower(): f"{LAKELOG_PREFIX}{name}" for name in _NAMES}
 _CLOSE: Final = 0.84
 """Similarity from which a name counts as a misspelling: one or two letters in a dozen."""
+_ALIKE_AS_A_WHOLE: Final = 0.92
 _FAMILIES: Final = {
     "lakelog": 0.8,
     "delta.logStore": _CLOSE,
@@ -54,6 +55,11 @@ def _nearest(key: str) -> str | None:
     """The key that is meant; `None` for one that is read, or belongs to another product."""
     if key.startswith(LAKELOG_PREFIX):
         return _nearest_of_ours(key.removeprefix(LAKELOG_PREFIX))
+    if key.lower().startswith(LAKELOG_PREFIX[:7]):
+        # As a whole first: where a dot is missing, the parts are others.
+        near = difflib.get_close_matches(key.lower(), _WHOLE, n=1, cutoff=_ALIKE_AS_A_WHOLE)
+        if near:
+            return _WHOLE[near[0]]
     prefix = "spark." if key.startswith("spark.") else ""
     parts = key.removeprefix("spark.").split(".")
     for family, alike in _FAMILIES.items():
@@ -65,10 +71,6 @@ def _nearest(key: str) -> str | None:
         if difflib.SequenceMatcher(None, begin.lower(), family.lower()).ratio() >= alike:
             found = ".".join((prefix + family, *rest))
             return _nearest(found) or found
-    if key.lower().startswith(LAKELOG_PREFIX[:7]):
-        # A dot may be what is missing.
-        near = difflib.get_close_matches(key.lower(), _WHOLE, n=1, cutoff=0.92)
-        return _WHOLE[near[0]] if near else None
     return None
 
 

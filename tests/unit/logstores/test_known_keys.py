@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelog.logstores import log_store_for
@@ -58,6 +58,7 @@ def misspelt(draw: st.DrawFn, names: list[str]) -> tuple[str, str]:
 
 
 @settings(max_examples=100, deadline=None)
+@example(("spark.lakeloglog.maxBytes", "spark.lakelog.log.maxBytes"))
 @given(misspelt([name for name in OURS if name != "spark.lakelog.replay"]))
 def test_a_misspelt_key_is_refused_with_the_one_that_is_meant(case: tuple[str, str]) -> None:
     key, meant = case
