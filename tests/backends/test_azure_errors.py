@@ -35,7 +35,7 @@ KEY = "spark.hadoop.fs.azure.account.key"
 SAS = "spark.hadoop.fs.azure.sas.fixed.token"
 QUICK = {
     "spark.lakelog.store.retry.timeBudget": "0.3",
-    "spark.lakelog.store.request.timeout": "1",
+    "spark.lakelog.store.request.timeout": "20",
     "spark.lakelog.store.endpointProbe": "never",
     "spark.lakelog.azure.lease.wait": "0.1",
 }

@@ -6,6 +6,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from lakelog.cli.app import app
@@ -35,6 +36,7 @@ def _leaves_nothing(uri: str, conf: dict[str, str]) -> None:
     assert [status.name for status in store.list_from(uri + "/")] == ["table.json"]
 
 
+@pytest.mark.timeout(280)
 def test_it_runs_on_s3_by_conf_alone_and_takes_its_files_away(
     minio: S3Endpoint, s3_bucket: str
 ) -> None:

@@ -189,7 +189,7 @@ def test_a_harmed_checkpoint_is_uploaded_again(
 def test_a_commit_is_one_request_and_so_are_a_read_and_a_short_listing(
     proxy: FaultProxy, fake_gcs: GCSEndpoint, path: str
 ) -> None:
-    store = behind(proxy, fake_gcs)
+    store = behind(proxy, fake_gcs, spark_lakelog_store_request_timeout="20")
     store.write(path, LINES)
     assert len(proxy.requests) == 1
     assert "ifGenerationMatch=0" in proxy.requests[0]

@@ -152,7 +152,14 @@ def test_a_namenode_that_comes_back_in_time_is_waited_for(
 ) -> None:
     store = store_at(proxy.uri, hdfs.http)
     proxy.arm("die", RENAME)
-    back = threading.Timer(1.0, proxy.come_back)
+
+    def come_back() -> None:
+        while not proxy.is_down:
+            threading.Event().wait(0.01)
+        threading.Event().wait(1.0)
+        proxy.come_back()
+
+    back = threading.Thread(target=come_back, daemon=True)
     back.start()
     store.write(f"{proxy.uri}{folder}/0.json", LINES)
     back.join()

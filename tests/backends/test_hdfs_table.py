@@ -12,6 +12,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileType
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.hooks.background import wait_for_all
 from lakelog.logstores import HDFSLogStore
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def test_a_table_lives_on_hdfs(hdfs: HdfsCluster, table: str) -> None:
     log = DeltaLog.for_table(table, hdfs.conf)
     log.update()
     log.checkpoint()
+    assert wait_for_all()  # checksums, whose drafts are no leftovers
     # Without an authority, fs.defaultFS says which cluster.
     table = table.replace(hdfs.uri, "hdfs://")
     fresh = DeltaLog.for_table(table, hdfs.conf)

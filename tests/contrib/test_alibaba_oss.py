@@ -43,14 +43,14 @@ def oss() -> Iterator[OSSServer]:
         yield server
 
 
-def store_at(url: str, **more: str) -> OSSLogStore:
+def store_at(url: str, timeout: float = 0.5, **more: str) -> OSSLogStore:
     conf = {
         "spark.hadoop.fs.oss.endpoint": url,
         "fs.oss.accessKeyId": "id",
         "fs.oss.accessKeySecret": SECRET,
         "fs.oss.region": "cn-hangzhou",
         "spark.lakelog.store.endpointProbe": "never",
-        "spark.lakelog.store.request.timeout": "0.5",
+        "spark.lakelog.store.request.timeout": str(timeout),
         "spark.lakelog.store.retry.timeBudget": "10",
     }
     return OSSLogStore({**conf, **{f"fs.oss.{name}": value for name, value in more.items()}})
@@ -77,7 +77,7 @@ def test_the_same_bytes_of_another_writer_are_a_conflict(fault: str, oss: OSSSer
 
 def test_a_commit_is_one_put_after_one_look_at_the_bucket(oss: OSSServer) -> None:
     with FaultProxy(oss.url) as proxy:
-        store = store_at(proxy.url)
+        store = store_at(proxy.url, timeout=20)
         for number in range(3):
             store.write(f"oss://bucket/t/{number}.json", ["x"])
         assert [line.split()[0] for line in proxy.requests] == ["GET", "PUT", "PUT", "PUT"]

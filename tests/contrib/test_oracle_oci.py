@@ -59,11 +59,11 @@ def identity(key: str) -> dict[str, str]:
     }
 
 
-def store_at(url: str, key: str) -> OracleCloudLogStore:
+def store_at(url: str, key: str, timeout: float = 0.5) -> OracleCloudLogStore:
     conf = {
         "spark.hadoop.fs.oci.client.hostname": url,
         "spark.lakelog.store.endpointProbe": "never",
-        "spark.lakelog.store.request.timeout": "0.5",
+        "spark.lakelog.store.request.timeout": str(timeout),
         "spark.lakelog.store.retry.timeBudget": "10",
     }
     return OracleCloudLogStore({**conf, **identity(key)})
@@ -92,7 +92,7 @@ def test_the_same_bytes_of_another_writer_are_a_conflict(
 
 def test_a_commit_is_one_put(oci: OCIServer, key: str) -> None:
     with FaultProxy(oci.url) as proxy:
-        store_at(proxy.url, key).write(PATH, ["x"])
+        store_at(proxy.url, key, timeout=20).write(PATH, ["x"])
         assert [line.split()[0] for line in proxy.requests] == ["PUT"]
 
 

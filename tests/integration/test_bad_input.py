@@ -19,6 +19,7 @@ import lakelog.spark as delta
 from lakelog.core import DeltaLog, optimize, read_arrow, vacuum, write_arrow
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.spark.names.plain import plain_sql
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ class Copies:
         return writer.start(str(self.folder / "copy"))
 
     def run(self, table: str, checkpoint: str = "a", **options: Any) -> None:
-        self.started(table, checkpoint, **options).awaitTermination()
+        to_end(lambda: self.started(table, checkpoint, **options))
 
     def refused(self, table: str, checkpoint: str = "a", **options: Any) -> str:
         """What a query says that must fail and leave the copy as it was."""

@@ -12,6 +12,8 @@ import pytest
 from lakelog.core import DeltaLog
 from support.backends import backend_of
 
+pytestmark = pytest.mark.timeout(280)
+
 DEMO = Path(__file__).parents[2] / "examples" / "flights"
 SLICE = ["--rows-per-month", "500"]
 
@@ -21,7 +23,7 @@ def run_demo(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(DEMO / "main.py"), "--folder", str(folder), *SLICE, *options],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=260,
     )
 
 

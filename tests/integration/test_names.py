@@ -21,6 +21,7 @@ from lakelog.core.errors import (
 from lakelog.spark.names import lookup
 from lakelog.spark.names.lookup import find
 from lakelog.spark.names.plain import plain_sql
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,7 +348,7 @@ def test_streams_by_name(named: SparkSession, tmp_path: Path) -> None:
     frame = named.readStream.table("source")
     writer = frame.writeStream.format("delta").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    writer.toTable("target").awaitTermination()
+    to_end(lambda: writer.toTable("target"))
     assert named.table("target").count() == 4
     assert operations(named, "target") == ["CREATE TABLE", "STREAMING UPDATE"]
 

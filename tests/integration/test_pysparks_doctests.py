@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pyspark.sql.readwriter
@@ -52,8 +54,14 @@ def test_other_formats_are_as_without_us(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spark = classic_spark
-    # The examples of streams let each query run for three seconds, and look at nothing then.
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    of_examples, really = threading.get_ident(), time.sleep
+
+    def sleep(seconds: float) -> None:
+        """Not for the examples of streams, which let each query run for three seconds."""
+        if threading.get_ident() != of_examples:
+            really(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
     spark.sql(f"CREATE DATABASE doctests LOCATION '{tmp_path}'")
     spark.catalog.setCurrentDatabase("doctests")
     try:

@@ -9,6 +9,7 @@ import pytest
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
 from lakelog.spark import DeltaTable, once_per_batch
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def _source(folder: Path) -> str:
 
 def _run(writer: Any, folder: Path, *path: str) -> None:
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start(*path).awaitTermination()
+    to_end(lambda: writer.trigger(availableNow=True).start(*path))
 
 
 def _operations(path: str) -> list[str | None]:

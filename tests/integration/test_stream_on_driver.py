@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 import lakelog.spark as delta
 from lakelog.core import delete_rows, read_arrow, write_arrow
 from lakelog.spark.format.stream_on_driver import CAN_READ_ON_DRIVER
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +64,7 @@ def _copied(
     frame = delta.read_stream(spark).option("readOnDriver", True).options(**options)
     writer = delta.write_stream(frame.load(tmp_path / "in")).trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path / f"{name} checkpoint"))
-    started = query.start(str(tmp_path / name))
-    started.awaitTermination()
+    started = to_end(lambda: query.start(str(tmp_path / name)))
     sizes = [each.numInputRows for each in started.recentProgress if each.numInputRows]
     return sizes, read_arrow(str(tmp_path / name)).sort_by("id").to_pylist()
 

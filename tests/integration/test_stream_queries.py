@@ -16,6 +16,7 @@ from lakelog.core.errors import ConcurrentAppendException, ConcurrentTransaction
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.streaming.sink import BatchSink
 from lakelog.spark.writing.options import WriteOptions
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +71,9 @@ def _sink(spark: SparkSession, path: str, checkpoint: Path) -> BatchSink:
 def test_rows_and_changes_of_a_table_arrive(enabled: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     write_arrow(source, {"id": [1, 2]}, properties=FEED)
-    _started(enabled, tmp_path).awaitTermination()
+    to_end(lambda: _started(enabled, tmp_path))
     write_arrow(source, {"id": [3]}, mode="append")
-    _started(enabled, tmp_path).awaitTermination()
+    to_end(lambda: _started(enabled, tmp_path))
     assert _ids(tmp_path / "copy") == [1, 2, 3]
 
     delete_rows(source, "id = 2")
@@ -158,8 +159,8 @@ def test_what_reads_the_table_that_it_writes_is_no_blind_append(
 ) -> None:
     source = str(tmp_path / "source")
     write_arrow(source, {"id": [1, 2]})
-    _started(enabled, tmp_path).awaitTermination()
-    _started(enabled, tmp_path, "source").awaitTermination()
+    to_end(lambda: _started(enabled, tmp_path))
+    to_end(lambda: _started(enabled, tmp_path, "source"))
     assert _ids(tmp_path / "source") == [1, 1, 2, 2]
     (other,) = DeltaLog.for_table(tmp_path / "copy").history()
     newest, _ = DeltaLog.for_table(source).history()

@@ -13,6 +13,7 @@ import lakelog.spark as delta
 from lakelog.core import write_arrow
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +45,7 @@ def _stream(spark: SparkSession, folder: Path, schema: str = "id long, p string"
 def _run(frame: DataFrame, path: Path, source: str = "delta", **options: Any) -> Any:
     writer = frame.writeStream.format(source).trigger(availableNow=True)
     options = {"checkpointLocation": str(path.parent / "checkpoint"), **options}
-    query = writer.options(**options).start(str(path))
-    query.awaitTermination()
-    return query
+    return to_end(lambda: writer.options(**options).start(str(path)))
 
 
 def _query_id(path: Path) -> str:
@@ -66,8 +65,7 @@ def test_each_batch_is_one_commit_that_names_its_query(
     frame = _stream(enabled, folder)
     query = frame.writeStream.format("delta").partitionBy("p").outputMode("append")
     query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).queryName("q")
-    started = query.trigger(availableNow=True).start(str(path))
-    started.awaitTermination()
+    started = to_end(lambda: query.trigger(availableNow=True).start(str(path)))
     assert started.name == "q"
     log = DeltaLog.for_table(path)
     assert log.snapshot.partition_columns == ["p"]
@@ -115,7 +113,7 @@ def test_complete_mode_replaces_the_rows_with_each_batch(
     _drop(folder, "f1", {"id": 3, "p": "x"})
     counts = _stream(enabled, folder).groupBy("p").count()
     query = delta.write_stream(counts).outputMode("complete").trigger(availableNow=True)
-    query.start(path, checkpointLocation=str(tmp_path / "checkpoint")).awaitTermination()
+    to_end(lambda: query.start(path, checkpointLocation=str(tmp_path / "checkpoint")))
     rows = delta.read(enabled).load(str(path)).collect()
     assert sorted(tuple(row) for row in rows) == [("x", 2), ("y", 1)]
     history = DeltaLog.for_table(path).history()
@@ -162,7 +160,7 @@ def test_a_table_is_copied_into_another(enabled: SparkSession, tmp_path: Path) -
     changes = enabled.readStream.format("delta").option("readChangeFeed", True)
     writer = changes.option("startingVersion", 1).load(str(source)).writeStream
     writer = writer.format("delta").option("checkpointLocation", str(tmp_path / "c2"))
-    writer.trigger(availableNow=True).start(str(tmp_path / "changes")).awaitTermination()
+    to_end(lambda: writer.trigger(availableNow=True).start(str(tmp_path / "changes")))
     rows = delta.read(enabled).load(str(tmp_path / "changes")).collect()
     assert sorted((row.id, row._change_type, row._commit_version) for row in rows) == [
         (4, "insert", 1),

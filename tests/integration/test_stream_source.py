@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, add_columns, delete_rows, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +37,7 @@ def _copy(frame: DataFrame, tmp_path: Path, **trigger: Any) -> Any:
     """Run a query into a table of its own, to the end."""
     writer = frame.writeStream.format("delta").trigger(**(trigger or {"availableNow": True}))
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    started = query.start(str(tmp_path / "out"))
-    started.awaitTermination()
-    return started
+    return to_end(lambda: query.start(str(tmp_path / "out")))
 
 
 def _sizes(query: Any) -> list[int]:
@@ -136,7 +136,8 @@ def test_a_table_that_is_read_and_written_by_one_query(
         frame = delta.read_stream(enabled).load(table).where("`a.b` < 10")
         shifted = frame.selectExpr("`a.b` + 10 AS `a.b`", "p")
         query = delta.write_stream(shifted).trigger(availableNow=True)
-        query.option("checkpointLocation", str(tmp_path / "c")).start(table).awaitTermination()
+        query = query.option("checkpointLocation", str(tmp_path / "c"))
+        to_end(partial(query.start, table))
     rows = DeltaLog.for_table(table).snapshot.to_arrow()["a.b"].to_pylist()
     assert sorted(rows) == [1, 2, 3, 11, 12, 13]
 

@@ -22,6 +22,7 @@ from lakelog.core import (
     write_arrow,
 )
 from support.delta_spark_peer import DeltaSparkError
+from support.to_end import to_end
 
 LIMIT = {"maxFilesPerTrigger": "2"}
 
@@ -35,15 +36,7 @@ def by_us(spark, source, sink, checkpoint, options=LIMIT):
     frame = delta.read_stream(spark).options(**options).load(source)
     writer = delta.write_stream(frame).trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(checkpoint))
-    for last in (False, False, False, True):
-        try:
-            writer.start(sink).awaitTermination()
-        except StreamingQueryException as exc:
-            # Spark gives a planner's process ten seconds to begin: too few on a busy machine.
-            if last or "failed to connect back" not in str(exc):
-                raise
-        else:
-            return
+    to_end(lambda: writer.start(sink))
 
 
 def ids(path):

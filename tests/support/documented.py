@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import lakelog.spark as delta
 from lakelog.spark import DeltaTable
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,7 @@ class Lake:
         """A stream into a table, as far as it is now."""
         writer = frame.writeStream.format("delta").outputMode(mode).options(**options)
         writer = writer.option("checkpointLocation", self.path(f"{name}-cp"))
-        writer.trigger(availableNow=True).start(self.path(name)).awaitTermination()
+        to_end(lambda: writer.trigger(availableNow=True).start(self.path(name)))
 
 
 @contextlib.contextmanager

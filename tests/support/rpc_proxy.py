@@ -79,6 +79,11 @@ class RpcProxy:
         for each in held:
             _reset(each)
 
+    @property
+    def is_down(self) -> bool:
+        """Whether nobody is served."""
+        return self._refusing
+
     def come_back(self) -> None:
         """Serve again."""
         self._refusing = False
@@ -124,7 +129,11 @@ class RpcProxy:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        server = socket.create_connection(self._upstream, timeout=_PATIENCE)
+        try:
+            server = socket.create_connection(self._upstream, timeout=_PATIENCE)
+        except OSError:
+            _reset(client)
+            return
         for each in (client, server):
             each.settimeout(_PATIENCE)
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

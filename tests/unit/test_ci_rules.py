@@ -84,7 +84,7 @@ def test_ci_tells_how_long_each_stage_took(tmp_path: Path) -> None:
 
 
 def test_ci_does_not_count_what_is_built_once(tmp_path: Path) -> None:
-    done = _ci_run(tmp_path, '[ "$1" != programs ] || sleep 2.0625', 1)
+    done = _ci_run(tmp_path, '[ "$1" != programs ] || sleep 7.0625', 5)
     # A stage has what is left of the limit, and building has a limit of its own.
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -96,6 +96,7 @@ def test_ci_ends_with_the_first_stage_that_fails(tmp_path: Path) -> None:
 
 
 def test_ci_fails_a_run_that_takes_too_long_and_names_the_slowest_tests(tmp_path: Path) -> None:
+    waits = f"sleep 49.{os.getpid()}1"
     make = r"""
 [ "$1" = test ] || exit 0
 folder=${2#*\'}; folder=${folder%%\'*}
@@ -104,16 +105,16 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "{\"kind\": \"test\", \"id\": \"tests/test_b.py::test_$i\", \"wall\": $i, \"cpu\": 1}"
 done >> "$folder/gw1.jsonl"
 printf '{"kind": "te' >> "$folder/gw1.jsonl"
-sleep 49.0625
+WAITS
 echo "came so far"
 """
-    done = _ci_run(tmp_path, make, 1)
+    done = _ci_run(tmp_path, make.replace("WAITS", waits), 5)
     assert done.returncode == 1, done.stderr
     assert "not ended  tests/test_a.py::test_endless" in done.stdout
     named = [line.split()[-1] for line in done.stdout.splitlines() if "test_b.py" in line]
     assert named == [f"tests/test_b.py::test_{i}" for i in range(12, 2, -1)]
     assert "came so far" not in done.stdout
-    left = subprocess.run(["pgrep", "-f", "sleep 49.0625"], capture_output=True, check=False)
+    left = subprocess.run(["pgrep", "-f", waits], capture_output=True, check=False)
     assert left.stdout == b""
 
 

@@ -111,8 +111,11 @@ def test_the_connections_of_many_readers_are_kept() -> None:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base has it
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 2 * readers
+
+    server = Server(("127.0.0.1", 0), Handler)
     serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     serving.start()
     try:

@@ -1,0 +1,36 @@
+"""A query that runs to its end, however busy the machine is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["to_end"]
+
+_TOO_SLOW = "failed to connect back"
+_TRIES = 4
+
+
+def to_end(start: Callable[[], Any]) -> Any:
+    """Run a query to its end, and give it.
+
+    Spark gives each of its Python processes ten seconds to begin, which no conf can change. A query
+    that ends for that reason is started again, and goes on from its checkpoint.
+
+    Args:
+        start: starts the query.
+    """
+    for left in reversed(range(_TRIES)):
+        query = start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as exc:
+            if not left or _TOO_SLOW not in str(exc):
+                raise
+        else:
+            break
+    return query
