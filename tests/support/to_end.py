@@ -24,13 +24,13 @@ def to_end(start: Callable[[], Any]) -> Any:
     Args:
         start: starts the query.
     """
-    for left in reversed(range(_TRIES)):
-        query = start()
+    tries = 0
+    while True:
+        query, tries = start(), tries + 1
         try:
             query.awaitTermination()
         except StreamingQueryException as exc:
-            if not left or _TOO_SLOW not in str(exc):
+            if tries == _TRIES or _TOO_SLOW not in str(exc):
                 raise
         else:
-            break
-    return query
+            return query
