@@ -68,10 +68,10 @@ def path(request, tmp_path):
             {"col-1": part * 10 + i, "col-2": {"x": "dropped", "col-3": str(i)}} for i in range(10)
         ]
         data = pa.Table.from_pylist(rows, schema=schema)
-        pq.write_table(data, table / f"f{part}", row_group_size=3)
-        size = (table / f"f{part}").stat().st_size
+        pq.write_table(data, table / f"f{part}.parquet", row_group_size=3)
+        size = (table / f"f{part}.parquet").stat().st_size
         more = {"deletionVector": vector} if vector else {}
-        log.commit(add(f"f{part}", size=size, partitionValues={"col-5": str(part)}, **more))
+        log.commit(add(f"f{part}.parquet", size=size, partitionValues={"col-5": str(part)}, **more))
     return str(table)
 
 
