@@ -306,7 +306,7 @@ def test_an_index_that_would_be_lost_is_told(uri: str) -> None:
 
 
 WRITING = """
-import resource, sys
+import resource, sys, threading
 import numpy as np
 import pyarrow as pa
 from lakelog.core import write_arrow
@@ -316,6 +316,9 @@ pa.set_memory_pool(pa.system_memory_pool())
 pa.set_cpu_count(2)
 uri, how, limit = sys.argv[1:]
 random = np.random.default_rng(1)
+
+# The limit is of the address space, of which a thread takes 8 MB, used or not.
+threading.stack_size(1 << 20)
 
 def batches():
     for start in range(160):
