@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
 
 RENAME = b"rename2"
+DELETE = b"\x06delete"
+"""With its length before it, as in a call's frame: no path holds that."""
 LINES = ["one", "two"]
 
 
@@ -131,6 +133,56 @@ def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
             store.write(f"{proxy.uri}{folder}/0.json", LINES)
     assert proxy.fired[-1] == "reset"
     assert seen(hdfs, folder) == ({"0.json": LINES} if landed else {})
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_the_last_look_at_the_draft_is_repeated(
+    hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
+) -> None:
+    """What spoilt the renames may spoil that look, too: no outcome is unknown for this alone."""
+    store = store_at(proxy.uri, hdfs.http, budget="0.5")
+    client, web = store._hdfs.at(proxy.uri.removeprefix("hdfs://"))
+    target, body = f"{folder}/0.json", b"one\ntwo\n"
+    draft = write_draft(client, web, target, body, store._hdfs.policy)
+    proxy.arm("drop_reply" if landed else "reset", RENAME)
+    proxy.arm("reset", RENAME, times=1000)
+    proxy.arm("reset", draft.encode() if landed else DELETE, times=2)
+    if landed:
+        publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
+    else:
+        with pytest.raises(OSError, match="was not written"):
+            publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
+    assert proxy.fired[-2:] == ["reset"] * 2
+    assert seen(hdfs, folder) == ({"0.json": LINES} if landed else {})
+
+
+def test_a_draft_that_a_lost_deletion_may_have_taken_shows_nothing(
+    hdfs: HdfsCluster, proxy: RpcProxy, folder: str
+) -> None:
+    store = store_at(proxy.uri, hdfs.http, budget="0.5")
+    proxy.arm("reset", RENAME, times=1000)
+    proxy.arm("drop_reply", DELETE)
+    with pytest.raises(CommitOutcomeUnknownError, match=r"0\.json is unknown: the rename of"):
+        store.write(f"{proxy.uri}{folder}/0.json", LINES)
+    assert proxy.fired[-1] == "drop_reply"
+    assert seen(hdfs, folder) == {}
+
+
+def test_a_lost_answer_to_a_deletion_is_no_missing_file(
+    hdfs: HdfsCluster, proxy: RpcProxy, folder: str
+) -> None:
+    store = store_at(proxy.uri, hdfs.http)
+    store.create_folder(f"{proxy.uri}{folder}/x")
+    store.write(f"{proxy.uri}{folder}/x/0.json", LINES)
+    where = store.filesystem_path(f"{proxy.uri}{folder}/x")
+    proxy.arm("drop_reply", DELETE)
+    store.filesystem.delete_file(f"{where}/0.json")
+    proxy.arm("drop_reply", DELETE)
+    store.filesystem.delete_dir(where)
+    assert proxy.fired == ["drop_reply"] * 2
+    assert seen(hdfs, folder) == {}
+    with pytest.raises(FileNotFoundError):
+        store.filesystem.delete_dir(where)
 
 
 @pytest.mark.parametrize("landed", [True, False])

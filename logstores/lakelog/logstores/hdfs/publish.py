@@ -10,7 +10,8 @@ the same rename is asked for again, and
     no such draft              -> the lost rename was carried out; the file holds our bytes
     refused, after a lost one  -> as below
     no answer, to the end      -> the draft is deleted: if it was there, no late rename can use it;
-                                  if that can't be had either, the outcome is unknown
+                                  if that can't be had either, or an answer to that was lost, too,
+                                  and the draft is gone, the outcome is unknown
 """
 
 from __future__ import annotations
@@ -144,12 +145,12 @@ def publish(
             if not lost or isinstance(error, FileExistsError):
                 raise
             # This one was refused (safe mode, an expired ticket). The lost one may not have been.
-            _give_up(client, draft, target, body, lost, str(error), overwrite=overwrite)
+            _give_up(client, draft, target, body, policy, lost, str(error), overwrite=overwrite)
             return
         else:
             return
         if not more:
-            _give_up(client, draft, target, body, lost, seen, overwrite=overwrite)
+            _give_up(client, draft, target, body, policy, lost, seen, overwrite=overwrite)
             return
 
 
@@ -158,22 +159,55 @@ def _give_up(
     draft: str,
     target: str,
     body: bytes,
+    policy: RetryPolicy,
     lost: str,
     seen: str,
     *,
     overwrite: bool,
 ) -> None:
     try:
-        was_there = client.delete(draft)
+        was_there = _found_and_deleted(client, draft, policy)
     except (OSError, TryAgainError) as error:
         if lost:
             raise CommitOutcomeUnknownError(
-                target, f"the rename of {draft} to it got no answer ({lost}), nor did later checks"
+                target,
+                f"the rename of {draft} to it got no answer ({lost}), and later checks did not "
+                f"settle it ({error})",
             ) from error
         was_there = True  # no rename was ever delivered
     if was_there:
         raise OSError(REFUSED, f"was not written: {seen}", target)
     _judge(client, target, body, lost, overwrite=overwrite)
+
+
+def _found_and_deleted(client: HdfsClient, draft: str, policy: RetryPolicy) -> bool:
+    """Whether the draft was still there; it is not any more.
+
+    Asked again: what spoilt the renames (a connection cut in two) may spoil the first answer. It
+    is looked at before it is deleted, since only a lost deletion leaves a doubt.
+
+    Raises:
+        TryAgainError: no answer; or that to a deletion was lost, and the draft is gone.
+        OSError: it was refused.
+    """
+    lost: TryAgainError | None = None
+    patience = policy.start(policy.grace)
+    while True:
+        deleting = False
+        try:
+            if client.status(draft) is not None:
+                deleting = True
+                if client.delete(draft):
+                    return True
+        except TryAgainError as error:
+            if deleting and error.may_have_landed:
+                lost = error
+            if not patience.pause_after(error):
+                raise
+        else:
+            if lost is not None:
+                raise lost
+            return False
 
 
 def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite: bool) -> None:
