@@ -38,7 +38,8 @@ def test_a_commit_tells_what_it_tries_and_what_it_made(
         f"{prefix} Attempting to commit version 1 with 3 actions with Serializable isolation level",
         f"{prefix} Committed delta #1 to {log.table}/_delta_log",
     ]
-    assert {record.levelno for record in caplog.records} == {logging.INFO}
+    of_it = [record for record in caplog.records if record.name == "lakelog"]
+    assert {record.levelno for record in of_it} == {logging.INFO}
 
 
 def test_a_rebased_commit_tells_whom_it_met(

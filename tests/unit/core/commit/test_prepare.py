@@ -306,7 +306,7 @@ def test_mixed_data_change_is_told_refused_or_let_by(
         DeltaLog.for_table(uri, {CHECKS: "fatal"}).start_transaction().commit(mixed, APPEND)
     with caplog.at_level(logging.WARNING, "lakelog"):
         DeltaLog.for_table(uri, {CHECKS: "off"}).start_transaction().commit(mixed, APPEND)
-        assert caplog.text == ""
+        assert "mixes" not in caplog.text
         other = [add_file("c"), add_file("d", data_change=False)]
         DeltaLog.for_table(uri).start_transaction().commit(other, APPEND)
     assert "mixes" in caplog.text
