@@ -362,7 +362,10 @@ def test_a_large_checkpoint_survives_faults(
 
 def test_a_commit_of_any_size_is_one_request(azurite: AzureEndpoint, folder: str) -> None:
     with FaultProxy(azurite.url) as proxy:
-        limits = {"spark.lakelog.store.endpointProbe": "never"}
+        limits = {
+            "spark.lakelog.store.endpointProbe": "never",
+            "spark.lakelog.store.request.timeout": "120",
+        }
         store = AzureConditionalLogStore({**azurite.conf_at(proxy.url), **limits})
         line = "x" * (65 << 20)  # the SDK's own limit is 64 MiB
         store.write(f"{folder}/0.json", [line])

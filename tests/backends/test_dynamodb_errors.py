@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CREATE = {"spark.lakelog.s3dynamodb.createTable": "true"}
 HASTY = {
-    "spark.lakelog.store.request.timeout": "0.5",
+    "spark.lakelog.store.request.timeout": "20",
     "spark.lakelog.store.retry.timeBudget": "0.5",
 }
 

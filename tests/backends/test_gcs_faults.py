@@ -103,7 +103,12 @@ def test_a_refusal_by_rate_to_the_last_says_that_nothing_was_written(
     proxy: FaultProxy, fake_gcs: GCSEndpoint, path: str
 ) -> None:
     proxy.arm("refuse:429:rateLimitExceeded", UPLOAD, times=500)
-    store = behind(proxy, fake_gcs, spark_lakelog_store_retry_timeBudget="0.5")
+    store = behind(
+        proxy,
+        fake_gcs,
+        spark_lakelog_store_retry_timeBudget="0.5",
+        spark_lakelog_store_request_timeout="20",
+    )
     with pytest.raises(OSError, match=r"was not written.*one write per second"):
         store.write(path, LINES)
     with pytest.raises(FileNotFoundError):
@@ -158,7 +163,12 @@ def test_a_page_instead_of_a_listing_is_no_empty_folder(
 ) -> None:
     direct(fake_gcs).write(path, LINES)
     proxy.arm("html:200", LOOK, times=500)
-    store = behind(proxy, fake_gcs, spark_lakelog_store_retry_timeBudget="0.3")
+    store = behind(
+        proxy,
+        fake_gcs,
+        spark_lakelog_store_retry_timeBudget="0.3",
+        spark_lakelog_store_request_timeout="20",
+    )
     with pytest.raises(OSError, match=r"has no storage#objects.*fs.gs.storage.root.url"):
         list(store.list_from(path))
 

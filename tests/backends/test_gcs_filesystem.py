@@ -139,7 +139,7 @@ def test_a_harmed_range_is_asked_for_again_at_the_endpoint_of_the_conf(
             **fake_gcs.conf,
             "spark.hadoop.fs.gs.storage.root.url": proxy.url,
             "spark.hadoop.fs.gs.requester.pays.mode": "ENABLED",
-            "spark.lakelog.store.request.timeout": "2",
+            "spark.lakelog.store.request.timeout": "20",
         }
         proxy.arm(fault, b"alt=media")
         with GCSLogStore(conf).filesystem.open_input_file(f"{folder}/x") as file:

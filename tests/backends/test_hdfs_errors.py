@@ -23,6 +23,8 @@ QUICK = {
     "spark.lakelog.store.retry.timeBudget": "0.3",
     "spark.lakelog.store.request.timeout": "0.5",
 }
+ANSWERED = {**QUICK, "spark.lakelog.store.request.timeout": "20"}
+"""For what is answered at once: the first call of a process imports hdfs-native, too."""
 
 
 @pytest.fixture(params=["webhdfs", "native"])
@@ -132,7 +134,7 @@ def test_files_belong_to_the_user_of_the_environment(
 
 def test_a_namenode_that_is_down_is_given_up_in_time() -> None:
     uri = f"hdfs://127.0.0.1:{free_port()}"
-    store = HDFSLogStore(by_rpc(uri, **QUICK))
+    store = HDFSLogStore(by_rpc(uri, **ANSWERED))
     for attempt in (
         lambda: store.write(uri + "/t/0.json", ["x"]),
         lambda: list(store.read(uri + "/t/0.json")),
@@ -157,7 +159,7 @@ def test_the_web_port_is_no_rpc_port(hdfs: HdfsCluster) -> None:
 
 
 def test_a_name_service_that_nobody_knows_is_told() -> None:
-    store = HDFSLogStore(QUICK)
+    store = HDFSLogStore(ANSWERED)
     with pytest.raises(OSError, match=r"the host name in .*wrong-service.invalid.*HADOOP"):
         store.write("hdfs://wrong-service.invalid/t/0.json", ["x"])
 

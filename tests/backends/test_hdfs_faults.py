@@ -122,7 +122,7 @@ def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:
     """At the end the draft is deleted: it was there (nothing happened), or it was not."""
-    store = store_at(proxy.uri, hdfs.http, budget="0.5")
+    store = store_at(proxy.uri, hdfs.http, budget="3" if landed else "0.5")
     if landed:
         proxy.arm("drop_reply", RENAME)
     proxy.arm("reset", RENAME, times=1000)
@@ -160,10 +160,13 @@ def test_a_draft_that_a_lost_deletion_may_have_taken_shows_nothing(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str
 ) -> None:
     store = store_at(proxy.uri, hdfs.http, budget="0.5")
+    client, web = store._hdfs.at(proxy.uri.removeprefix("hdfs://"))
+    target, body = f"{folder}/0.json", b"one\ntwo\n"
+    draft = write_draft(client, web, target, body, store._hdfs.policy)
     proxy.arm("reset", RENAME, times=1000)
     proxy.arm("drop_reply", DELETE)
     with pytest.raises(CommitOutcomeUnknownError, match=r"0\.json is unknown: the rename of"):
-        store.write(f"{proxy.uri}{folder}/0.json", LINES)
+        publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
     assert proxy.fired[-1] == "drop_reply"
     assert seen(hdfs, folder) == {}
 
@@ -312,7 +315,7 @@ def test_a_datanode_that_fails_leaves_no_draft(
     "name", ["ü ä 日本 😀", "%20%2F", "a?b#c&d=e+f", 'quote\'s "x"', "back\\slash;", "*{a}[b]"]
 )
 def test_webhdfs_writes_under_any_name(hdfs: HdfsCluster, folder: str, name: str) -> None:
-    store = store_at(hdfs.uri, hdfs.http)
+    store = HDFSLogStore(hdfs.conf)
     store.create_folder(f"{hdfs.uri}{folder}/{name}")
     store.write(f"{hdfs.uri}{folder}/{name}/{name}.json", LINES)
     assert store._hdfs.at(hdfs.uri.removeprefix("hdfs://"))[1].is_usable

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.needs("minio")
 FS = "spark.hadoop.fs.s3a."
 QUICK = {
     "spark.lakelog.store.endpointProbe": "never",
-    "spark.lakelog.store.request.timeout": "2",
+    "spark.lakelog.store.request.timeout": "20",
     "spark.lakelog.store.retry.timeBudget": "0.5",
 }
 SECRET = "Th1s-Is-A-Secret/That+Nobody=Sees"

@@ -173,7 +173,7 @@ def test_a_service_that_slows_us_down_to_the_last_has_written_nothing(
 ) -> None:
     proxy.arm("refuse:503:SlowDown", b"PUT /", times=1000)
     with pytest.raises(OSError, match=r"was not written.*SlowDown.*given up after 1 s"):
-        behind(budget="1").write(commit(log), LINES)
+        behind(budget="1", timeout="20").write(commit(log), LINES)
     with pytest.raises(FileNotFoundError):
         list(direct.read(commit(log)))
 
@@ -244,6 +244,7 @@ def test_an_upload_that_fails_is_aborted_and_the_old_object_stays(
     path = f"{log}/00000000000000000010.checkpoint.parquet"
     direct.write(path, ["old"], overwrite=True)
     proxy.arm("refuse:403:AccessDenied", b"partNumber=2")
+    proxy.arm("reset", b"DELETE /", times=2)
 
     def upload() -> None:
         store = behind(timeout="10")  # for a part of megabytes on a busy machine

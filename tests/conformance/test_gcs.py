@@ -21,8 +21,8 @@ NO_PACE = {"spark.lakelog.gcs.minWriteInterval": "0"}
 IMPATIENT = {
     **NO_PACE,
     "spark.lakelog.store.endpointProbe": "never",
-    "spark.lakelog.store.request.timeout": "0.5",
-    "spark.lakelog.store.retry.timeBudget": "1.5",
+    "spark.lakelog.store.request.timeout": "1",
+    "spark.lakelog.store.retry.timeBudget": "3",
 }
 
 

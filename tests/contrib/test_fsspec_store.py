@@ -158,9 +158,18 @@ def test_a_file_that_cannot_be_read_back_leaves_the_outcome_unknown(
     harmed: type[HarmedFileSystem], path: str
 ) -> None:
     harmed.after.append(ConnectionResetError("lost"))
-    harmed.reading.append(TimeoutError("no answer"))
+    harmed.reading.extend([TimeoutError("no answer")] * 3)
     with pytest.raises(CommitOutcomeUnknownError, match="can't be read"):
         FsspecLogStore(PROCESS).write(path, ["x"])
+
+
+def test_what_spoils_a_write_may_spoil_the_first_look_at_it(
+    harmed: type[HarmedFileSystem], path: str
+) -> None:
+    harmed.after.append(ConnectionResetError("lost"))
+    harmed.reading.extend([TimeoutError("no answer")] * 2)
+    FsspecLogStore(PROCESS).write(path, ["x"])
+    assert list(FsspecLogStore().read(path)) == ["x"]
 
 
 def test_the_beginning_of_our_own_bytes_is_no_conflict(

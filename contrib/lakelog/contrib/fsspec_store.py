@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import tempfile
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +50,8 @@ ATOMIC_KEY: Final = keys.FSSPEC_ATOMIC.name
 OPTIONS_KEY: Final = "spark.lakelog.fsspec.options."
 """Before each option of the file system's constructor."""
 _SINGLE_WRITER_KEY: Final = keys.SINGLE_WRITER.name
+_LOOKS: Final = 3
+"""At a file that a failed write may have made."""
 _PRECONDITION: Final = "pre-conditions"
 """s3fs reports a taken key as an OSError of errno 22 with Amazon's sentence in it."""
 
@@ -274,7 +277,7 @@ class FsspecLogStore(LogStore):
         """
         seen = f"the storage failed ({type(error).__name__})"
         try:
-            found = fs.cat_file(inner)
+            found = _read_back(fs, inner)
         except FileNotFoundError:
             raise CommitOutcomeUnknownError(path, f"{seen}, and the file is absent") from error
         except Exception as trouble:
@@ -288,6 +291,22 @@ class FsspecLogStore(LogStore):
                 path, f"{seen}, and the file holds the first {len(found)} of {len(body)} bytes"
             ) from error
         raise FileExistsError(f"{path} exists: another writer made it") from error
+
+
+def _read_back(fs: Any, inner: str) -> bytes:
+    """The bytes of a file, asked for again where what failed its write spoils the first look."""
+    for tries in range(_LOOKS):
+        try:
+            found: bytes = fs.cat_file(inner)
+        except FileNotFoundError:
+            raise
+        except Exception:
+            if tries == _LOOKS - 1:
+                raise
+            time.sleep(0.1 * 2**tries)
+        else:
+            return found
+    raise AssertionError("unreachable")
 
 
 def _refuse_taken(fs: Any, inner: str, path: str) -> None:

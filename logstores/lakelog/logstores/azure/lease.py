@@ -122,8 +122,11 @@ def _acquire_in_turn(
             else:
                 return True
             if not patience.pause():
-                if held and _taken_over(client, lock, lease_id, terms):
-                    return True
+                if held:
+                    doubt = _take_over(client, lock, lease_id, terms)
+                    if doubt is None:
+                        return True
+                    doubtful = doubtful or doubt
                 break
     except FileExistsError:
         raise
@@ -151,15 +154,21 @@ def _exists(client: LeaseClient, key: str) -> bool:
         return False
 
 
-def _taken_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms) -> bool:
-    """Break a lease that outlasted the wait. Its holder, if alive, is still bound by the create."""
+def _take_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms) -> bool | None:
+    """Break a lease that outlasted the wait. Its holder, if alive, is still bound by the create.
+
+    Returns:
+        `None` if the lease is ours now; else whether it may be all the same.
+    """
     _logger.warning("the lease of %s was held by others for %g s: breaking it", lock, terms.wait)
     try:
         client.break_lease(lock)
         client.acquire_lease(lock, lease_id, terms.seconds)
-    except (LeaseHeldError, TryAgainError):
+    except LeaseHeldError:
         return False
-    return True
+    except TryAgainError as error:
+        return error.may_have_landed
+    return None
 
 
 def _renew(

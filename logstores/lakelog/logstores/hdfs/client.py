@@ -265,6 +265,11 @@ class HdfsClient:
         error = errors[0]
         if isinstance(error, TryAgainError | LogStoreConfError | MissingExtraError):
             raise error
-        if isinstance(error, OSError | RuntimeError | NotImplementedError):
+        if not isinstance(error, OSError | RuntimeError | NotImplementedError):
+            raise error
+        try:
             raise_translated(error, path, self.where)
-        raise error
+        except TryAgainError as again:
+            if isinstance(error, OSError) and again.may_have_landed:
+                self.close()  # hdfs-native may take the broken connection for the next call, too
+            raise

@@ -16,25 +16,25 @@ the same rename is asked for again, and
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores.errors import CommitOutcomeUnknownError
 from lakelog.logstores.hdfs.client import CHUNK
 from lakelog.logstores.hdfs.errors import REFUSED
 from lakelog.logstores.hdfs.webhdfs import WebHdfsError
-from lakelog.logstores.object_store.store import TryAgainError
+from lakelog.logstores.object_store.store import RetryPolicy, TryAgainError
 
 if TYPE_CHECKING:
     from lakelog.logstores.hdfs.client import HdfsClient
     from lakelog.logstores.hdfs.webhdfs import WebHdfs
-    from lakelog.logstores.object_store.store import RetryPolicy
 
 __all__ = ["draft_name", "publish", "remove", "write_draft"]
+
+_REMOVAL: Final = RetryPolicy(budget=2.0, reach=0.0)
 
 
 def draft_name(target: str) -> str:
@@ -73,17 +73,20 @@ def write_draft(
 
 
 def remove(client: HdfsClient, draft: str) -> None:
-    """Remove a draft, if that works in two tries; a draft that stays is hidden and harmless.
+    """Remove a draft, if that works within two seconds; one that stays is hidden and harmless.
 
-    Two: what made this draft a failed one (a connection cut in two) may spoil the first.
+    What made it a failed one (a connection cut in two, a failover) may spoil the first try.
     """
-    if not draft:
+    patience = _REMOVAL.start()
+    while draft:
+        try:
+            client.delete(draft)
+        except TryAgainError as error:
+            if patience.pause_after(error):
+                continue
+        except OSError:
+            pass
         return
-    for _ in range(2):
-        with contextlib.suppress(TryAgainError):
-            with contextlib.suppress(OSError):
-                client.delete(draft)
-            return
 
 
 def _written_by_web(client: HdfsClient, web: WebHdfs, target: str, body: bytes) -> str:
@@ -184,7 +187,9 @@ def _found_and_deleted(client: HdfsClient, draft: str, policy: RetryPolicy) -> b
     """Whether the draft was still there; it is not any more.
 
     Asked again: what spoilt the renames (a connection cut in two) may spoil the first answer. It
-    is looked at before it is deleted, since only a lost deletion leaves a doubt.
+    is looked at before it is deleted, so that a lost answer to a deletion of nothing leaves no
+    doubt. The look alone would not do: a NameNode shows a rename before that is safe in its log,
+    and answers a deletion after.
 
     Raises:
         TryAgainError: no answer; or that to a deletion was lost, and the draft is gone.
@@ -192,22 +197,22 @@ def _found_and_deleted(client: HdfsClient, draft: str, policy: RetryPolicy) -> b
     """
     lost: TryAgainError | None = None
     patience = policy.start(policy.grace)
+    gone = False
     while True:
         deleting = False
         try:
-            if client.status(draft) is not None:
-                deleting = True
-                if client.delete(draft):
-                    return True
+            gone = gone or client.status(draft) is None
+            deleting = True
+            was_there = client.delete(draft)
         except TryAgainError as error:
-            if deleting and error.may_have_landed:
+            if deleting and not gone and error.may_have_landed:
                 lost = error
             if not patience.pause_after(error):
                 raise
         else:
-            if lost is not None:
+            if lost is not None and not was_there:
                 raise lost
-            return False
+            return was_there
 
 
 def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite: bool) -> None:

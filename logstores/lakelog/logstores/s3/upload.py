@@ -72,12 +72,24 @@ def _in_parts(
             )
         check_reply(done, "ETag", place)
     except BaseException:
-        # Parts of an upload that is never ended are stored, and paid for, until a rule of the
-        # bucket removes them.
-        with contextlib.suppress(Exception):
-            always = {name: opening[name] for name in ("Bucket", "RequestPayer") if name in opening}
-            sdk.abort_multipart_upload(**always, **this)
+        always = {name: opening[name] for name in ("Bucket", "RequestPayer") if name in opening}
+        _abort(sdk, {**always, **this}, place)
         raise
+
+
+def _abort(sdk: Any, request: dict[str, Any], place: Place) -> None:
+    """End an upload, if that works in some tries: what failed it may spoil the first.
+
+    Parts of one that is never ended are stored, and paid for, until a rule of the bucket removes
+    them.
+    """
+    with contextlib.suppress(Exception):
+        for tries in range(_TRIES):
+            with contextlib.suppress(TryAgainError):
+                with speaking_s3("upload", place):
+                    sdk.abort_multipart_upload(**request)
+                return
+            time.sleep(0.1 * 2**tries)
 
 
 def _part(sdk: Any, request: dict[str, Any], place: Place) -> str:

@@ -21,6 +21,8 @@ _log = logging.getLogger("lakelog")
 _KEYS: Final = (("tablePath", "HASH"), ("fileName", "RANGE"))
 _LONGEST_CREATION: Final = 60.0
 """Seconds; Delta waits for 20 and then goes on."""
+_MOST_FAILURES: Final = 5
+"""Unanswered questions for a table that is being made."""
 
 
 def ensure_table(sdk: Any, settings: LockTableSettings, place: TablePlace) -> None:
@@ -42,6 +44,8 @@ def ensure_table(sdk: Any, settings: LockTableSettings, place: TablePlace) -> No
         if not settings.create:
             raise LockTableError(place.missing())
         found = _create(sdk, settings, place)
+    elif found.get("TableStatus") == "CREATING":  # by another writer
+        found = _wait(sdk, place, None)
     keys = tuple((each["AttributeName"], each["KeyType"]) for each in found["KeySchema"])
     types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
     if keys != _KEYS or any(types.get(name) != "S" for name, _ in _KEYS):
@@ -82,6 +86,7 @@ def _try_keys(sdk: Any, place: TablePlace) -> None:
 
 
 def _create(sdk: Any, settings: LockTableSettings, place: TablePlace) -> dict[str, Any]:
+    lost: TryAgainError | None = None
     try:
         with speaking_dynamodb("CreateTable", place):
             sdk.create_table(
@@ -97,8 +102,10 @@ def _create(sdk: Any, settings: LockTableSettings, place: TablePlace) -> dict[st
             )
     except TryAgainError as error:
         if _code(error) != "ResourceInUseException":  # another writer is creating it right now
-            raise
-    found = _wait(sdk, place)
+            if not error.may_have_landed:
+                raise
+            lost = error
+    found = _wait(sdk, place, lost)
     _enable_expiry(sdk, place)
     return found
 
@@ -119,17 +126,34 @@ def _enable_expiry(sdk: Any, place: TablePlace) -> None:
         _log.warning("%s keeps its rows forever: enabling expiry failed: %s", place, error)
 
 
-def _wait(sdk: Any, place: TablePlace) -> dict[str, Any]:
+def _wait(sdk: Any, place: TablePlace, lost: TryAgainError | None) -> dict[str, Any]:
+    """The description of a table that is being made, once it is ready.
+
+    Raises:
+        TryAgainError: it is not ready in time, or nobody tells; or `lost`, the answer to its
+            creation that did not come, where there is no table.
+    """
     deadline = time.monotonic() + _LONGEST_CREATION
+    failures = 0
     while True:
-        found = describe(sdk, place)
-        if found is not None and found["TableStatus"] == "ACTIVE":
-            return found
+        try:
+            found = describe(sdk, place)
+        except TryAgainError:
+            # Who raised here would find the table next time, and never let its rows expire.
+            failures += 1
+            if failures == _MOST_FAILURES:
+                raise
+        else:
+            if found is None and lost is not None:
+                raise lost
+            if found is not None and found["TableStatus"] == "ACTIVE":
+                return found
         if time.monotonic() > deadline:
             raise TryAgainError(f"{place} is still being made", may_have_landed=False)
         time.sleep(0.5)
 
 
 def _code(error: Exception) -> str:
-    reply: Any = getattr(error.__cause__, "response", {})
+    # Errors of the connection have the attribute, too, with nothing in it.
+    reply: Any = getattr(error.__cause__, "response", None) or {}
     return str(reply.get("Error", {}).get("Code", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -127,4 +128,26 @@ def test_no_interrupt_leaves_a_lease_behind(at: int, blob: bool, kind: type[Base
     leases.blob = blob
     with suppress(kind), lease(leases, KEY, "az://c/" + KEY, TERMS):
         interrupt("block")
+    assert leases.holder is None
+
+
+def test_a_lease_taken_over_by_a_lost_answer_is_given_back() -> None:
+    """Nobody else would release it, and each other writer would wait until it has run out."""
+    broken = False
+
+    def lose(what: str) -> None:
+        if broken and what == "acquire":
+            raise TryAgainError("reset", may_have_landed=True)
+
+    class Held(Leases):
+        def break_lease(self, key: str) -> None:
+            nonlocal broken
+            super().break_lease(key)
+            broken = True
+
+    leases = Held(lose)
+    leases.blob, leases.holder = True, "of a writer that died"
+    with lease(leases, KEY, "az://c/" + KEY, replace(TERMS, wait=0.0)):
+        pass
+    assert broken
     assert leases.holder is None
