@@ -85,7 +85,9 @@ def test_a_stream_from_a_vacuumed_version(copies: Copies) -> None:
     for number in range(3):
         copies.append("source", number)
     optimize(source)
-    assert vacuum(source, 0, conf=UNCHECKED).num_files == 3
+    # What went in the same tick of the files' clock is kept for the next VACUUM.
+    removed = (vacuum(source, 0, conf=UNCHECKED).num_files for _ in range(1000))
+    assert next(filter(None, removed)) == 3
     told = copies.refused("source", startingVersion=0)
     assert "version 0" in told
     assert "another checkpointLocation and a startingVersion after that version" in told
@@ -98,10 +100,23 @@ def test_a_stream_from_a_vacuumed_version(copies: Copies) -> None:
     assert "DELTA_VERSION_NOT_FOUND" in copies.refused("source", "c", startingVersion=0)
 
 
+def _running(copies: Copies) -> Any:
+    """A query that has read all there is; see `to_end` for the tries."""
+    for left in reversed(range(4)):
+        query = copies.started("source", trigger={"processingTime": "0 seconds"})
+        try:
+            query.processAllAvailable()
+        except StreamingQueryException as exc:
+            if not left or "failed to connect back" not in str(exc):
+                raise
+        else:
+            return query
+    raise AssertionError("unreachable")
+
+
 def test_the_columns_change_while_a_query_runs(copies: Copies) -> None:
     copies.append("source", 1)
-    query = copies.started("source", trigger={"processingTime": "0 seconds"})
-    query.processAllAvailable()
+    query = _running(copies)
     copies.append("source", 2)
     query.processAllAvailable()
     copies.append("source", 3, more=["new"])

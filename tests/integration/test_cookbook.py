@@ -7,14 +7,29 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from pyspark.sql.streaming import DataStreamWriter
+
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, read_arrow
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the pages' queries, all of which end by themselves, have a second try, too."""
+    start: Any = DataStreamWriter.start
+    monkeypatch.setattr(
+        DataStreamWriter,
+        "start",
+        lambda self, *args, **kwargs: to_end(lambda: start(self, *args, **kwargs)),
+    )
 
 
 def run(page: str, spark: SparkSession, folder: Path) -> dict[str, Any]:

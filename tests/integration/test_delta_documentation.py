@@ -22,6 +22,7 @@ from lakelog.core.errors import (
 )
 from lakelog.spark import DeltaTable
 from support.documented import Lake, opened
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,8 @@ def test_quick_start(lake: Lake) -> None:
 
     rows = lake.stream().selectExpr("id AS value")
     writer = rows.writeStream.format("delta").trigger(availableNow=True)
-    writer.option("checkpointLocation", lake.path("cp")).start(lake.path("out")).awaitTermination()
+    writer = writer.option("checkpointLocation", lake.path("cp"))
+    to_end(lambda: writer.start(lake.path("out")))
     assert lake.read("out").count() == 20
 
 
@@ -152,7 +154,8 @@ def test_streams(lake: Lake) -> None:
     query = lake.stream(startingVersion="2").writeStream.option(
         "checkpointLocation", lake.path("n")
     )
-    query.trigger(availableNow=True).toTable("events").awaitTermination()
+    query = query.trigger(availableNow=True)
+    to_end(lambda: query.toTable("events"))
     assert spark.readStream.table("events").isStreaming
     assert spark.table("events").count() == 1
 
@@ -190,7 +193,7 @@ def test_row_changes(lake: Lake) -> None:
 
     query = lake.stream("source").writeStream.foreachBatch(upsert).outputMode("update")
     query = query.option("checkpointLocation", lake.path("cp")).trigger(availableNow=True)
-    query.start().awaitTermination()
+    to_end(query.start)
     assert lake.ids(column="name") == ["B", "d"]
 
 
@@ -204,7 +207,8 @@ def test_the_change_data_feed(lake: Lake) -> None:
     assert lake(f"SELECT * FROM table_changes_by_path('{lake.path()}', 2)").count() == 1
     stream = lake.stream(readChangeFeed="true", startingVersion=0)
     writer = stream.writeStream.format("delta").option("checkpointLocation", lake.path("cp"))
-    writer.trigger(availableNow=True).start(lake.path("out")).awaitTermination()
+    writer = writer.trigger(availableNow=True)
+    to_end(lambda: writer.start(lake.path("out")))
     assert lake.read("out").count() == 3
     lake("CREATE TABLE {copy} (id INT) USING delta")
     lake("ALTER TABLE {copy} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")

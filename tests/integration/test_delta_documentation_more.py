@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.spark import DeltaTable, IdentityGenerator
 from support.documented import Lake, opened
+from support.to_end import to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,7 +175,7 @@ def test_idempotent_writes_of_a_batch(lake: Lake) -> None:
 
     def run() -> None:
         writer = lake.stream().writeStream.foreachBatch(write).trigger(availableNow=True)
-        writer.option("checkpointLocation", lake.path("cp")).start().awaitTermination()
+        to_end(writer.option("checkpointLocation", lake.path("cp")).start)
 
     with pytest.raises(StreamingQueryException, match="cut off"):
         run()

@@ -107,7 +107,7 @@ def test_the_rows_come_with_the_plan(classic_spark: SparkSession, tmp_path: Path
 
     frame = delta.read_stream(classic_spark).option("readOnDriver", True).load(source)
     query = frame.writeStream.foreachBatch(use).trigger(availableNow=True)
-    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    to_end(query.option("checkpointLocation", str(tmp_path / "checkpoint")).start)
     assert sorted(found) == [1, 2]
 
 
@@ -134,7 +134,7 @@ def test_a_batch_that_was_planned_before_a_restart_is_read_again(
     def go_on() -> None:
         frame = delta.read_stream(classic_spark).option("readOnDriver", True).load(source)
         query = frame.writeStream.foreachBatch(use).trigger(availableNow=True)
-        query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+        to_end(query.option("checkpointLocation", str(tmp_path / "checkpoint")).start)
 
     _append(source, 1, 2)
     go_on()

@@ -77,8 +77,8 @@ def test_rows_and_changes_of_a_table_arrive(enabled: SparkSession, tmp_path: Pat
     assert _ids(tmp_path / "copy") == [1, 2, 3]
 
     delete_rows(source, "id = 2")
-    changes = _started(enabled, tmp_path, "feed", readChangeFeed="true", startingVersion=0)
-    changes.awaitTermination()
+    feed = {"readChangeFeed": "true", "startingVersion": 0}
+    to_end(lambda: _started(enabled, tmp_path, "feed", **feed))
     found = read_arrow(str(tmp_path / "feed"), ["id", "_change_type", "_commit_version"])
     assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == [
         (1, "insert", 0),
@@ -99,8 +99,7 @@ def test_a_query_that_was_stopped_goes_on(enabled: SparkSession, tmp_path: Path)
     assert not query.isActive
     assert query.exception() is None
     write_arrow(source, {"id": [2]}, mode="append")
-    again = _started(enabled, tmp_path)
-    again.awaitTermination()
+    again = to_end(lambda: _started(enabled, tmp_path))
     assert again.id == query.id
     assert _ids(tmp_path / "copy") == [1, 2]
 

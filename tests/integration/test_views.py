@@ -42,7 +42,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
     spark = spark if is_connect(spark) else spark.newSession()
     delta.enable(spark)
     spark.sql(f"CREATE DATABASE views_db LOCATION '{tmp_path / 'db'}'")
-    spark.sql("CREATE DATABASE views_db2")
+    spark.sql(f"CREATE DATABASE views_db2 LOCATION '{tmp_path / 'db2'}'")
     spark.catalog.setCurrentDatabase("views_db")
     found = Session(spark, tmp_path)
     try:

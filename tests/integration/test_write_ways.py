@@ -104,6 +104,7 @@ def test_a_list_of_rows_is_fetched_by_one_stage(classic_spark, slices):
 
     fetched = fetched_if_small(frame.selectExpr("id + 1 AS id", "s"), frame)
 
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker is told by a thread of its own
     tracker = context.statusTracker()
     (job,) = map(tracker.getJobInfo, tracker.getJobIdsForGroup(f"fetched {slices}"))
     (stage,) = map(tracker.getStageInfo, job.stageIds)

@@ -185,7 +185,7 @@ def test_we_read_what_deltalake_writes(
     half = (table.data.num_rows + 1) // 2
     parts = [table.data.slice(0, half), table.data.slice(half)]
     try:
-        deltalake_writer.write(path, parts, table.partition_by)
+        deltalake_writer.write(path, parts, table.partition_by, checkpointed=checkpointed)
     except PeerCrashedError:
         assume(False)
     except PeerRefusedError as exc:
@@ -195,7 +195,6 @@ def test_we_read_what_deltalake_writes(
         assume(re.search(r"parse value '-?\d*\.-\d+' as 'decimal", str(exc)) is None)
         raise
     if checkpointed:
-        deltalake.DeltaTable(path).create_checkpoint()
         (Path(path) / "_delta_log" / commit_name(0)).unlink()
     assert_ours_reads(path, table)
     shutil.rmtree(path)

@@ -12,7 +12,7 @@ from support.delta_spark import cache_folder, exclusively
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["connect_port"]
+__all__ = ["PORT", "connect_port"]
 
 PORT = 15002
 _PATIENCE = 60.0

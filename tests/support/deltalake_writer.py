@@ -36,8 +36,15 @@ class DeltalakeWriter:
         """Start nothing yet."""
         self._pool: ProcessPoolExecutor | None = None
 
-    def write(self, path: str, parts: Sequence[pa.Table], partition_by: Sequence[str]) -> None:
-        """Write a new table, one commit a part.
+    def write(
+        self,
+        path: str,
+        parts: Sequence[pa.Table],
+        partition_by: Sequence[str],
+        *,
+        checkpointed: bool = False,
+    ) -> None:
+        """Write a new table, one commit a part, and a checkpoint of the last where it is wanted.
 
         Raises:
             PeerCrashedError: the process ended.
@@ -47,7 +54,8 @@ class DeltalakeWriter:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context)
         try:
-            self._pool.submit(_write, path, list(parts), list(partition_by)).result(timeout=120)
+            given = path, list(parts), list(partition_by), checkpointed
+            self._pool.submit(_write, *given).result(timeout=120)
         except BrokenProcessPool:
             self.close()
             raise PeerCrashedError(path) from None
@@ -65,12 +73,14 @@ class DeltalakeWriter:
         self.close()
 
 
-def _write(path: str, parts: list[pa.Table], partition_by: list[str]) -> None:
+def _write(path: str, parts: list[pa.Table], partition_by: list[str], checkpointed: bool) -> None:
     try:
         for number, part in enumerate(parts):
             if number:
                 deltalake.write_deltalake(path, part, mode="append")
             else:
                 deltalake.write_deltalake(path, part, partition_by=partition_by or None)
+        if checkpointed:
+            deltalake.DeltaTable(path).create_checkpoint()
     except DeltaError as exc:
         raise PeerRefusedError(str(exc)) from None

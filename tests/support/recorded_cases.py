@@ -6,6 +6,7 @@ lakelog is compared with what is written down, and delta-spark plays a sample ag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from abc import ABC, abstractmethod
@@ -16,9 +17,9 @@ from support.delta_spark import DELTA, installed
 from support.delta_spark_peer import DeltaSparkPeer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["QUICK", "RecordedCases", "record_missing"]
+__all__ = ["QUICK", "RecordedCases", "played_as_recorded", "record_missing"]
 
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
@@ -29,7 +30,19 @@ QUICK: Final = {
     # VACUUM makes so many tasks of its listing: 10,000 if nobody says.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
-"""What changes how long a command on a few rows takes, and nothing that is compared."""
+"""What changes how long a command on a few rows takes, and of what is compared a metric or two."""
+
+
+@contextlib.contextmanager
+def played_as_recorded(peer: DeltaSparkPeer) -> Iterator[DeltaSparkPeer]:
+    """A session with the confs that the records were made by, which change some metrics, too."""
+    for key, value in QUICK.items():
+        peer.sql(f"SET {key}={value}")
+    try:
+        yield peer
+    finally:
+        for key in QUICK:
+            peer.sql(f"RESET {key}")
 
 
 class _Case(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,18 +19,19 @@ def to_end(start: Callable[[], Any]) -> Any:
     """Run a query to its end, and give it.
 
     Spark gives each of its Python processes ten seconds to begin, which no conf can change. A query
-    that ends for that reason is started again, and goes on from its checkpoint.
+    that ends for that reason, or over Connect does not start, is started again, and goes on from
+    its checkpoint.
 
     Args:
         start: starts the query.
     """
-    tries = 0
-    while True:
-        query, tries = start(), tries + 1
+    for left in reversed(range(_TRIES)):
         try:
+            query = start()
             query.awaitTermination()
-        except StreamingQueryException as exc:
-            if tries == _TRIES or _TOO_SLOW not in str(exc):
+        except PySparkException as exc:
+            if not left or _TOO_SLOW not in str(exc):
                 raise
         else:
             return query
+    raise AssertionError("unreachable")

@@ -15,6 +15,7 @@ import pytest
 
 import lakelog.spark as delta
 from support.examples import SEED, examples
+from support.recorded_cases import played_as_recorded
 from support.same_script.differences import DIFFERENCES, differing, listed_for, unlisted
 from support.same_script.recorded import CASES, RecordedAnswers, Tables, played
 from support.same_script.script import run
@@ -90,7 +91,9 @@ def test_a_difference_is_named_by_its_place() -> None:
 @pytest.mark.needs("delta_tables")
 def test_delta_spark_does_what_is_recorded(delta_spark: Any, tmp_path: Path) -> None:
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
-    for case, found in zip(cases, played(cases, delta_spark, tmp_path), strict=True):
+    with played_as_recorded(delta_spark):
+        answers = played(cases, delta_spark, tmp_path)
+    for case, found in zip(cases, answers, strict=True):
         assert not differing(found, RECORDED.found(case)), case.name
 
 

@@ -16,6 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support import connect_port
 from support.delta_spark import cache_folder
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def free_port() -> int:
         while first - _LOWEST_PORT > 1000:
             with socket.socket() as probe, contextlib.suppress(OSError):
                 port = _LOWEST_PORT + secrets.randbelow(first - _LOWEST_PORT)
+                if port == connect_port.PORT:
+                    continue
                 probe.bind(("127.0.0.1", port))
                 return port
     with socket.socket() as probe:

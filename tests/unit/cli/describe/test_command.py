@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,12 +14,10 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.features.registry import FEATURES, Support
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope
+from support.aged_tables import age
 from support.raw_log import RawLog, add, metadata
 from support.tables import add_file, new_table
 from support.terminal import lakelog, lakelog_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 SCHEMA = StructType(
@@ -118,6 +116,9 @@ def test_the_text_tells_the_same(table: str) -> None:
 
 
 def test_an_older_version_by_number_and_by_time(table: str) -> None:
+    commits = sorted(Path(table).glob("_delta_log/*.json"))
+    for hours, commit in enumerate(reversed(commits)):
+        age(commit, hours)  # a quick machine makes two in one millisecond
     second = lakelog_json("describe", table, "--version", "1")
     assert (second["version"], second["files"], second["last_checkpoint"]) == (1, 1, None)
     by_time = lakelog_json("describe", table, "--timestamp", second["timestamp"])

@@ -140,7 +140,9 @@ def test_what_a_type_can_hold_is_taken(data: st.DataObject) -> None:
         "binary": st.binary(),
         "boolean": st.booleans(),
         "date": st.dates(),
-        "timestamp": times | times.map(lambda each: each.replace(tzinfo=UTC)) | st.dates(),
+        "timestamp": times
+        | times.map(lambda each: each.replace(tzinfo=UTC))
+        | st.dates(date(1, 1, 2)),  # the first day begins in the year 0 of UTC
         "timestamp_ntz": st.datetimes() | st.dates(),
         "decimal(10,2)": st.decimals(-(10**7), 10**7, places=2) | st.just(0.25) | st.just(0.1),
         "decimal(38,0)": st.integers(-(10**37), 10**37),
