@@ -398,6 +398,28 @@ def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
     assert files_of(path) == named(path)
 
 
+@pytest.mark.parametrize("null", ["null", "NULL AND t.id > 0", "cast(null AS BOOLEAN)"])
+def test_a_condition_of_a_clause_may_be_null_and_is_never_true(spark, path, null):
+    people(path)
+    source = spark.createDataFrame([(1, "a"), (7, "b")], "id INT, name STRING").alias("s")
+    of_source = null.replace("t.", "s.")
+    (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source, "t.id = s.id")
+        .whenMatchedDelete(null)
+        .whenMatchedUpdate(set={"name": "s.name"})
+        .whenNotMatchedInsert(of_source, {"id": "0"})
+        .whenNotMatchedInsert(values={"id": "s.id"})
+        .whenNotMatchedBySourceDelete(null)
+        .whenNotMatchedBySourceUpdate("t.id = 2", {"n": "0"})
+        .execute()
+    )
+    found = rows(path)
+    assert sorted(found) == [1, 2, 3, 4, 5, 6, 7]
+    assert (found[1]["name"], found[2]["n"], found[3]["n"], found[7]["name"]) == ("a", 0, 30, None)
+
+
 @pytest.mark.connect
 def test_a_value_of_a_clause_may_be_a_query_for_one(spark, path):
     people(path)

@@ -133,15 +133,15 @@ def check_deterministic(
     """
     if not given:
         return
-    condition = as_column(given[0][0])
-    for expression, _ in given[1:]:
+    condition = sf.lit(True)  # with which `null` is a condition, too
+    for expression, _ in given:
         condition &= as_column(expression)
     try:
         refuse_as_join(frame, other, condition)
     except AnalysisException:
         for expression, what in given:
             try:
-                refuse_as_join(frame, other, as_column(expression))
+                refuse_as_join(frame, other, sf.lit(True) & as_column(expression))
             except AnalysisException as exc:
                 raise _refusal(exc, expression, what) from exc
         raise

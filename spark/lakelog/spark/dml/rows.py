@@ -143,7 +143,9 @@ class MergeRows:
         found: Column | None = None
         for number in numbers:
             given = self.plan.rows[number].clause.condition
-            holds = sf.lit(True) if given is None else as_column(given)
+            holds = sf.lit(True)
+            if given is not None:
+                holds &= as_column(given)  # to CASE WHEN, `null` alone is no condition
             value = sf.lit(number)
             found = sf.when(holds, value) if found is None else found.when(holds, value)
         return sf.lit(NO_CLAUSE) if found is None else found.otherwise(NO_CLAUSE)
