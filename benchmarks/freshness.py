@@ -48,12 +48,19 @@ _WORKERS = "spark/lakelog/spark/workers"
 _BY_OUR_PYTHON = frozenset({"spark", "commands", "streams"})
 # A read by Spark takes the reader of options from there, too.
 _READ_BY_SPARK = frozenset(name for name, roots in MEASURED.items() if roots == _ON_SPARK)
+_MERGING = frozenset({"commands", "growth"})
 ASKED_FOR = {
     "core/lakelog/core/streaming/": _READ_BY_SPARK,
     "core/lakelog/core/transaction/group.py": frozenset({"writers", "growth"}),
+    "logstores/lakelog/logstores/azure/": frozenset({"writers", "bare"}),
+    "logstores/lakelog/logstores/gcs/": frozenset({"writers", "bare"}),
     "logstores/lakelog/logstores/hdfs/": frozenset(),
+    "logstores/lakelog/logstores/s3/": frozenset({"fresh", "writers", "bare", "s3", "opening"}),
+    "logstores/lakelog/logstores/s3_dynamodb/": frozenset(),
     # Looks at each key of a conf once in a process: 0.3 ms for ten of them.
     "logstores/lakelog/logstores/known_keys.py": frozenset(),
+    "spark/lakelog/spark/dml/conditions.py": _MERGING,
+    "spark/lakelog/spark/dml/rows.py": _MERGING,
     f"{_WORKERS}/daemon.py": _BY_OUR_PYTHON,
     f"{_WORKERS}/interpreter.py": _BY_OUR_PYTHON,
 }
