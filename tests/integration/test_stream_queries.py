@@ -77,7 +77,7 @@ def test_rows_and_changes_of_a_table_arrive(enabled: SparkSession, tmp_path: Pat
     assert _ids(tmp_path / "copy") == [1, 2, 3]
 
     delete_rows(source, "id = 2")
-    feed = {"readChangeFeed": "true", "startingVersion": 0}
+    feed: dict[str, Any] = {"readChangeFeed": "true", "startingVersion": 0}
     to_end(lambda: _started(enabled, tmp_path, "feed", **feed))
     found = read_arrow(str(tmp_path / "feed"), ["id", "_change_type", "_commit_version"])
     assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == [

@@ -72,8 +72,8 @@ def _in_parts(
             )
         check_reply(done, "ETag", place)
     except BaseException:
-        always = {name: opening[name] for name in ("Bucket", "RequestPayer") if name in opening}
-        _abort(sdk, {**always, **this}, place)
+        request = {name: opening[name] for name in ("Bucket", "RequestPayer") if name in opening}
+        _abort(sdk, request | this, place)
         raise
 
 
