@@ -20,7 +20,7 @@ from lakelog.logstores import CommitOutcomeUnknownError, HDFSLogStore
 from lakelog.logstores.hdfs.client import HdfsClient
 from lakelog.logstores.hdfs.publish import publish, write_draft
 from lakelog.logstores.hdfs.webhdfs import WebHdfs
-from lakelog.logstores.object_store.store import TryAgainError
+from lakelog.logstores.object_store.store import RetryPolicy, TryAgainError
 from support.fault_proxy import FaultProxy
 from support.rpc_proxy import RpcProxy
 
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
 
 RENAME = b"rename2"
+CONFIRM = b"setPermission"
 DELETE = b"\x06delete"
 """With its length before it, as in a call's frame: no path holds that."""
 LINES = ["one", "two"]
+BODY = b"one\ntwo\n"
+HASTY = RetryPolicy(budget=0.5)
 
 
 @pytest.fixture
@@ -50,15 +53,25 @@ def proxy(hdfs: HdfsCluster) -> Iterator[RpcProxy]:
         yield proxy
 
 
-def store_at(uri: str, http: str | None = None, budget: str = "20") -> HDFSLogStore:
+def store_at(
+    uri: str, http: str | None = None, budget: str = "20", timeout: str = "2"
+) -> HDFSLogStore:
     conf = {
         "spark.hadoop.fs.defaultFS": uri,
         "spark.lakelog.store.retry.timeBudget": budget,
-        "spark.lakelog.store.request.timeout": "2",
+        "spark.lakelog.store.request.timeout": timeout,
     }
     if http:
         conf["spark.hadoop.dfs.namenode.http-address"] = http
     return HDFSLogStore(conf)
+
+
+def _drafted(proxy: RpcProxy, hdfs: HdfsCluster, folder: str) -> tuple[HdfsClient, str, str]:
+    """A patient client, a draft that it wrote, and the draft's target."""
+    store = store_at(proxy.uri, hdfs.http, timeout="20")
+    client, web = store._hdfs.at(proxy.uri.removeprefix("hdfs://"))
+    target = f"{folder}/0.json"
+    return client, write_draft(client, web, target, BODY, store._hdfs.policy), target
 
 
 def seen(hdfs: HdfsCluster, folder: str) -> dict[str, list[str]]:
@@ -86,8 +99,9 @@ def test_two_lost_answers_in_a_row_are_settled(
 ) -> None:
     store = store_at(proxy.uri, hdfs.http)
     proxy.arm("drop_reply", RENAME, times=2)
+    proxy.arm("drop_reply", CONFIRM)
     store.write(f"{proxy.uri}{folder}/0.json", LINES)
-    assert proxy.fired == ["drop_reply"] * 2
+    assert proxy.fired == ["drop_reply"] * 3
     assert seen(hdfs, folder) == {"0.json": LINES}
 
 
@@ -122,7 +136,7 @@ def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:
     """At the end the draft is deleted: it was there (nothing happened), or it was not."""
-    store = store_at(proxy.uri, hdfs.http, budget="3" if landed else "0.5")
+    store = store_at(proxy.uri, hdfs.http, budget="3" if landed else "0.5", timeout="20")
     if landed:
         proxy.arm("drop_reply", RENAME)
     proxy.arm("reset", RENAME, times=1000)
@@ -140,33 +154,28 @@ def test_the_last_look_at_the_draft_is_repeated(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:
     """What spoilt the renames may spoil that look, too: no outcome is unknown for this alone."""
-    store = store_at(proxy.uri, hdfs.http, budget="0.5")
-    client, web = store._hdfs.at(proxy.uri.removeprefix("hdfs://"))
-    target, body = f"{folder}/0.json", b"one\ntwo\n"
-    draft = write_draft(client, web, target, body, store._hdfs.policy)
+    client, draft, target = _drafted(proxy, hdfs, folder)
     proxy.arm("drop_reply" if landed else "reset", RENAME)
     proxy.arm("reset", RENAME, times=1000)
-    proxy.arm("reset", draft.encode() if landed else DELETE, times=2)
+    fault = "drop_reply" if landed else "reset"
+    proxy.arm(fault, draft.encode() if landed else DELETE, times=2)
     if landed:
-        publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
+        publish(client, draft, target, BODY, HASTY, overwrite=False)
     else:
         with pytest.raises(OSError, match="was not written"):
-            publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
-    assert proxy.fired[-2:] == ["reset"] * 2
+            publish(client, draft, target, BODY, HASTY, overwrite=False)
+    assert proxy.fired[-2:] == [fault] * 2
     assert seen(hdfs, folder) == ({"0.json": LINES} if landed else {})
 
 
-def test_a_draft_that_a_lost_deletion_may_have_taken_shows_nothing(
+def test_a_lost_deletion_where_no_rename_arrived_is_no_commit(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str
 ) -> None:
-    store = store_at(proxy.uri, hdfs.http, budget="0.5")
-    client, web = store._hdfs.at(proxy.uri.removeprefix("hdfs://"))
-    target, body = f"{folder}/0.json", b"one\ntwo\n"
-    draft = write_draft(client, web, target, body, store._hdfs.policy)
+    client, draft, target = _drafted(proxy, hdfs, folder)
     proxy.arm("reset", RENAME, times=1000)
     proxy.arm("drop_reply", DELETE)
-    with pytest.raises(CommitOutcomeUnknownError, match=r"0\.json is unknown: the rename of"):
-        publish(client, draft, target, body, store._hdfs.policy, overwrite=False)
+    with pytest.raises(OSError, match="was not written"):
+        publish(client, draft, target, BODY, HASTY, overwrite=False)
     assert proxy.fired[-1] == "drop_reply"
     assert seen(hdfs, folder) == {}
 

@@ -30,12 +30,12 @@ QUICK: Final = {
     # VACUUM makes so many tasks of its listing: 10,000 if nobody says.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
 }
-"""What changes how long a command on a few rows takes, and of what is compared a metric or two."""
+"""They change how long a command on a few rows takes, and one or two of the metrics compared."""
 
 
 @contextlib.contextmanager
 def played_as_recorded(peer: DeltaSparkPeer) -> Iterator[DeltaSparkPeer]:
-    """A session with the confs that the records were made by, which change some metrics, too."""
+    """The session under the confs of the records."""
     for key, value in QUICK.items():
         peer.sql(f"SET {key}={value}")
     try:

@@ -123,10 +123,10 @@ def _acquire_in_turn(
                 return True
             if not patience.pause():
                 if held:
-                    doubt = _take_over(client, lock, lease_id, terms)
-                    if doubt is None:
-                        return True
-                    doubtful = doubtful or doubt
+                    try:
+                        return _taken_over(client, lock, lease_id, terms)
+                    except TryAgainError as error:
+                        doubtful = doubtful or error.may_have_landed
                 break
     except FileExistsError:
         raise
@@ -154,11 +154,11 @@ def _exists(client: LeaseClient, key: str) -> bool:
         return False
 
 
-def _take_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms) -> bool | None:
+def _taken_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms) -> bool:
     """Break a lease that outlasted the wait. Its holder, if alive, is still bound by the create.
 
-    Returns:
-        `None` if the lease is ours now; else whether it may be all the same.
+    Raises:
+        TryAgainError: it may be ours all the same.
     """
     _logger.warning("the lease of %s was held by others for %g s: breaking it", lock, terms.wait)
     try:
@@ -166,9 +166,7 @@ def _take_over(client: LeaseClient, lock: str, lease_id: str, terms: LeaseTerms)
         client.acquire_lease(lock, lease_id, terms.seconds)
     except LeaseHeldError:
         return False
-    except TryAgainError as error:
-        return error.may_have_landed
-    return None
+    return True
 
 
 def _renew(

@@ -177,6 +177,14 @@ class HdfsClient:
         """Delete; return whether something was there."""
         return self._ask(path, lambda client: client.delete(path, recursive))
 
+    def confirm(self, path: str, status: FileStatus) -> None:
+        """Return once all that the NameNode showed until now is safe in its log.
+
+        It shows an edit before that, and an edit that finds nothing to do waits for nothing. The
+        file's own mode, set once more, is logged after whatever came before.
+        """
+        self._ask(path, lambda client: client.set_permission(path, status.permission & 0o777))
+
     def make_folder(self, path: str, *, parents: bool) -> None:
         """Make a folder; an existing one is not an error."""
         self._ask(path, lambda client: client.mkdirs(path, _MODE, parents))
@@ -245,10 +253,12 @@ class HdfsClient:
     def _ask(self, path: str, request: Callable[[Client], _T]) -> _T:
         answers: list[_T] = []
         errors: list[BaseException] = []
+        used: list[Client] = []
 
         def run() -> None:
             try:
-                answers.append(request(self._client()))
+                used.append(self._client())
+                answers.append(request(used[0]))
             except BaseException as error:  # noqa: BLE001, RUF100  # handed to the caller
                 errors.append(error)
 
@@ -258,7 +268,7 @@ class HdfsClient:
         if answers:
             return answers[0]
         if not errors:
-            self.close()  # the next call must not wait for this one
+            self._drop(used)  # the next call must not wait for this one
             raise TryAgainError(
                 f"NameNode {self.where}: no answer in {self._timeout:g} s", may_have_landed=True
             )
@@ -271,5 +281,11 @@ class HdfsClient:
             raise_translated(error, path, self.where)
         except TryAgainError as again:
             if isinstance(error, OSError) and again.may_have_landed:
-                self.close()  # hdfs-native may take the broken connection for the next call, too
+                self._drop(used)  # it may take the broken connection for the next call, too
             raise
+
+    def _drop(self, used: list[Client]) -> None:
+        """Let go of a client, where another call has not put a new one in its place."""
+        with self._lock:
+            if not used or self._made is used[0]:
+                self._made = None

@@ -95,7 +95,7 @@ class HdfsHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         client, where = self._locate(path)
         if where == "/":
             raise PermissionError("the root of an HDFS is never deleted")
-        if not _deleted(client, where, recursive=True):
+        if not _delete(client, where, recursive=True):
             raise FileNotFoundError(2, "No such folder", path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
@@ -122,7 +122,7 @@ class HdfsHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         status = client.again(where, lambda: client.status(where))
         if status is not None and status.isdir:
             raise IsADirectoryError(21, "Is a directory", path)
-        if status is None or not _deleted(client, where):
+        if status is None or not _delete(client, where):
             raise FileNotFoundError(2, "No such file", path)
 
     def move(self, src: str, dest: str) -> None:
@@ -265,7 +265,7 @@ def _info(path: str, status: hdfs_native.FileStatus | None) -> Any:
     )
 
 
-def _deleted(client: HdfsClient, where: str, *, recursive: bool = False) -> bool:
+def _delete(client: HdfsClient, where: str, *, recursive: bool = False) -> bool:
     """Delete; whether something was there, or may have been when an answer was lost."""
     lost = False
 

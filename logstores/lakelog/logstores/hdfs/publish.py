@@ -10,13 +10,16 @@ the same rename is asked for again, and
     no such draft              -> the lost rename was carried out; the file holds our bytes
     refused, after a lost one  -> as below
     no answer, to the end      -> the draft is deleted: if it was there, no late rename can use it;
-                                  if that can't be had either, or an answer to that was lost, too,
-                                  and the draft is gone, the outcome is unknown
+                                  if that can't be had either, the outcome is unknown
+
+A NameNode shows a rename before it is safe in its log, and one that stalls and dies takes it back.
+So what is settled by looking alone is confirmed by an edit that is logged after the rename.
 """
 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import uuid
 from functools import partial
@@ -73,20 +76,23 @@ def write_draft(
 
 
 def remove(client: HdfsClient, draft: str) -> None:
-    """Remove a draft, if that works within two seconds; one that stays is hidden and harmless.
+    """Remove a draft, by two tries and more for two seconds; one that stays is hidden and harmless.
 
-    What made it a failed one (a connection cut in two, a failover) may spoil the first try.
+    What made it a failed one (a connection cut in two, a failover) may spoil the first.
     """
+    if not draft:
+        return
     patience = _REMOVAL.start()
-    while draft:
+    for tries in itertools.count(1):
         try:
             client.delete(draft)
         except TryAgainError as error:
-            if patience.pause_after(error):
-                continue
+            if not patience.pause_after(error) and tries > 1:
+                return
         except OSError:
-            pass
-        return
+            return
+        else:
+            return
 
 
 def _written_by_web(client: HdfsClient, web: WebHdfs, target: str, body: bytes) -> str:
@@ -169,50 +175,65 @@ def _give_up(
     overwrite: bool,
 ) -> None:
     try:
-        was_there = _found_and_deleted(client, draft, policy)
+        was_there = _delete_draft(client, draft, policy)
+    except _LostDeletionError as error:
+        if lost and not _is_absent(client, target):
+            raise _unsettled(draft, target, lost, error) from error
+        was_there = True  # nothing was renamed, and no late rename can use the draft any more
     except (OSError, TryAgainError) as error:
         if lost:
-            raise CommitOutcomeUnknownError(
-                target,
-                f"the rename of {draft} to it got no answer ({lost}), and later checks did not "
-                f"settle it ({error})",
-            ) from error
+            raise _unsettled(draft, target, lost, error) from error
         was_there = True  # no rename was ever delivered
     if was_there:
         raise OSError(REFUSED, f"was not written: {seen}", target)
     _judge(client, target, body, lost, overwrite=overwrite)
 
 
-def _found_and_deleted(client: HdfsClient, draft: str, policy: RetryPolicy) -> bool:
-    """Whether the draft was still there; it is not any more.
+class _LostDeletionError(Exception):
+    """A draft was there, and is gone by our deletion or by a rename, which nobody can tell."""
+
+
+def _delete_draft(client: HdfsClient, draft: str, policy: RetryPolicy) -> bool:
+    """Delete a draft; return whether it was still there.
 
     Asked again: what spoilt the renames (a connection cut in two) may spoil the first answer. It
-    is looked at before it is deleted, so that a lost answer to a deletion of nothing leaves no
-    doubt. The look alone would not do: a NameNode shows a rename before that is safe in its log,
-    and answers a deletion after.
+    is looked at before each deletion, so that a lost answer to one of nothing leaves no doubt.
 
     Raises:
-        TryAgainError: no answer; or that to a deletion was lost, and the draft is gone.
+        _LostDeletionError: the answer to a deletion was lost.
+        TryAgainError: no answer.
         OSError: it was refused.
     """
     lost: TryAgainError | None = None
     patience = policy.start(policy.grace)
-    gone = False
     while True:
-        deleting = False
+        there = False
         try:
-            gone = gone or client.status(draft) is None
-            deleting = True
+            there = client.status(draft) is not None
             was_there = client.delete(draft)
         except TryAgainError as error:
-            if deleting and not gone and error.may_have_landed:
+            if there and error.may_have_landed:
                 lost = error
             if not patience.pause_after(error):
                 raise
         else:
             if lost is not None and not was_there:
-                raise lost
+                raise _LostDeletionError(str(lost)) from lost
             return was_there
+
+
+def _is_absent(client: HdfsClient, target: str) -> bool:
+    try:
+        return client.again(target, lambda: client.status(target)) is None
+    except OSError:
+        return False
+
+
+def _unsettled(draft: str, target: str, lost: str, error: Exception) -> CommitOutcomeUnknownError:
+    evidence = (
+        f"the rename of {draft} to it got no answer ({lost}), and later checks did not settle it"
+    )
+    return CommitOutcomeUnknownError(target, f"{evidence} ({error})")
 
 
 def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite: bool) -> None:
@@ -224,11 +245,14 @@ def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite
                 target, lambda: client.piece(target, client.reader(target), 0, len(body))
             )
             if content == body:
+                client.again(target, lambda: client.confirm(target, found))
                 return
         folder = client.again(target, lambda: client.status(target.rpartition("/")[0] or "/"))
     except OSError as error:
         raise CommitOutcomeUnknownError(
-            target, f"its draft is gone, so it was renamed, but it can't be read ({error})"
+            target,
+            f"its draft is gone, so it was renamed, but the NameNode did not let it be read and "
+            f"confirmed ({error})",
         ) from error
     if lost and (found is not None or folder is not None):
         if overwrite and found is not None:

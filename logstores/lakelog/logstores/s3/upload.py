@@ -6,7 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from lakelog.logstores.object_store.store import TryAgainError
+from lakelog.logstores.object_store.store import RetryPolicy, TryAgainError
 from lakelog.logstores.s3.errors import Place, check_reply, speaking_s3
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = ["upload"]
 PART: Final = 64 * 1024 * 1024
 """Bytes; files up to this size go as one PUT."""
 _MOST_PARTS: Final = 10_000
+_ABORTING: Final = RetryPolicy(budget=2.0, reach=0.0)
 _TRIES: Final = 4
 """A part is repeated this often: a whole large file is not, for one broken connection."""
 
@@ -78,18 +79,21 @@ def _in_parts(
 
 
 def _abort(sdk: Any, request: dict[str, Any], place: Place) -> None:
-    """End an upload, if that works in some tries: what failed it may spoil the first.
+    """End an upload, tried again for two seconds: what failed it may spoil the first try.
 
     Parts of one that is never ended are stored, and paid for, until a rule of the bucket removes
     them.
     """
+    patience = _ABORTING.start()
     with contextlib.suppress(Exception):
-        for tries in range(_TRIES):
-            with contextlib.suppress(TryAgainError):
+        while True:
+            try:
                 with speaking_s3("upload", place):
                     sdk.abort_multipart_upload(**request)
-                return
-            time.sleep(0.1 * 2**tries)
+            except TryAgainError as error:
+                if patience.pause_after(error):
+                    continue
+            return
 
 
 def _part(sdk: Any, request: dict[str, Any], place: Place) -> str:

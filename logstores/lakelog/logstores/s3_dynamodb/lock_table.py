@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from lakelog.logstores.limits import seconds_left
 from lakelog.logstores.object_store.client import TryAgainError
 from lakelog.logstores.s3_dynamodb.errors import LockTableError
 from lakelog.logstores.s3_dynamodb.replies import check_reply, speaking_dynamodb
@@ -22,7 +23,7 @@ _KEYS: Final = (("tablePath", "HASH"), ("fileName", "RANGE"))
 _LONGEST_CREATION: Final = 60.0
 """Seconds; Delta waits for 20 and then goes on."""
 _MOST_FAILURES: Final = 5
-"""Unanswered questions for a table that is being made."""
+"""`DescribeTable` requests that may fail while the table is being made."""
 
 
 def ensure_table(sdk: Any, settings: LockTableSettings, place: TablePlace) -> None:
@@ -44,8 +45,10 @@ def ensure_table(sdk: Any, settings: LockTableSettings, place: TablePlace) -> No
         if not settings.create:
             raise LockTableError(place.missing())
         found = _create(sdk, settings, place)
-    elif found.get("TableStatus") == "CREATING":  # by another writer
+    elif found.get("TableStatus") == "CREATING":  # by another writer, or by a try of ours before
         found = _wait(sdk, place, None)
+        if settings.create:
+            _enable_expiry(sdk, place)
     keys = tuple((each["AttributeName"], each["KeyType"]) for each in found["KeySchema"])
     types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
     if keys != _KEYS or any(types.get(name) != "S" for name, _ in _KEYS):
@@ -129,25 +132,30 @@ def _enable_expiry(sdk: Any, place: TablePlace) -> None:
 def _wait(sdk: Any, place: TablePlace, lost: TryAgainError | None) -> dict[str, Any]:
     """The description of a table that is being made, once it is ready.
 
+    A new table may be unknown to `DescribeTable` for a moment.
+
     Raises:
-        TryAgainError: it is not ready in time, or nobody tells; or `lost`, the answer to its
-            creation that did not come, where there is no table.
+        TryAgainError: it is not ready in time, or the service stops answering; or `lost`, the
+            answer to its creation that did not come, where there is no table.
     """
-    deadline = time.monotonic() + _LONGEST_CREATION
+    deadline = time.monotonic() + min(_LONGEST_CREATION, seconds_left())
     failures = 0
     while True:
+        found = None
         try:
             found = describe(sdk, place)
         except TryAgainError:
-            # Who raised here would find the table next time, and never let its rows expire.
+            # After an error here the next call would find the table ready, and enable no expiry.
             failures += 1
             if failures == _MOST_FAILURES:
                 raise
         else:
-            if found is None and lost is not None:
-                raise lost
             if found is not None and found["TableStatus"] == "ACTIVE":
                 return found
+            if found is None and lost is not None:
+                failures += 1
+                if failures == _MOST_FAILURES:
+                    raise lost
         if time.monotonic() > deadline:
             raise TryAgainError(f"{place} is still being made", may_have_landed=False)
         time.sleep(0.5)

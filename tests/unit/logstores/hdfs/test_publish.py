@@ -25,8 +25,12 @@ BODY = b"mine\n"
 class NameNode:
     """Files, and what becomes of each rename and delete."""
 
-    def __init__(self, *, lands: bool, refusal: Exception, delete: bool) -> None:
+    def __init__(
+        self, *, lands: bool, refusal: Exception, delete: bool, confirm: bool = True
+    ) -> None:
         self.files = {DRAFT: BODY}
+        self.confirmed: list[str] = []
+        self._may_confirm = confirm
         self._lands = lands
         self._refusal = refusal
         self._may_delete = delete
@@ -49,6 +53,11 @@ class NameNode:
         if path in self.files:
             return SimpleNamespace(length=len(self.files[path]))
         return SimpleNamespace(length=0) if path == "/t/_delta_log" else None
+
+    def confirm(self, path: str, status: Any) -> None:
+        if not self._may_confirm:
+            raise self._refusal
+        self.confirmed.append(path)
 
     def reader(self, path: str) -> bytes:
         return self.files[path]
@@ -89,6 +98,15 @@ def test_a_draft_that_is_gone_tells_that_the_lost_rename_was_made(refusal: Excep
     node = NameNode(lands=True, refusal=refusal, delete=True)
     published(node)
     assert node.files == {TARGET: BODY}
+    assert node.confirmed == [TARGET]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_rename_that_is_seen_and_not_confirmed_is_no_commit(refusal: Exception) -> None:
+    """A NameNode shows it before it is safe in its log, and may take it back."""
+    node = NameNode(lands=True, refusal=refusal, delete=True, confirm=False)
+    with pytest.raises(CommitOutcomeUnknownError, match="confirmed"):
+        published(node)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
@@ -103,3 +121,65 @@ def test_a_name_that_is_taken_is_a_conflict_whatever_was_lost_before() -> None:
     node = NameNode(lands=False, refusal=FileExistsError(errno.EEXIST, "taken"), delete=True)
     with pytest.raises(FileExistsError):
         published(node)
+
+
+LOST = TryAgainError("no answer", may_have_landed=True)
+
+
+class Lossy(NameNode):
+    """Loses the answer to each rename, and to so many deletions, after what a story does."""
+
+    def __init__(self, *stories: Callable[[dict[str, bytes]], None]) -> None:
+        super().__init__(lands=False, refusal=OSError(errno.EROFS, "safe mode"), delete=True)
+        self._stories = list(stories)
+
+    def delete(self, path: str) -> bool:
+        if self._stories:
+            self._stories.pop(0)(self.files)
+            raise LOST
+        return super().delete(path)
+
+
+def _deletes(files: dict[str, bytes]) -> None:
+    files.pop(DRAFT, None)
+
+
+def _renames(files: dict[str, bytes]) -> None:
+    files[TARGET] = files.pop(DRAFT)
+
+
+def test_a_draft_and_no_target_is_no_commit_whatever_was_lost() -> None:
+    """A deletion was carried out and its answer lost: no late rename can find the draft."""
+    node = Lossy(_deletes)
+    with pytest.raises(OSError, match="was not written"):
+        published(node)
+    assert node.files == {}
+
+
+@pytest.mark.parametrize("theirs", [BODY, b"others\n"])
+def test_a_draft_that_a_lost_deletion_may_have_taken_proves_nothing(theirs: bytes) -> None:
+    def story(files: dict[str, bytes]) -> None:
+        _deletes(files)
+        files[TARGET] = theirs
+
+    with pytest.raises(CommitOutcomeUnknownError, match="did not settle it"):
+        published(Lossy(story))
+
+
+def test_a_lost_deletion_of_nothing_leaves_no_doubt() -> None:
+    node = Lossy(lambda _: None, lambda _: None)
+    _renames(node.files)
+    published(node)
+    assert node.files == {TARGET: BODY}
+
+
+def test_a_rename_that_a_failover_took_back_is_none() -> None:
+    """The first NameNode showed it; the one that took over has the draft, and deletes it."""
+    node = Lossy(lambda files: files.update({DRAFT: BODY, TARGET: b"old\n"}), _deletes)
+    node.files = {TARGET: BODY}
+    with pytest.raises(CommitOutcomeUnknownError, match="did not settle it"):
+        publish(
+            cast("HdfsClient", node), DRAFT, TARGET, BODY, RetryPolicy(first_wait=0.0),
+            overwrite=True,
+        )  # fmt: skip
+    assert node.files == {TARGET: b"old\n"}

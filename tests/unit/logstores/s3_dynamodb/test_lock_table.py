@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -24,17 +25,21 @@ class Service:
 
     Attributes:
         loses: of each call, the turns whose answer is lost.
+        lags: how often `DescribeTable` does not know the table yet.
         calls: what was asked for.
     """
 
-    def __init__(self, loses: dict[str, set[int]] | None = None, *, made: bool = False) -> None:
-        self.loses = loses or {}
+    def __init__(
+        self, loses: dict[str, set[int]] | None = None, *, made: bool = False, lags: int = 0
+    ) -> None:
+        self.loses, self.lags = loses or {}, lags
         self.made, self.looks, self.expires = made, 0, False
         self.calls: list[str] = []
 
     def describe_table(self, **_: Any) -> dict[str, Any]:
         self._call("describe_table")
-        if not self.made:
+        self.lags -= self.made
+        if not self.made or self.lags >= 0:
             raise _refusal("ResourceNotFoundException")
         self.looks += 1
         return {"Table": {"TableStatus": "ACTIVE" if self.looks > 2 else "CREATING", **KEYS}}
@@ -99,6 +104,15 @@ def test_a_table_that_is_made_is_ready_and_its_rows_expire(
     service = Service(loses)
     ensure_table(service, settings, PLACE)
     assert (service.looks, service.expires) == (3, True)
+
+
+@pytest.mark.parametrize("lags", [1, 3, 6])
+def test_a_new_table_may_be_unknown_for_a_moment(lags: int, settings: LockTableSettings) -> None:
+    service = Service({"create_table": {1}}, lags=lags)
+    with contextlib.suppress(TryAgainError):  # where it lags too long: it is asked again
+        ensure_table(service, settings, PLACE)
+    ensure_table(service, settings, PLACE)
+    assert service.expires
 
 
 def test_a_table_that_another_writer_is_making_is_waited_for(settings: LockTableSettings) -> None:
