@@ -1,8 +1,8 @@
 """How many examples a random test draws, and from which seed.
 
-`make test` draws as many as the mutants need to be found, with room to spare; `make soak` draws
-more, each time from another seed. Hypothesis takes the seed by `--hypothesis-seed`; what draws
-with a generator of its own asks for it here.
+`make test` draws as many as the mutants need to be found, with room to spare, and the same ones
+each time; `make soak` draws more, each time from another seed. Hypothesis takes that by
+`--hypothesis-seed`, with `LAKELOG_SEED`; what draws with a generator of its own asks for it here.
 """
 
 from __future__ import annotations
