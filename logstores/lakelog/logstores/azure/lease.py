@@ -124,7 +124,8 @@ def _acquire_in_turn(
             if not patience.pause():
                 if held:
                     try:
-                        return _taken_over(client, lock, lease_id, terms)
+                        if _taken_over(client, lock, lease_id, terms):
+                            return True
                     except TryAgainError as error:
                         doubtful = doubtful or error.may_have_landed
                 break

@@ -151,3 +151,23 @@ def test_a_lease_taken_over_by_a_lost_answer_is_given_back() -> None:
         pass
     assert broken
     assert leases.holder is None
+
+
+def test_a_lease_that_a_lost_answer_may_have_given_is_given_back_where_none_can_be_had() -> None:
+    """The lost request may arrive late, when the one that was broken is gone."""
+    tries = itertools.count()
+
+    def lose(what: str) -> None:
+        if what == "acquire" and next(tries) == 0:
+            leases.holder = "of a writer that died"
+            raise TryAgainError("reset", may_have_landed=True)
+
+    class Held(Leases):
+        def break_lease(self, key: str) -> None:
+            self.holder = "of another writer, who was quicker"
+
+    leases = Held(lose)
+    leases.blob = True
+    with lease(leases, KEY, "az://c/" + KEY, TERMS):
+        pass
+    assert leases.asked.count("release") == 1
