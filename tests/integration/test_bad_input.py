@@ -19,7 +19,7 @@ import lakelog.spark as delta
 from lakelog.core import DeltaLog, optimize, read_arrow, vacuum, write_arrow
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.spark.names.plain import plain_sql
-from support.to_end import to_end
+from support.to_end import TOO_SLOW, TRIES, to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,12 +102,12 @@ def test_a_stream_from_a_vacuumed_version(copies: Copies) -> None:
 
 def _running(copies: Copies) -> Any:
     """A query that has read all there is; see `to_end` for the tries."""
-    for left in reversed(range(4)):
+    for left in reversed(range(TRIES)):
         query = copies.started("source", trigger={"processingTime": "0 seconds"})
         try:
             query.processAllAvailable()
         except StreamingQueryException as exc:
-            if not left or "failed to connect back" not in str(exc):
+            if not left or TOO_SLOW not in str(exc):
                 raise
         else:
             return query

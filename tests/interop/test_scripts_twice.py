@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 import lakelog.spark as delta
 from lakelog.core import DeltaLog
 from support.streams import script
+from support.to_end import TOO_SLOW, TRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +45,12 @@ def _twice(delta_spark: Any, spark: SparkSession, function: str, folder: Path) -
     for each in (theirs, ours):
         each.mkdir()
     there = delta_spark.script(SCRIPT, function, theirs, alone=True)
-    for left in reversed(range(4)):
+    for left in reversed(range(TRIES)):
         try:
             here = runpy.run_path(str(SCRIPT))[function](spark, str(ours))
         except StreamingQueryException as exc:
             # As in `to_end`, which the script can't have: it runs in delta-spark's environment.
-            if not left or "failed to connect back" not in str(exc):
+            if not left or TOO_SLOW not in str(exc):
                 raise
             shutil.rmtree(ours)
             ours.mkdir()

@@ -9,10 +9,10 @@ from pyspark.errors import PySparkException
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["to_end"]
+__all__ = ["TOO_SLOW", "TRIES", "to_end"]
 
-_TOO_SLOW = "failed to connect back"
-_TRIES = 4
+TOO_SLOW = "failed to connect back"
+TRIES = 4
 
 
 def to_end(start: Callable[[], Any]) -> Any:
@@ -25,12 +25,12 @@ def to_end(start: Callable[[], Any]) -> Any:
     Args:
         start: starts the query.
     """
-    for left in reversed(range(_TRIES)):
+    for left in reversed(range(TRIES)):
         try:
             query = start()
             query.awaitTermination()
         except PySparkException as exc:
-            if not left or _TOO_SLOW not in str(exc):
+            if not left or TOO_SLOW not in str(exc):
                 raise
         else:
             return query
