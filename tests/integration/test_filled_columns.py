@@ -65,9 +65,12 @@ def test_what_the_data_lacks_is_computed_where_the_rows_are(spark, tmp_path, way
     assert found[1]["day"] == datetime.date(2024, 5, 6)
     assert found[1]["key"] == "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
     assert {row["source"] for row in found.values()} == {"unknown"}
-    null = spark.sql("SELECT 5 n, CAST(NULL AS STRING) source")
-    lakelog.spark.write(null).mode("append").save(path)
-    assert [row["source"] for row in rows(path) if row["n"] == 5] == [None]
+    for number, null in ((5, "CAST(NULL AS STRING)"), (6, "NULL")):
+        given = spark.sql(f"SELECT {number} n, {null} source")
+        lakelog.spark.write(given).mode("append").save(path)
+        assert [row["source"] for row in rows(path) if row["n"] == number] == [None]
+    with pytest.raises(ConstraintViolationError, match="Generated Column"):
+        lakelog.spark.write(spark.sql("SELECT 7 n, NULL key")).mode("append").save(path)
 
 
 @pytest.mark.connect

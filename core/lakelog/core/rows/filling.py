@@ -117,8 +117,7 @@ def fill_rows(
     """
     if not any(is_filled(field) for _, field in walk(schema)):
         return Filled(cast_table(data, schema), {})
-    void = [field.name for field in data.schema if pa.types.is_null(field.type)]
-    data = data.drop_columns([name for name in void if _filled_field(schema, name)])
+    # A column that is there is given, with whatever values.
     names = StructType(tuple(StructField(n, PrimitiveType("void")) for n in data.schema.names))
     check_fillable(schema, names, protocol, table)
     return _Filling(data, names, schema, table, session_tz, now_ms, before).run()
@@ -160,11 +159,6 @@ def with_generated(
         else:
             rows = _appended(rows, field, values)
     return rows.select(schema.names)
-
-
-def _filled_field(schema: StructType, name: str) -> bool:
-    found = schema.get(name)
-    return found is not None and is_filled(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,14 +102,14 @@ class SourceWriter(DataSourceArrowWriter):
                     constraint=each.name,
                 )
         for field in StructType.from_json(self._schema_string):
-            if generation_of(field) or (is_filled(field) and self._data.get(field.name) is None):
+            if generation_of(field) or (is_filled(field) and self._given.get(field.name) is None):
                 raise DeltaAnalysisError(
                     f"{log.table} generates, numbers or fills its column {field.name}, which "
                     f'format("lakelog") can\'t: use {_MAIN_PATH}',
                     table=log.table,
                     column=field.name,
                 )
-        missing_identities(StructType.from_json(self._schema_string), self._data, log.table)
+        missing_identities(StructType.from_json(self._schema_string), self._given, log.table)
         if log.store.filesystem.type_name.endswith("memory"):
             raise DeltaAnalysisError(
                 f'{log.table} is in the memory of one process, but format("lakelog") writes '

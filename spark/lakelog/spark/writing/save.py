@@ -28,7 +28,6 @@ from lakelog.spark.writing.files import Fetch, TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.overwrite import replaced_before, replaced_by
-from lakelog.spark.writing.projection import projection
 from lakelog.spark.writing.replaced_changes import Written, write_with_changes
 from lakelog.spark.writing.table_schema import apply_schema
 
@@ -142,16 +141,13 @@ class _Save:
         given = to_delta_schema(self.frame.schema)
         data = without_void(given)
         check_holds_rows(data, data, self.log.table)
-        # Spark's own writer would write a void column to the files, as a boolean.
-        held = projection(given, data)
-        frame = self.frame if held is None else self.frame.selectExpr(*held)
         defined = self._define(txn, given)
         check_writable(txn.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
         with AttemptFiles(txn) as files:
             with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
-                written = self._write(txn, frame, data, files)
+                written = self._write(txn, given, files)
             return self._commit(txn, written, defined), written.adds
 
     def _check_read(self, txn: OptimisticTransaction) -> None:
@@ -210,13 +206,15 @@ class _Save:
         return app_id is not None and txn.txn_version(app_id) >= options.txn_version
 
     def _write(
-        self, txn: OptimisticTransaction, frame: DataFrame, data: StructType, attempt: AttemptFiles
+        self, txn: OptimisticTransaction, given: StructType, attempt: AttemptFiles
     ) -> Written:
-        """Write the files of a frame's rows; return them, and what they replace."""
+        """Write the files of the frame's rows; return them, and what they replace."""
+        frame = self.frame
+        # Spark's own writer would write a void column to the files, as a boolean.
         target = without_void(StructType.from_json(txn.metadata.schema_string))
-        replaced = replaced_before(txn, self.frame.sparkSession, target, self.options)
+        replaced = replaced_before(txn, frame.sparkSession, target, self.options)
         filled = FilledColumns.from_schemas(
-            data, target, txn.protocol, self.log.table, self.log.conf
+            given, target, txn.protocol, self.log.table, self.log.conf
         )
         rules = [*self._rules(txn, target), *filled.rules()]
         rows = enforced(filled.rows(frame), rules)

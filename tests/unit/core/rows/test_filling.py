@@ -7,6 +7,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -21,6 +22,7 @@ from lakelog.core import (
     generated_column,
     identity_column,
     lit,
+    merge,
     update_rows,
     write_arrow,
 )
@@ -343,3 +345,71 @@ def test_an_identity_is_not_updated(uri: str) -> None:
         update_rows(uri, {"ID": 5})
     update_rows(uri, {"v": lit("b")})
     assert rows(uri) == [{"id": 1, "v": "b"}]
+
+
+# What is given is given -------------------------------------------------------------------------
+
+FILLED = schema(
+    StructField("a", LONG),
+    column_with_default("d", STRING, "'unknown'"),
+    identity_column("i", by_default=True),
+    identity_column("always"),
+    generated_column("g", LONG, "a + 1"),
+)
+NULLS: dict[str, Any] = {
+    "rows": lambda name: [{"a": 3, name: None}],
+    "columns": lambda name: {"a": [3], name: [None]},
+    "untyped": lambda name: pa.table({"a": [3], name: pa.nulls(1)}),
+    "dictionary": lambda name: pa.table({"a": [3], name: pa.nulls(1).dictionary_encode()}),
+    "stream": lambda name: pa.table({"a": [3], name: pa.nulls(1)}).to_reader(),
+    "generator": lambda name: iter([pa.record_batch({"a": [3], name: pa.nulls(1)})] * 1),
+    "pandas": lambda name: pd.DataFrame({"a": [3], name: [None]}),
+    "another case": lambda name: [{"a": 3, name.upper(): None}],
+}
+
+
+def _merged(uri: str, data: Any, column: str) -> None:
+    rows = merge(uri, data, "target.a = source.a")
+    rows.when_not_matched_insert({"a": "source.a", column: f"source.{column}"}).execute()
+
+
+def _merged_all(uri: str, data: Any, column: str) -> None:
+    rows = merge(uri, data, "target.a = source.a", with_schema_evolution=True)
+    rows.when_not_matched_insert_all().execute()
+
+
+GIVEN_TO: dict[str, Any] = {
+    "write": lambda uri, data, _: write_arrow(uri, data, mode="append"),
+    "overwrite": lambda uri, data, _: write_arrow(uri, data, mode="overwrite"),
+    "group": lambda uri, data, _: write_arrow(
+        uri, data, mode="append", conf={"spark.lakelog.commit.group": "true"}
+    ),
+    "merge": _merged,
+    "merge of all": _merged_all,
+}
+
+
+@pytest.mark.parametrize("door", GIVEN_TO)
+@pytest.mark.parametrize("column", ["d", "i", "always", "g"])
+def test_a_null_that_is_given_is_no_value_that_is_missing(
+    door: str, column: str, tmp_path: Path
+) -> None:
+    typed = pa.table({"a": [3], column: pa.nulls(1, pa.string() if column == "d" else pa.int64())})
+
+    def outcome(data: Any) -> Any:
+        uri = str(tmp_path / f"t{next(_paths)}")
+        create_table(uri, FILLED, properties=DEFAULTS)
+        try:
+            GIVEN_TO[door](uri, data, column)
+        except (ConstraintViolationError, DeltaAnalysisError) as exc:
+            return type(exc), str(exc).replace(uri, "")
+        return rows(uri)
+
+    expected = outcome(typed)
+    if column in ("d", "i"):
+        assert expected == [{**expected[0], "a": 3, column: None}]
+    else:
+        assert ("ALWAYS" if column == "always" else "violated by") in expected[1]
+    assert {name: outcome(make(column)) for name, make in NULLS.items()} == dict.fromkeys(
+        NULLS, expected
+    )
