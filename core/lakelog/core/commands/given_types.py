@@ -25,6 +25,7 @@ from lakelog.core.schema import (
     type_from_json_value,
 )
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.sql.tree_shapes import is_read
 from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
@@ -155,10 +156,16 @@ def _type_of_text(text: str, path: Sequence[str]) -> DataType:
         return type_from_json_value(text.strip().lower())
     except ValueError:
         pass
-    from sqlglot import errors, exp
+    import sqlglot
+    from sqlglot import errors
 
     try:
-        return _type_of_node(exp.DataType.build(text, dialect="spark"), text, path)
+        # As the type of a column: of a type that stands alone, sqlglot drops what follows it.
+        root: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
+        (column,) = root.this.expressions
+        if column.constraints or not is_read(column):
+            raise _unknown(text, path)
+        return _type_of_node(column.kind, text, path)
     except (errors.SqlglotError, AttributeError, ValueError):
         raise _unknown(text, path) from None
 
@@ -180,7 +187,7 @@ def _columns(text: str, what: str) -> StructType:
 def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
     from sqlglot import exp
 
-    if not isinstance(node, exp.ColumnDef) or node.kind is None:
+    if not isinstance(node, exp.ColumnDef) or node.kind is None or not is_read(node):
         raise _unknown(text, above)
     path = (*above, node.name)
     nullable, metadata = True, {}
@@ -202,6 +209,8 @@ def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
 
 def _type_of_node(node: Any, text: str, path: Sequence[str]) -> DataType:
     name, inner = node.this.name, node.expressions
+    if not is_read(node):
+        raise _unknown(text, path)
     if name in SQL_TYPES and not inner:
         return PrimitiveType(SQL_TYPES[name])
     if name == "DECIMAL":

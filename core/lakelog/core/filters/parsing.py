@@ -2,7 +2,8 @@
 
 A tree must never be narrower than what Spark would evaluate: everything that is not literally a
 comparison of a column with a value is left `Opaque`. sqlglot is lenient where Spark is not and
-marks some negations as flags of a node, so a node with an unknown argument is opaque too.
+marks some negations as flags of a node, so a node with an argument that is not read here is
+opaque too (`tree_shapes`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from lakelog.core.schema.column_paths import unknown_column
 from lakelog.core.sql.errors import in_plain_words
 from lakelog.core.sql.evaluator import constant_of, is_now, parse_sql, tree_sql, value_type
 from lakelog.core.sql.nesting import explained_depth
-from lakelog.core.sql.string_literals import has_odd_escapes, with_escaped_quotes
+from lakelog.core.sql.string_literals import for_sqlglot, has_odd_escapes
+from lakelog.core.sql.tree_shapes import check_sqlglot, is_read, unread_below
 from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ def parse_filter(
 
     if not sql.strip():
         raise InvalidPredicateError("a filter can't be empty; None means all rows")
-    cut = cut_lists(with_escaped_quotes(sql))
+    check_sqlglot()
+    cut = cut_lists(for_sqlglot(sql))
     with explained_depth(sql):
         # First with every function under its own name, so that it is evaluated as it was written;
         # sqlglot's Spark grammar then covers forms that this one does not.
@@ -136,8 +139,8 @@ class _Parser:
         self._computes = computes
         self._odd_escapes = has_odd_escapes(sql)
         self._rules: dict[Any, Callable[[Any], Expression]] = {
-            exp.And: lambda n: join_and(map(self._visit, n.flatten())),
-            exp.Or: lambda n: join_or(map(self._visit, n.flatten())),
+            exp.And: lambda n: join_and(map(self._visit, _chain(n))),
+            exp.Or: lambda n: join_or(map(self._visit, _chain(n))),
             exp.Not: lambda n: Not(self._visit(n.this)),
             exp.Paren: lambda n: self._visit(n.this),
             exp.Boolean: lambda n: Literal(bool(n.this), _BOOLEAN),
@@ -163,6 +166,8 @@ class _Parser:
         return self._visit(root)
 
     def _visit(self, node: Any) -> Expression:
+        if not is_read(node):
+            return self._opaque(node)
         rule = self._rules.get(type(node))
         if rule is not None:
             return rule(node)
@@ -262,6 +267,8 @@ class _Parser:
         parts = node.parts
         if not all(isinstance(p, self._exp.Identifier) for p in parts):
             return None
+        if unread_below(node) is not None:
+            return None
         path = tuple(p.name for p in parts)
         found = resolve(path, self._schema)
         top = resolve(path[:1], self._schema)
@@ -279,6 +286,8 @@ class _Parser:
     def _literal(self, node: Any) -> Literal | None:
         """The value of a literal; `None` where the node is something else."""
         exp = self._exp
+        if unread_below(node) is not None:
+            return None
         match node:
             case exp.Paren():
                 return self._literal(node.this)
@@ -379,7 +388,7 @@ class _Parser:
 
     def _is(self, node: Any) -> Expression:
         column = self._column(node.this)
-        if column is None or _flags(node):
+        if column is None or not is_read(node.expression):
             return self._opaque(node)
         if isinstance(node.expression, self._exp.Null):
             return IsNull(column)
@@ -389,7 +398,7 @@ class _Parser:
 
     def _in(self, node: Any) -> Expression:
         column = self._column(node.this)
-        if column is None or not node.expressions or _flags(node, "expressions"):
+        if column is None or not node.expressions:
             return self._opaque(node)
         values = []
         for literal in self._listed(node.expressions):
@@ -419,7 +428,7 @@ class _Parser:
     def _between(self, node: Any) -> Expression:
         column = self._column(node.this)
         low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
-        if column is None or low is None or high is None or _flags(node, "low", "high"):
+        if column is None or low is None or high is None:
             return self._opaque(node)
         parts = [self._typed(">=", column, low, node), self._typed("<=", column, high, node)]
         known = all(isinstance(each, Comparison) for each in parts)
@@ -431,7 +440,7 @@ class _Parser:
         if column is None or column.data_type != _STRING or not isinstance(pattern, str):
             return self._opaque(node)
         stem = pattern.removesuffix("%")
-        if re.search(r"[%_\\]", stem) or set(_flags(node)) - {"negate"}:
+        if re.search(r"[%_\\]", stem):
             return self._opaque(node)
         found: Expression = StartsWith(column, stem)
         if stem == pattern:
@@ -454,9 +463,15 @@ def _uses_current_time(node: Any) -> bool:
     return any(is_now(name) for name in re.findall(r"\w+", tree_sql(node)))
 
 
-def _flags(node: Any, *known: str) -> list[str]:
-    """Arguments of a node that change its meaning."""
-    return [k for k, v in node.args.items() if v and k not in ("this", "expression", *known)]
+def _chain(node: Any) -> Iterable[Any]:
+    """The conditions of `a AND b AND c`, or of such an OR, from left to right."""
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if type(each) is type(node) and is_read(each):
+            stack += [each.expression, each.this]
+        else:
+            yield each
 
 
 def _only_structs(path: tuple[str, ...], schema: StructType) -> bool:

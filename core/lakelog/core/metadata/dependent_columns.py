@@ -13,7 +13,7 @@ from lakelog.core.schema import DataType, StructType
 from lakelog.core.schema.column_paths import dotted, walk
 from lakelog.core.schema.diff import same_type
 from lakelog.core.sql.nesting import explained_depth
-from lakelog.core.sql.string_literals import with_escaped_quotes
+from lakelog.core.sql.string_literals import for_sqlglot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def referenced_columns(sql: str) -> frozenset[tuple[str, ...]]:
 
     with explained_depth(sql):
         try:
-            root = sqlglot.parse_one(with_escaped_quotes(sql), dialect="spark")
+            root = sqlglot.parse_one(for_sqlglot(sql), dialect="spark")
         except errors.SqlglotError:
             return frozenset()
     return frozenset(

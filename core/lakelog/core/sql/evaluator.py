@@ -33,8 +33,9 @@ from lakelog.core.sql.functions import (
     remainder,
 )
 from lakelog.core.sql.nesting import explained_depth
-from lakelog.core.sql.string_literals import has_odd_escapes, with_escaped_quotes
+from lakelog.core.sql.string_literals import for_sqlglot, has_odd_escapes
 from lakelog.core.sql.times import day_shift, extracted
+from lakelog.core.sql.tree_shapes import check_sqlglot, unread_below
 from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def evaluate_value(
         DeltaAnalysisError: a row without a result, such as a division by zero.
     """
     root = _parsed(sql) if root is None else root
+    _refuse_unread(root, sql)
     arrow = to_arrow_type(target)
     chunks = []
     for batch in _used_columns(rows, root, schema).to_batches():
@@ -143,8 +145,10 @@ def check_value(
     Raises:
         DeltaAnalysisError: see `evaluate_value`.
     """
+    root = parse_sql(sql) if root is None else root
+    _refuse_unread(root, sql)
     walker = _Walker(sql, None, schema, session_tz, now_ms)
-    _evaluated(walker, parse_sql(sql) if root is None else root, target, sql, session_tz)
+    _evaluated(walker, root, target, sql, session_tz)
 
 
 def _used_columns(rows: pa.Table, root: Any, schema: StructType) -> pa.Table:
@@ -187,6 +191,8 @@ def value_type(
         InvalidPredicateError: it can't be parsed, or names an unknown column.
     """
     root = parse_sql(sql) if root is None else root
+    if unread_below(root) is not None:
+        return None
     try:
         with explained_depth(sql):
             return _Walker(sql, None, schema, session_tz, now_ms).value(root).data_type
@@ -204,12 +210,16 @@ def true_for(
         DeltaAnalysisError: a row for which it has no result.
     """
     walker = _Walker(sql, batch, schema, session_tz, now_ms)
-    found = _evaluated(walker, _parsed(sql), _BOOLEAN, sql, session_tz)
+    root = _parsed(sql)
+    _refuse_unread(root, sql)
+    found = _evaluated(walker, root, _BOOLEAN, sql, session_tz)
     return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
 
 
 def constant_of(root: Any, *, session_tz: str, now_ms: int | None) -> Value | None:
     """The value of a tree without columns; `None` where it can't be computed here."""
+    if unread_below(root) is not None:
+        return None
     row = pa.record_batch({"": pa.nulls(1)})
     sql = tree_sql(root)
     try:
@@ -246,9 +256,10 @@ def parse_sql(sql: str) -> Any:
     import sqlglot
     from sqlglot import errors, exp
 
+    check_sqlglot()
     with explained_depth(sql):
         try:
-            root: Any = sqlglot.parse_one(with_escaped_quotes(sql), dialect=_plain_dialect())
+            root: Any = sqlglot.parse_one(for_sqlglot(sql), dialect=_plain_dialect())
         except errors.SqlglotError as exc:
             problem = in_plain_words(str(exc))
             raise InvalidPredicateError(f"can't parse the expression {sql!r}: {problem}") from None
@@ -554,14 +565,12 @@ class _Walker:
         return Value(pc.invert(*self._conditions(node.this)), _BOOLEAN)
 
     def _between(self, node: Any) -> Value:
-        if node.args.get("symmetric"):
-            raise NotInCoreError("BETWEEN SYMMETRIC")
         low = self._comparison(">=", node.this, node.args["low"])
         high = self._comparison("<=", node.this, node.args["high"])
         return Value(pc.and_kleene(low, high), _BOOLEAN)
 
     def _in(self, node: Any) -> Value:
-        if not node.expressions or node.args.get("query") or node.args.get("field"):
+        if not node.expressions:
             raise NotInCoreError(node.sql(dialect="spark"))
         # All of a list are compared in one type.
         found = [self.value(each) for each in (node.this, *node.expressions)]
@@ -592,9 +601,9 @@ class _Walker:
         return self._chosen([node.this], [node.args["true"]], node.args.get("false"))
 
     def _case(self, node: Any) -> Value:
-        if node.this is not None:
-            raise NotInCoreError("CASE with a value after it")
         arms = node.args["ifs"]
+        if any(each.args.get("false") is not None for each in arms):
+            raise NotInCoreError(node.sql(dialect="spark"))
         return self._chosen(
             [each.this for each in arms],
             [each.args["true"] for each in arms],
@@ -617,6 +626,13 @@ class _Walker:
             taken = pc.coalesce(condition, scalar_of(False, pa.bool_()))
             found = pc.if_else(taken, arm, found)
         return Value(found, kind)
+
+
+def _refuse_unread(root: Any, sql: str) -> None:
+    """Leave to Spark what has a part that no method of `_Walker` reads."""
+    node = unread_below(root)
+    if node is not None:
+        raise _only_spark(sql, node.sql(dialect="spark"))
 
 
 def _may_fail(node: Any) -> bool:

@@ -1,8 +1,8 @@
-"""String literals of Spark's SQL, where sqlglot's Spark grammar reads them otherwise.
+"""Spark's SQL where sqlglot's Spark grammar reads it otherwise, string literals above all.
 
 To Spark 4 `'it''s'` is one text with a quote in it; only texts with something between them, as in
 `'it' 's'`, are put together. sqlglot puts both together and loses the quote. Of the escapes they
-agree on some.
+agree on some. Of `TIMESTAMP WITHOUT TIME ZONE` sqlglot keeps the first word.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["has_odd_escapes", "with_escaped_quotes"]
+__all__ = ["for_sqlglot", "has_odd_escapes"]
 
 _PIECES: Final = re.compile(
     # In a raw text a backslash begins no escape, and two quotes are an end and a beginning.
@@ -19,9 +19,11 @@ _PIECES: Final = re.compile(
     r'|(?P<double>"(?:[^"\\]|\\.|"")*+")'
     r"|`[^`]*+`"
     r"|--[^\n]*+"
-    r"|/\*.*?\*/",
-    re.DOTALL,
+    r"|/\*.*?\*/"
+    r"|\bTIMESTAMP(?P<gap>\s+WITHOUT\s+TIME\s+ZONE)\b",
+    re.DOTALL | re.IGNORECASE,
 )
+_NO_ZONE: Final = re.compile(r"\bWITHOUT\s+TIME\s+ZONE\b", re.IGNORECASE)
 # Escapes that sqlglot and every Spark read alike.
 _PLAIN_ESCAPES: Final = frozenset("\\'\"ntr")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -29,12 +31,14 @@ _SINGLE: Final = re.compile(r"(\\.)|''", re.DOTALL)
 _DOUBLE: Final = re.compile(r'(\\.)|""', re.DOTALL)
 
 
-def with_escaped_quotes(sql: str) -> str:
-    r"""The same text with `\'` for `''` in strings; every character stays at its position.
+def for_sqlglot(sql: str) -> str:
+    r"""The same text with `\'` for `''` in strings, and the short name of a time without zone.
+
+    Every character stays at its position.
 
     Source: `spark.sql.legacy.consecutiveStringLiterals.enabled`, which Spark 4.0 has, off.
     """
-    if "''" not in sql and '""' not in sql:
+    if "''" not in sql and '""' not in sql and _NO_ZONE.search(sql) is None:
         return sql
     return _PIECES.sub(_escaped, sql)
 
@@ -46,6 +50,8 @@ def has_odd_escapes(sql: str) -> bool:
 
 def _escaped(match: re.Match[str]) -> str:
     text = match[0]
+    if match["gap"]:
+        return f"TIMESTAMP_NTZ{' ' * (len(match['gap']) - len('_NTZ'))}"
     quotes, quote = (_SINGLE, "'") if match["single"] else (_DOUBLE, '"')
     if not (match["single"] or match["double"]) or len(text) <= 2:
         return text

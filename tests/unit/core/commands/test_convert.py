@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -315,7 +316,7 @@ def _deep(value: pa.Array, depth: int) -> pa.Array:
     [
         (pa.array([1], pa.timestamp("ns")), "nanosecond timestamps", 'coerce_timestamps="us"'),
         (pa.array([1], pa.timestamp("ns", "UTC")), "nanosecond timestamps", "allow_truncated"),
-        (pa.array([1.5], pa.float16()), "half floats", "float32"),
+        (pa.array([np.float16(1.5)], pa.float16()), "half floats", "float32"),
     ],
     ids=str,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from lakelog.core import DeltaLog, delete_rows, merge, update_rows, write_arrow
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.sql.string_literals import with_escaped_quotes
+from lakelog.core.sql.string_literals import for_sqlglot
 
 # As Spark 4.3 answers SELECT of each.
 MEANT = {
@@ -91,4 +91,4 @@ def test_so_it_is_where_files_are_chosen(table):
     ["`a''b` = 1", "a -- ''\n = '1'", "/* '' */ a", "r'' || r\"\"", "a = ''", "n'' = 1"],
 )
 def test_what_is_no_doubled_quote_stays(sql):
-    assert with_escaped_quotes(sql) == sql
+    assert for_sqlglot(sql) == sql
