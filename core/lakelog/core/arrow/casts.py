@@ -26,13 +26,14 @@ from lakelog.core.schema import (
     DataType,
     DecimalType,
     MapType,
+    PrimitiveType,
     StructField,
     StructType,
 )
 from lakelog.core.schema.column_mapping import by_name
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.types import VARIANT
-from lakelog.core.schema.upcasts import is_upcast, is_widening
+from lakelog.core.schema.upcasts import is_plain_text, is_upcast, is_widening
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["cast_batch", "cast_table"]
 
 
-Purpose: TypeAlias = Literal["write", "read"]
-"""Rows to be written are checked; rows read from the table are returned as they are."""
+Purpose: TypeAlias = Literal["write", "read", "tell"]
+"""Rows to be written are checked; rows read from the table are returned as they are; rows that were
+removed from it are told, where need be as text."""
 
 
 def cast_table(
@@ -61,7 +63,8 @@ def cast_table(
         schema: the table's schema; its order and its spelling win.
         timestamps: time zone in the Arrow type of `timestamp`; the instants stay the same.
         purpose: `read` drops what the schema does not have, lets nulls be where they are, and
-            makes of a file's types what the table's may have been widened to since.
+            makes of a file's types what the table's may have been widened to since; `tell` makes
+            text of them, too (`is_plain_text`).
         match: which of the data's columns and fields are which of the schema's.
 
     Raises:
@@ -71,7 +74,9 @@ def cast_table(
         ConstraintViolationError: nulls, or no values at all, in a column that is NOT NULL.
     """
     target = to_arrow_schema(schema, timestamps=timestamps)
-    unchecked = purpose == "read" or not (any(map(_may_hide_nulls, schema)) or has_variants(target))
+    unchecked = purpose != "write" or not (
+        any(map(_may_hide_nulls, schema)) or has_variants(target)
+    )
     # With another match, equal names may belong to different columns.
     if unchecked and match is by_name and table.schema.equals(target):
         return table.replace_schema_metadata(None)
@@ -120,6 +125,7 @@ class _Cast:
         self._timestamps = timestamps
         self._match = match
         self._writes = purpose == "write"
+        self._tells = purpose == "tell"
         self.first_row = 0
         """Of the chunk at hand, for messages."""
 
@@ -271,7 +277,8 @@ class _Cast:
             return array
         found = from_arrow_type(array.type, path)
         widened = not self._writes and is_widening(found, target)
-        if found != target and not widened and not is_upcast(found, target):
+        told = self._tells and target == PrimitiveType("string") and is_plain_text(found)
+        if found != target and not (widened or told or is_upcast(found, target)):
             _mismatch(path, found, target)
         try:
             if pa.types.is_date64(array.type):

@@ -17,6 +17,7 @@ from lakelog.core.change_feed.files import (
     changed_files,
     with_commit_columns,
 )
+from lakelog.core.change_feed.removed import RemovedFiles
 from lakelog.core.change_feed.versions import ChangeBounds, change_versions, commit_files
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.file_reader import TableFileReader
@@ -55,7 +56,8 @@ def table_changes(
 
         table_changes("/lake/flights", 5).read_all()
 
-    The columns are those of the last version, then `_change_type` (`insert`, `delete`,
+    The columns are those of the last version, also of rows that went with other columns, then
+    `_change_type` (`insert`, `delete`,
     `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Versions
     come in order, the rows of one in none. Every version must have been written with
     `delta.enableChangeDataFeed`; `VACUUM` removes changes together with the files that held them.
@@ -113,7 +115,11 @@ class ChangeFeed:
         Raises:
             CorruptLogError: the log does not say where a file or its deletion vector is.
         """
-        found = (changed_files(each, self.plain, self._log.table) for each in self._commits)
+        table, before = (
+            self._log.table,
+            RemovedFiles(self._log, self.snapshot, self.schema.names).of,
+        )
+        found = (changed_files(each, self.plain, table, before) for each in self._commits)
         return list(chain.from_iterable(found))
 
     def to_batches(self) -> pa.RecordBatchReader:
@@ -159,7 +165,7 @@ def _rows(feed: ChangeFeed, changed: ChangedFile) -> pa.Table:
     if changed.change is None:
         return with_commit_columns(feed.typed.rows_without(changed.file, None), changed)
     return with_commit_columns(
-        feed.plain.rows_without(changed.file, changed.others(feed.plain)), changed
+        feed.plain.rows_without(changed.file, changed.others(feed.plain), changed.reader), changed
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile, RemoveFile
     from lakelog.core.change_feed.commits import ChangeCommit
     from lakelog.core.data.file_reader import DataFile, TableFileReader
+    from lakelog.core.data.row_reader import RowReader
 
 __all__ = [
     "COMMIT_TIMESTAMP",
@@ -52,6 +53,8 @@ class ChangedFile:
     """Milliseconds since the epoch."""
     only: DataFile | None = None
     """The same file with another deletion vector: only rows of that one are meant."""
+    reader: RowReader | None = None
+    """Reads it, where its columns are stored as another version says."""
 
     def others(self, files: _Vectors) -> Callable[[int], pa.BooleanArray] | None:
         """The rows that are not meant, given the number of the file's rows.
@@ -72,7 +75,10 @@ class ChangedFile:
 
 
 def changed_files(
-    commit: ChangeCommit, files: TableFileReader, table: str
+    commit: ChangeCommit,
+    files: TableFileReader,
+    table: str,
+    before: Callable[[int], TableFileReader | None],
 ) -> Iterator[ChangedFile]:
     """What a commit changed, by files.
 
@@ -80,6 +86,8 @@ def changed_files(
         commit: the commit.
         files: finds the files of the table.
         table: its URI, for errors.
+        before: what finds and reads the files that a version which changed the columns removed;
+            `None` where `files` does.
 
     Raises:
         CorruptLogError: a removed file does not say which partition it was in, or the log does
@@ -102,15 +110,16 @@ def changed_files(
                 path=remove.path,
                 version=commit.version,
             )
-    removed = _found(commit.removes, files)
-    for old in removed:
+    older = before(commit.version) if commit.metadata is not None and commit.removes else None
+    reader = None if older is None else older.reader
+    for old in _found(commit.removes, older or files):
         # By the file's place: a commit may spell a path in two ways.
         new = added.pop(old.path, None)
         if new is None:
-            yield ChangedFile(old, "delete", *at)
+            yield ChangedFile(old, "delete", *at, reader=reader)
             continue
         if new.vector is not None:
-            yield ChangedFile(old, "delete", *at, only=new)
+            yield ChangedFile(old, "delete", *at, only=new, reader=reader)
         if old.vector is not None:
             yield ChangedFile(new, "insert", *at, only=old)
     yield from (ChangedFile(file, "insert", *at) for file in added.values())

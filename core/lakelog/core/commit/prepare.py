@@ -34,7 +34,10 @@ from lakelog.core.features.protocol import (
 from lakelog.core.features.redirects import check_redirect
 from lakelog.core.features.row_tracking import ROW_TRACKING_DOMAIN
 from lakelog.core.features.terms import TableTerms
-from lakelog.core.metadata.change_data_feed import check_mapping_with_cdc
+from lakelog.core.metadata.change_data_feed import (
+    check_mapping_with_cdc,
+    check_removed_are_told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -188,6 +191,7 @@ def _check_changes(request: CommitRequest, terms: TableTerms, actions: Sequence[
     if old is None:
         return
     check_mapping_with_cdc(old, terms, actions, name)
+    check_removed_are_told(old, terms, actions, name)
     _check_partitioning(request, old.metadata, terms.metadata)
     if not may_drop_features(name, request.conf):
         check_transition(old.protocol, terms.protocol)

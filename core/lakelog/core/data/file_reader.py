@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.places import DataPlaces
@@ -93,7 +93,11 @@ class TableFileReader:
     """Finds and reads files of one version of a table."""
 
     def __init__(
-        self, snapshot: TableVersion, read: StructType, prune: Expression | None = None
+        self,
+        snapshot: TableVersion,
+        read: StructType,
+        prune: Expression | None = None,
+        purpose: Literal["read", "tell"] = "read",
     ) -> None:
         """Prepare the reader; nothing is read yet.
 
@@ -101,10 +105,12 @@ class TableFileReader:
             snapshot: the version.
             read: the columns that come out; some of `Snapshot.read_schema`.
             prune: row groups without a row for which it is true are left out.
+            purpose: as `cast_table` has it.
         """
         self._snapshot = snapshot
         self._stores = DataStores(snapshot)
-        self._read = frozenset(read.names)
+        self.columns = frozenset(read.names)
+        """The names of those that come out."""
         self.reader = RowReader(
             snapshot.read_schema,
             tuple(snapshot.partition_columns),
@@ -112,6 +118,7 @@ class TableFileReader:
             prune,
             snapshot.properties.column_mapping_mode,
             snapshot.conf.session_tz,
+            purpose,
         )
 
     def find(self, files: pa.Table) -> list[DataFile]:
@@ -128,7 +135,7 @@ class TableFileReader:
         sizes = [size or 0 for size in files["size"].to_pylist()]
         found = [DataFile(path, {}, {}, size) for path, size in zip(paths, sizes, strict=True)]
         if snapshot.partition_columns:
-            values = readable_partitions(snapshot, files, self._read)
+            values = readable_partitions(snapshot, files, self.columns)
             texts = files["partition_values"].to_pylist()
             found = [
                 replace(
@@ -166,17 +173,21 @@ class TableFileReader:
         return self.rows_without(file, self.deleted(file))
 
     def rows_without(
-        self, file: DataFile, deleted: Callable[[int], pa.BooleanArray] | None
+        self,
+        file: DataFile,
+        deleted: Callable[[int], pa.BooleanArray] | None,
+        reader: RowReader | None = None,
     ) -> pa.Table:
         """The same, where the caller says which rows are left out.
 
         Args:
             file: from `find`.
             deleted: given the number of the file's rows, which of them; `None` for no row.
+            reader: reads it instead of this one's.
         """
         store = self._stores.for_path(file.path)
         with self._explained(file):
-            return self.reader.rows(
+            return (reader or self.reader).rows(
                 store.filesystem,
                 store.filesystem_path(file.path),
                 file.partition,

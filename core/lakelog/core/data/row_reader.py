@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -79,6 +79,8 @@ class RowReader:
     """The table's mode of column mapping."""
     session_tz: str = "UTC"
     """The zone of partition values that name none."""
+    purpose: Literal["read", "tell"] = "read"
+    """As `cast_table` has it."""
 
     def rows(
         self,
@@ -244,7 +246,7 @@ class RowReader:
             rows = data
         elif data is not None:
             data = as_utc(data, self._stored, self._match)
-            rows = cast_table(data, self._stored, purpose="read", match=self._match)
+            rows = cast_table(data, self._stored, purpose=self.purpose, match=self._match)
         if kept is not None:
             count = kept.true_count
             rows = None if rows is None else rows.filter(kept)

@@ -8,6 +8,7 @@ from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted, walk
+from lakelog.core.schema.columns_before import columns_untold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructType
 
-__all__ = ["check_mapping_with_cdc", "perform_cdc_metadata_check"]
+__all__ = ["check_mapping_with_cdc", "check_removed_are_told", "perform_cdc_metadata_check"]
 
 CDC_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 """The columns that the change data feed adds to a table's own."""
@@ -86,6 +87,44 @@ def check_mapping_with_cdc(
         "Change the schema in a separate commit.",
         operation=operation,
     )
+
+
+def check_removed_are_told(
+    old: TableTerms, new: TableTerms, actions: Iterable[Action], operation: str
+) -> None:
+    """Refuse to remove rows that the change data feed could not tell by the columns after them.
+
+    Args:
+        old: terms of the table as it is.
+        new: those after the commit.
+        actions: of the commit.
+        operation: its name.
+
+    Raises:
+        DeltaAnalysisError: names the columns that have other types then.
+    """
+    if old.metadata.schema_string == new.metadata.schema_string:
+        return
+    if not new.properties.change_data_feed:
+        return
+    untold = columns_untold(new.read_schema, old.read_schema)
+    if not untold:
+        return
+    actions = [*actions]
+    if any(isinstance(each, AddCDCFile) for each in actions):
+        return
+    if any(isinstance(each, RemoveFile) and each.data_change for each in actions):
+        raise DeltaAnalysisError(
+            "[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] Operation "
+            f'"{operation}" is not allowed: the table has a change data feed, and the commit both '
+            f"removes rows and changes the type of {', '.join(untold)}, which would not hold all "
+            "their values, so no reader of the feed could tell what went. Remove the rows in a "
+            "commit of its own first (DELETE without a condition), then do this again; or let the "
+            "table be without the feed from then on (delta.enableChangeDataFeed=false). Nothing "
+            "was committed.",
+            operation=operation,
+            columns=untold,
+        )
 
 
 def _changes_of_names(old: TableTerms, new: TableTerms) -> str:

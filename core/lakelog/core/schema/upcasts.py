@@ -1,9 +1,9 @@
 """Which types turn into which without losing a value.
 
-Three questions, three tables: what a writer casts on its own (`is_upcast`), what a table's column
+Four questions, four tables: what a writer casts on its own (`is_upcast`), what a table's column
 may become without rewriting its files (`is_widening`, PROTOCOL.md "Type Widening"; `widens_unasked`
-for what it may become merely because data has that type), and the one case where no feature is
-needed for that (`shares_int32`).
+for what it may become merely because data has that type), the one case where no feature is needed
+for that (`shares_int32`), and what every client writes as the same text (`is_plain_text`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakelog.core.schema.types import (
     is_variant_like,
 )
 
-__all__ = ["is_upcast", "is_widening", "shares_int32", "widens_unasked"]
+__all__ = ["is_plain_text", "is_upcast", "is_widening", "shares_int32", "widens_unasked"]
 
 _INTEGRAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Digits that hold every value; the protocol asks 20 of `long`, one more than it needs."""
@@ -101,6 +101,11 @@ def shares_int32(source: DataType, target: DataType) -> bool:
             return a in _INT32 and b in _INT32
         case _:
             return False
+
+
+def is_plain_text(source: DataType) -> bool:
+    """Whether a value has one text, whoever casts it to `string`, in whatever time zone."""
+    return isinstance(source, PrimitiveType) and source.name in (*_ORDER, "boolean", "date")
 
 
 def _decimal_grows(source: DecimalType, target: DecimalType) -> bool:

@@ -16,6 +16,7 @@ from lakelog.core.arrays import array_of
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.feed import no_feed
 from lakelog.core.change_feed.files import ChangedFile, changed_files
+from lakelog.core.change_feed.removed import RemovedFiles
 from lakelog.core.log.history import commit_times
 from lakelog.core.log.segment import list_log
 from lakelog.core.streaming.pending import Pending
@@ -64,6 +65,7 @@ class ChangeSource(TableStream):
             CorruptLogError: the log does not say where a file or its deletion vector is.
         """
         found: list[ChangedFile] = []
+        before = RemovedFiles(self._log, self.snapshot, files.columns).of
         for version, pending, chosen in self._between(start, end):
             counted = pending.files
             if isinstance(counted, tuple):
@@ -76,7 +78,8 @@ class ChangeSource(TableStream):
                 at = version, self._state_time
                 found += (ChangedFile(file, "insert", *at) for file in whole)
             else:
-                found += changed_files(_part(pending.commit, rows), files, self._log.table)
+                part = _part(pending.commit, rows)
+                found += changed_files(part, files, self._log.table, before)
         return found
 
     def _wants(self, path: str) -> bool:
@@ -128,7 +131,7 @@ def _counted(commit: ChangeCommit) -> Sequence[AddFile | RemoveFile | AddCDCFile
 
 def _part(commit: ChangeCommit, rows: list[int]) -> ChangeCommit:
     """The same commit with some of the files that count."""
-    part = ChangeCommit(commit.version, commit.timestamp)
+    part = ChangeCommit(commit.version, commit.timestamp, metadata=commit.metadata)
     if commit.changes:
         part.changes = [commit.changes[row] for row in rows]
         return part

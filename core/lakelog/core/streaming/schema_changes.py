@@ -80,10 +80,13 @@ def _blocking(stream: Metadata, then: Metadata) -> list[str]:
     """The columns of `then` that the stream would lose or misread."""
     now, old = (StructType.from_json(each.schema_string) for each in (stream, then))
     found = [each.path for each in differences(now, old) if each.blocks]
-    if _is_mapped(stream):
-        before = physical_schema(old) if _is_mapped(then) else old
-        physical = [each.path for each in differences(physical_schema(now), before) if each.blocks]
-        found = found or physical
+    if _is_mapped(stream) or _is_mapped(then):
+        # Names that stay may stand for other columns of the files.
+        stored, before = (
+            physical_schema(schema) if _is_mapped(each) else schema
+            for schema, each in ((now, stream), (old, then))
+        )
+        found = found or [each.path for each in differences(stored, before) if each.blocks]
     if [*stream.partition_columns] != [*then.partition_columns]:
         found = found or ["the partitioning"]
     return found

@@ -47,6 +47,7 @@ from lakelog.core.features.row_tracking import (
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.log.names import log_path
+from lakelog.core.metadata.change_data_feed import check_removed_are_told
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import partition_schema
@@ -308,7 +309,13 @@ def _stream(
         actions=actions,
         protocol=final if final != old else None,
         ids=ids,
-        check=_Checks(log.table, terms, log.conf.derived(CommitSettings), operation),
+        check=_Checks(
+            log.table,
+            snapshot.terms if snapshot else None,
+            terms,
+            log.conf.derived(CommitSettings),
+            operation,
+        ),
         tell=tell,
     )
 
@@ -318,6 +325,7 @@ class _Checks:
     """What is checked of the actions as they pass, batch by batch."""
 
     table: str
+    old: TableTerms | None
     terms: TableTerms
     settings: CommitSettings
     operation: Operation
@@ -332,6 +340,8 @@ class _Checks:
                     table=self.table,
                 )
         check_actions(batch)
+        if self.old is not None:
+            check_removed_are_told(self.old, self.terms, batch, self.operation.name)
         check_files(
             batch,
             self.terms,

@@ -155,7 +155,7 @@ class ChangeJob:
     def _changed(self, item: tuple[str, ChangedFile]) -> pa.Table:
         place, changed = item
         typed = changed.change is None
-        file, reader = changed.file, self.typed if typed else self.rows
+        file, reader = changed.file, self.typed if typed else changed.reader or self.rows
         try:
             rows = reader.rows(
                 self.filesystems[storage_root(file.path)],
