@@ -17,6 +17,7 @@ from integration import (
     test_dml_conflicts,
     test_dml_reads,
     test_filled_columns,
+    test_frames_as_targets,
     test_merge,
     test_merge_at_size,
     test_positions,
@@ -30,6 +31,7 @@ from integration import (
     test_write_types,
     test_write_ways,
 )
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from lakelog.core.errors import (
@@ -108,6 +110,10 @@ def _all_of_them(_: Any, rows: Any, __: Any) -> Any:
 
 def _none_of(*_: Any) -> list[Any]:
     return []
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 def _yes(*_: Any) -> bool:
@@ -501,6 +507,15 @@ MUTANTS = [
         "without_deleted",
         _all_of_them,
         test_change_feed.test_appends_and_overwrites_go_on_beside_vectors,
+    ),
+    SparkMutant(
+        "Spark may write to the files of a frame",
+        _by_spark,
+        "read_only",
+        _as_it_is,
+        test_frames_as_targets.test_spark_refuses_to_write_to_any_frame_of_ours_and_nothing_is_lost,
+        # Of what has no rows Spark says so in words of its own.
+        shows=(AssertionError, Py4JError),
     ),
     SparkMutant(
         "vectors of files of one size are taken for each other",

@@ -291,6 +291,20 @@ def test_columns_that_spark_reads_as_they_are_keep_names_order_and_comments(
     assert [tuple(row) for row in df.collect()] == [(3, 2, 1, 0)]
 
 
+def test_what_keeps_spark_from_writing_to_a_frame_is_gone_from_its_plan(
+    classic_spark: SparkSession, root: Path
+) -> None:
+    df = wide(root, 4, mapped=False).scan(classic_spark)
+    frame: Any = df
+    assert str(frame._jdf.queryExecution().analyzed()).startswith("Filter true")
+    assert str(frame._jdf.queryExecution().optimizedPlan()).startswith("Relation [")
+    found = df.where("n1 > 0").select("n2", "_metadata.file_name", "_metadata.row_index")
+    plan = str(found._jdf.queryExecution().executedPlan())
+    assert "ReadSchema: struct<n2:bigint,n1:bigint,_tmp_metadata_row_index:bigint>" in plan
+    assert "PushedFilters: [IsNotNull(n1), GreaterThan(n1,0)]" in plan
+    assert [tuple(row) for row in found.collect()] == [(2, "0.parquet", 0)]
+
+
 def wide(root: Path, columns: int, *, mapped: bool) -> Files:
     """A file of as many columns, whose table has them in another order."""
     stored = [f"stored {n}" if mapped else f"n{n}" for n in range(columns)]

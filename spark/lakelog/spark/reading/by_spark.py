@@ -25,6 +25,7 @@ from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layout
 from lakelog.spark.reading.many_paths import parquet_of
 from lakelog.spark.reading.positions import FILE, ROW, SIZE, with_places
 from lakelog.spark.reading.vectors import without_deleted
+from lakelog.spark.session.session import is_connect
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType as TableSchema
     from lakelog.spark.reading.vectors import Vectors
 
-__all__ = ["SparkScan", "readable_schema"]
+__all__ = ["SparkScan", "read_only", "readable_schema"]
 
 _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -71,6 +72,16 @@ def _relaxed(value: Any) -> Any:
         kept = value["metadata"].items()
         out["metadata"] = {k: v for k, v in kept if not k.startswith("delta.")}
     return out
+
+
+def read_only(df: DataFrame) -> DataFrame:
+    """The same rows, by a plan that Spark does not write to.
+
+    INSERT goes through a temporary view to the files below it, past the log: INSERT OVERWRITE would
+    put a folder in the place of the only file. Where an operator is on top, Spark refuses. The
+    optimiser takes this one out again; an alias would be passed by.
+    """
+    return df.where("true")
 
 
 class SparkScan:
@@ -127,7 +138,7 @@ class SparkScan:
         """
         shown = with_places(self._schema) if self._positions else self._schema
         if not self._files.num_rows:
-            return self._spark.createDataFrame([], shown)
+            return read_only(self._spark.createDataFrame([], shown))
         masked = self._files["deletion_vector"].is_valid()
         with temporary_confs(self._spark, self._listing()):
             try:
@@ -135,9 +146,9 @@ class SparkScan:
                 rest = self._frame(self._files.filter(masked), self._vectors)
                 df = rest if df is None else df if rest is None else df.union(rest)
                 assert df is not None  # there are files
-                # Connect plans lazily: without this the files would be listed again, and by a
-                # Spark job, when the user's action comes.
-                _ = df.schema
+                if is_connect(self._spark):
+                    # Planned later, the files would be listed again, and by a Spark job.
+                    _ = df.schema
             except AnalysisException as exc:
                 raise self._translated(exc) from exc
         return df
@@ -274,7 +285,9 @@ class SparkScan:
         if not self._partitions and [field.dataType for field in self._data] == types:
             # A `Column` for each would cost a classic session some ten calls of the JVM.
             names = self._schema.names
-            return df if self._stored == names else df.toDF(*names, *self._hidden)
+            if self._stored != names:
+                return df.toDF(*names, *self._hidden)
+            return df if self._hidden else read_only(df)
         ready = {field.name: text for field, text in zip(self._partitions, texts, strict=True)}
         columns = [
             self._column(stored, field, ready.get(stored))

@@ -35,7 +35,7 @@ from lakelog.core.schema.types import type_from_json_value
 from lakelog.core.schema.upcasts import is_widening, shares_int32
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
-from lakelog.spark.reading.by_spark import SparkScan, readable_schema
+from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
 from lakelog.spark.reading.positions import PositionedRows, with_places
 from lakelog.spark.reading.vectors import read_vectors, rows_of_files
 from lakelog.spark.session.job_errors import lacks_filesystem
@@ -162,7 +162,7 @@ class _Read:
             # Spark's readers can't read the memory of this process, so the rows are sent instead.
             scan = ArrowScan(snapshot, files, shown, self.prune, positions=self.positions)
             schema = with_places(shown) if self.positions else shown
-            return spark.createDataFrame(scan.to_arrow(), schema), False
+            return read_only(spark.createDataFrame(scan.to_arrow(), schema)), False
         if way != "arrow":
             check_partition_values(snapshot, files, shown.names)
             try:
