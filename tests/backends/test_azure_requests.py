@@ -59,7 +59,7 @@ def table(container: str) -> str:
     return f"az://{container}/{uuid.uuid4().hex}"
 
 
-def test_an_append_of_one_file_is_a_probe_and_two_puts(
+def test_an_append_of_one_file_is_two_puts_and_a_look_before_each(
     proxy: FaultProxy, conf: dict[str, str], table: str
 ) -> None:
     log = DeltaLog.for_table(table, conf)
@@ -67,9 +67,9 @@ def test_an_append_of_one_file_is_a_probe_and_two_puts(
     before = len(proxy.requests)
     write_arrow(log, {"a": [3]}, mode="append")
     made = [line.split(" ")[:2] for line in proxy.requests[before:]]
-    assert [method for method, _ in made] == ["GET", "PUT", "PUT"]
+    assert [method for method, _ in made] == ["GET", "PUT", "GET", "PUT"]
     kinds = [target.partition("?")[0].rpartition(".")[2] for _, target in made]
-    assert kinds == ["json", "parquet", "json"]
+    assert kinds == ["json", "parquet", "json", "json"]
     assert log.update().num_files == 2
 
 

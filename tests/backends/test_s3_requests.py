@@ -72,7 +72,7 @@ def test_each_operation_makes_as_few_requests_as_it_can(
     assert methods(proxy)[4:] == ["PUT", "HEAD"]
 
 
-def test_a_commit_is_one_put_and_one_probe_for_a_newer_version(
+def test_a_commit_is_one_put_one_probe_for_a_newer_version_and_one_look(
     proxy: FaultProxy, conf: dict[str, str], table: str
 ) -> None:
     log = new_table(table, conf=conf)
@@ -81,9 +81,10 @@ def test_a_commit_is_one_put_and_one_probe_for_a_newer_version(
     txn = log.start_transaction()
     txn.commit([add_file("b")], Operation("WRITE"))
     made = [line.split(" ")[:2] for line in proxy.requests[before:]]
-    name = commit("_delta_log", 2)
-    assert [method for method, _ in made] == ["GET", "PUT"]
-    assert all(target.endswith(name) for _, target in made)
+    # A look at what was read comes last before the write.
+    assert [method for method, _ in made] == ["GET", "GET", "PUT"]
+    looked = [target.rpartition("/")[2] for _, target in made]
+    assert looked == [commit("_delta_log", each).rpartition("/")[2] for each in (2, 1, 2)]
     assert DeltaLog.for_table(table, conf).update().version == 2
 
 
@@ -122,7 +123,7 @@ def test_a_warm_update_is_one_round_trip_and_what_was_committed_here_none(
     assert asked() == [1, 2, 3]
 
 
-def test_an_append_of_one_file_is_a_probe_and_two_puts(
+def test_an_append_of_one_file_is_two_puts_and_a_look_before_each(
     proxy: FaultProxy, conf: dict[str, str], table: str
 ) -> None:
     log = DeltaLog.for_table(table, conf)
@@ -130,8 +131,9 @@ def test_an_append_of_one_file_is_a_probe_and_two_puts(
     before = len(proxy.requests)
     write_arrow(log, {"a": [3]}, mode="append")
     made = [line.split(" ")[:2] for line in proxy.requests[before:]]
-    assert [method for method, _ in made] == ["GET", "PUT", "PUT"]
-    assert [target.rpartition(".")[2] for _, target in made] == ["json", "parquet", "json"]
+    assert [method for method, _ in made] == ["GET", "PUT", "GET", "PUT"]
+    kinds = [target.rpartition(".")[2] for _, target in made]
+    assert kinds == ["json", "parquet", "json", "json"]
     assert log.update().num_files == 2
 
 

@@ -1,28 +1,28 @@
 """The fence: no commit after a version that is no longer in the log.
 
-A writer that slept for days may find its version free because the table has long moved on and the
-old commits are gone; one that took minutes, because the table was dropped and created again. Its
+A path outlives its table. A writer may find its version free because the table was dropped, or
+dropped and created again, or because it has long moved on and the old commits are gone. Its
 predecessor is then gone as well, or is another commit: cleanup removes the oldest first and always
 leaves the newest. One that found no table may find one now.
+
+Nothing but a look at the storage can tell, and however little time has passed it may have happened.
+So each attempt looks, last of all before it writes: one request, which on remote storage travels
+beside others where there are any.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.errors import ConcurrentWriteException
+from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
 from lakelog.core.log.identity import has_lost_its_start, still_there
+from lakelog.core.log.segment import list_log
 
 if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores import LogStore
 
-__all__ = ["FENCE_AGE_MS", "check_fence", "gone_error"]
-
-FENCE_AGE_MS = 60_000
-"""A snapshot older than this may be of a log that is gone: cleaned up, or the table created again.
-
-One extra request is noise in a job that ran longer than a minute."""
+__all__ = ["check_fence", "gone_error"]
 
 
 def check_fence(
@@ -32,25 +32,52 @@ def check_fence(
     read_info: CommitInfo | None,
     read_modified: int | None = None,
 ) -> None:
-    """Refuse to try a version whose predecessor is gone.
+    """Refuse to go on from a version that is gone.
 
     Args:
         store: of the table's log.
         table: the table's URI.
-        version: what is about to be tried.
-        read_info: the `commitInfo` of the version before it, as it was read.
+        version: the one after that which was read.
+        read_info: the `commitInfo` of the version that was read.
         read_modified: when the file of that version was written, if known.
 
     Raises:
         ConcurrentWriteException: the log is not the one that was read.
+        TableNotFoundError: there is no log any more.
         OSError: the storage can't be read.
     """
     if version == 0:
-        gone = has_lost_its_start(store, table)
-    else:
-        gone = not still_there(store, table, version - 1, read_info, read_modified)
-    if gone:
+        if has_lost_its_start(store, table):
+            raise gone_error(table, version)
+        return
+    if still_there(store, table, version - 1, read_info, read_modified):
+        return
+    try:
+        # A listing also completes what a writer has left half done.
+        listing = list_log(store, table, version - 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _dropped_error(table, version) from None
+    if listing.latest() is None and not _has_commits(store, table):
+        raise _dropped_error(table, version)
+    known = version - 1 in listing.commits
+    if not known or not still_there(store, table, version - 1, read_info, read_modified):
         raise gone_error(table, version)
+
+
+def _has_commits(store: LogStore, table: str) -> bool:
+    try:
+        return list_log(store, table).latest() is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _dropped_error(table: str, version: int) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"{table}: the table was dropped while this transaction, which had read version "
+        f"{version - 1}, was under way: nothing is left of its log. Nothing was committed. Create "
+        "the table again, or write to where it is now.",
+        table=table,
+    )
 
 
 def gone_error(table: str, version: int) -> ConcurrentWriteException:

@@ -9,6 +9,7 @@ beside the one that is read, twice as many each time.
 from __future__ import annotations
 
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.conflicts.winner import read_winner
@@ -31,17 +32,25 @@ _MOST: Final = 8
 class LookAhead:
     """What is after a version that was lost. Used for one attempt, by one thread."""
 
-    def __init__(self, store: LogStore, table: str, attempt: Attempt) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        table: str,
+        attempt: Attempt,
+        beside: Callable[[], object] | None = None,
+    ) -> None:
         """Fetch nothing yet.
 
         Args:
             store: of the table's log.
             table: the table's URI.
             attempt: counts the requests. One at a time is made where its write took little time.
+            beside: one more request that is made where several are, each time; it never raises.
         """
         self._store = store
         self._table = table
         self._attempt = attempt
+        self._beside = beside
         far = store.capabilities.exclusive_create == Scope.CLUSTER
         self._width = 2 if far and attempt.write_seconds >= _WORTH else 1
         self._found: dict[int, WinningCommit] = {}
@@ -84,10 +93,13 @@ class LookAhead:
             each for each in range(version + 1, version + self._width) if each not in self._found
         ]
         self._missing.clear()
-        self._attempt.requests += len(ahead)
-        with ThreadPoolExecutor(max(1, len(ahead)), "lakelog-winners") as pool:
-            for each in ahead:
-                pool.submit(copy_context().run, self._fetch, each)
+        others: list[Callable[[], object]] = [partial(self._fetch, each) for each in ahead]
+        if self._beside is not None:
+            others.append(self._beside)
+        self._attempt.requests += len(others)
+        with ThreadPoolExecutor(max(1, len(others)), "lakelog-winners") as pool:
+            for each in others:
+                pool.submit(copy_context().run, each)
             winner = read(version)
         self._width = min(_MOST, 2 * self._width)
         return winner

@@ -2,7 +2,8 @@
 
 Notation: v is the version being tried. One commit goes through these steps.
 
-1. Try to create v. The create decides: the writer that makes the file has made the version.
+1. Look whether the version that was read is still there (`fence`), and try to create v. The
+   create decides: the writer that makes the file has made the version.
 2. Refused because v exists: read v, v+1, … until none is left. If one of them carries our own
    txnId, an earlier try had landed and its reply was lost: done. Else check each for conflicts,
    once, and go to 1 with the version after the last.
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.commit.attempt import Attempt, CommitLines, explain
 from lakelog.core.commit.backoff import Backoff
-from lakelog.core.commit.fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.landing import Landing
 from lakelog.core.commit.lock import warn_if_not_durable
 from lakelog.core.commit.look_ahead import LookAhead
@@ -40,6 +41,7 @@ from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     DeltaConcurrentModificationException,
     DeltaError,
+    TableNotFoundError,
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
@@ -48,6 +50,8 @@ from lakelog.core.log.segment import list_log
 from lakelog.logstores.limits import limited
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lakelog.core.actions import CommitInfo
     from lakelog.core.clock import Clock
     from lakelog.core.commit.draft import Draft
@@ -60,6 +64,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CommitLoop"]
 
+_OTHERS_DEEDS = (
+    DeltaConcurrentModificationException,
+    UnsupportedFeatureError,
+    TableNotFoundError,
+)
 _KEPT_ACTIONS = 100_000
 """File actions of winners that are kept, so that they need not be read again after the commit."""
 
@@ -87,7 +96,7 @@ class CommitLoop:
 
         Args:
             store: of the table's log.
-            clock: for waits, the time budget and the fence.
+            clock: for waits and the time budget.
             conf: the user's.
             pending: what is committed, for the conflict checks.
             draft: its lines, the first with the txnId.
@@ -116,6 +125,8 @@ class CommitLoop:
         )
         self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
+        self._read_version = pending.read_version
+        self._looked: _Looked | None = None
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
         self._room = _KEPT_ACTIONS
@@ -231,7 +242,7 @@ class CommitLoop:
             if unknown is exc:
                 raise exc
             raise unknown from exc
-        if isinstance(exc, DeltaConcurrentModificationException | UnsupportedFeatureError):
+        if isinstance(exc, _OTHERS_DEEDS):
             if self._attempt is not None:
                 self._attempt.conflict = exc
             self._record_end(CommitOutcome.CONFLICT, exc)
@@ -260,8 +271,17 @@ class CommitLoop:
             The version that holds the commit, or None and the version to try next.
         """
         self._attempt = attempt
-        if not self._records.attempts:
+        began = self._clock.monotonic()
+        try:
             self._fence(attempt)
+        except OSError as exc:
+            if self._writer.in_doubt is None or isinstance(exc, DeltaError):
+                raise
+            # What is in doubt stays so, and is not sent again unseen.
+            attempt.error = f"{type(exc).__name__}: {exc}"
+            attempt.write_seconds = self._clock.monotonic() - began
+            self._record(attempt, CommitOutcome.UNKNOWN)
+            return None, attempt.version
         lines = len(self._lines.actions) + 1
         self._messages.attempting(attempt.version, self._pending, lines)
         written = self._writer.write(attempt)
@@ -286,7 +306,8 @@ class CommitLoop:
         began = self._clock.monotonic()
         version, number = attempt.version, self._records.attempts + 1
         self._messages.checking(number, version, self._pending, self._lines.actions)
-        ahead = LookAhead(self._store, self._pending.table, attempt)
+        self._looked = looked = _Looked(self._check_fence)
+        ahead = LookAhead(self._store, self._pending.table, attempt, looked)
 
         def read(wanted: int) -> WinningCommit | None:
             return self._writer.read(attempt, wanted)
@@ -322,7 +343,7 @@ class CommitLoop:
         number = self._records.attempts + 1
         try:
             self._rebase(winner)
-        except (DeltaConcurrentModificationException, UnsupportedFeatureError) as exc:
+        except _OTHERS_DEEDS as exc:
             attempt.first = winner
             self._messages.conflict(number, winner.version, exc)
             raise
@@ -347,11 +368,23 @@ class CommitLoop:
         return self._clock.now_ms() if found is None else found.modification_time
 
     def _fence(self, attempt: Attempt) -> None:
-        if self._clock.now_ms() - self._read_at_ms < FENCE_AGE_MS:
+        """Look whether what was read is still in the log, unless that was done a moment ago."""
+        looked, self._looked = self._looked, None
+        if looked is not None and looked.says():
             return
         attempt.requests += 1
+        self._check_fence()
+
+    def _check_fence(self) -> None:
+        def left() -> float:
+            # What is on its way when a silent storage is given up may take as long again.
+            rest = self._writer.deadline - self._limits.reserve - self._clock.monotonic()
+            return rest / 2
+
+        # By the version that was read, not by the last winner's: that it is there after a winner
+        # was read says that the winner's commit is the same table's.
         table, read = self._pending.table, (self._read_info, self._read_modified)
-        check_fence(self._store, table, attempt.version, *read)
+        limited(left, lambda: check_fence(self._store, table, self._read_version + 1, *read))
 
     def _record(
         self, attempt: Attempt, outcome: CommitOutcome, committed: int | None = None
@@ -369,3 +402,32 @@ class CommitLoop:
         is_told = isinstance(exc, DeltaError | CommitOutcomeUnknownError)
         attempt.error = str(exc) if is_told else f"{type(exc).__name__}: {exc}"
         self._record(attempt, outcome, committed)
+
+
+class _Looked:
+    """A look at the fence that travels beside other requests, and what it met."""
+
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look = look
+        self._met: Exception | None = None
+        self._is_done = False
+
+    def __call__(self) -> None:
+        """Look; called in any thread, and each time that there is a newer reason."""
+        self._is_done = False
+        self._met = None
+        try:
+            self._look()
+        except Exception as exc:
+            self._met = exc
+        self._is_done = True
+
+    def says(self) -> bool:
+        """Whether a look found all as it was.
+
+        Raises:
+            DeltaError: it was not. A look that met anything else counts for nothing.
+        """
+        if isinstance(self._met, DeltaError):
+            raise self._met
+        return self._is_done and self._met is None

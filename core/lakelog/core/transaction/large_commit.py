@@ -23,7 +23,7 @@ from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.commit_info import commit_info
 from lakelog.core.commit.draft import first_draft
-from lakelog.core.commit.fence import FENCE_AGE_MS, check_fence
+from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.file_checks import check_data_change, check_files
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.commit.prepare import PreparedCommit
@@ -34,6 +34,7 @@ from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.errors import (
     ConcurrentWriteException,
     DeltaAnalysisError,
+    DeltaError,
     InvalidCommittedVersionError,
 )
 from lakelog.core.events import CommitOutcome
@@ -100,6 +101,7 @@ class _Stream:
     ids: _RowIds | None
     check: Callable[[list[Action]], None]
     tell: Tell
+    fence: Callable[[], None]
     bytes: int = 0
     num_actions: int = 0
     counts: CommitSizes = field(default_factory=CommitSizes)
@@ -124,6 +126,8 @@ class _Stream:
                 self.counts.add(action)
                 yield self._line(action)
             self.tell(Progress(text="committing", done=self.num_actions - 1, unit="actions"))
+        # Once more, as the actions may have taken hours to make.
+        self.fence()
         mark = None if self.ids is None else self.ids.mark_action()
         for last in (mark, self.protocol):
             if last is not None:
@@ -154,24 +158,28 @@ def commit_large(
     """
     log, conf = txn.delta_log, txn.delta_log.conf
     final = protocol or txn.protocol
-    stream = _stream(txn, actions, operation, final, tell)
+    attempt = Attempt(txn.read_version + 1)
+
+    def fence() -> None:
+        read, attempt.requests = txn.snapshot, attempt.requests + 1
+        known = (None, None) if read is None else (read.commit_info, read.state.timestamp)
+        check_fence(log.store, log.table, attempt.version, *known)
+
+    stream = _stream(txn, actions, operation, final, tell, fence)
     pending = _pending(txn, stream, final, reads)
     limits = replace(conf.derived(CommitSettings).limits, unknown=0)
     writer = CommitWriter(
         log.store, log.clock, log.table, stream, limits, Backoff(log.clock), landing
     )
     records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
-    attempt = Attempt(txn.read_version + 1)
     writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
     writer.makes_lines_as_it_goes = True
 
     def write() -> Exception | None:
         if attempt.version == 0:
             log.store.create_folder(log_path(log.table))
-        elif log.clock.now_ms() - read_at_ms >= FENCE_AGE_MS and txn.snapshot is not None:
-            read = txn.snapshot.commit_info, txn.snapshot.state.timestamp
-            check_fence(log.store, log.table, attempt.version, *read)
         with hold_lock(txn.lock_choice, log.table, timeout=limits.seconds):
+            fence()
             return _write(writer, attempt, records, pending, landing)
 
     failure = limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic(), write)
@@ -251,7 +259,7 @@ def _write(
             raise unknown from exc
         lost = CommitOutcome.FAILED if attempt.conflict is None else CommitOutcome.CONFLICT
         records.record(attempt, lost, pending)
-        if isinstance(exc, OSError):
+        if isinstance(exc, OSError) and not isinstance(exc, DeltaError):
             explain(exc, pending.table, attempt.version)
         raise
     records.record(attempt, CommitOutcome.COMMITTED, pending, attempt.version)
@@ -280,6 +288,7 @@ def _stream(
     operation: Operation,
     final: Protocol,
     tell: Tell,
+    fence: Callable[[], None],
 ) -> _Stream:
     log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
     check_operation(operation)
@@ -317,6 +326,7 @@ def _stream(
             operation,
         ),
         tell=tell,
+        fence=fence,
     )
 
 

@@ -222,7 +222,6 @@ class OptimisticTransaction(TransactionChanges):
     def _run_together(self, base: Snapshot, members: Sequence[Member]) -> Fate:
         """One commit of several transactions, this one among them; not made yet."""
         joint = OptimisticTransaction(self._log, base)
-        # What the fence needs: a version that log cleanup removed since must not be made anew.
         joint._read_at_ms = min(each.read_at_ms for each in members)
         joint._has_written = all(each.has_written for each in members)
         for each in members:

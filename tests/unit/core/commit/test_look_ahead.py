@@ -192,14 +192,14 @@ def test_a_commit_looks_ahead_where_its_write_took_long(
     table: str, seconds: float, ahead: bool
 ) -> None:
     clock = ManualClock()
-    store = with_commits(FarStore(clock, seconds), table, *range(1, 20))
+    store = with_commits(FarStore(clock, seconds), table, *range(20))
     assert commit(store, table, clock) == 20
     assert (store.ahead.total() > 0) is ahead
 
 
 def test_a_lost_reply_is_known_again_among_what_was_read_ahead(table: str) -> None:
     clock = ManualClock()
-    store = with_commits(FarStore(clock, SLOW), table, 1)
+    store = with_commits(FarStore(clock, SLOW), table, 0, 1)
     put(store, table, 2, "mine")
     put(store, table, 3)
     assert commit(store, table, clock) == 2
