@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, add_columns, delete_rows, write_arrow
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from support.to_end import to_end
 
 if TYPE_CHECKING:
@@ -114,14 +114,20 @@ def test_what_a_stream_refuses(enabled: SparkSession, tmp_path: Path) -> None:
         stream.load()
     with pytest.raises(DeltaAnalysisError, match="did you mean maxFilesPerTrigger"):
         stream.load(str(source), maxFilePerTrigger=1)
-    with pytest.raises(AnalysisException, match="no Delta table"):
-        enabled.readStream.format("delta").load(str(tmp_path / "nothing"))
+    for load in (enabled.readStream.format("delta").load, delta.read_stream(enabled).load):
+        with pytest.raises(TableNotFoundError) as missing:
+            load(str(tmp_path / "nothing"))
+        with pytest.raises(TableNotFoundError) as of_batch:
+            delta.read(enabled).load(str(tmp_path / "nothing"))
+        # The sentence of a batch's read, and no traceback; scripts catch Spark's class.
+        assert str(missing.value) == str(of_batch.value)
+        assert isinstance(missing.value, AnalysisException)
     for options, told in (
         ({"versionAsOf": 0}, "TIME_TRAVEL_VIEWS.*Use startingVersion"),
         ({"readChangeFeed": True}, "DELTA_MISSING_CHANGE_DATA"),
         ({"maxFilesPerTrigger": 0}, "DELTA_ILLEGAL_OPTION"),
     ):
-        with pytest.raises((StreamingQueryException, AnalysisException), match=told):
+        with pytest.raises((StreamingQueryException, PySparkException), match=told):
             _copy(delta.read_stream(enabled).options(**options).load(source), tmp_path)
     other = enabled.readStream.format("rate").load()
     assert other.isStreaming

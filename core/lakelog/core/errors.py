@@ -35,14 +35,20 @@ All of these are importable from `lakelog.core`. `CommitOutcomeUnknownError` is 
 where part of the commit is in the log, it is a `TornCommitError`. Names that end in `Exception`
 are Delta's (package `io.delta.exceptions`); the others are ours.
 
+Where lakelog.spark is imported, each is also an instance of the PySpark class by which a script
+catches delta-spark's error for the same (`lakelog.spark.session.raised_as`).
+
 Every message says what was wrong, where (path and version), and what to do.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.logstores.errors import CommitOutcomeUnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "AppendOnlyError",
@@ -77,6 +83,7 @@ __all__ = [
     "TornCommitError",
     "UnsupportedFeatureError",
     "VersionNotFoundError",
+    "raise_errors_as",
 ]
 
 
@@ -86,6 +93,13 @@ class DeltaError(Exception):
     `fields` keeps the values in the message, by name, so that a handler can read values and never
     has to parse text; it survives pickling.
     """
+
+    def __new__(cls, *args: Any, **_fields: Any) -> Self:
+        """Make an instance of the class that a front has for this one, where there is a front."""
+        chosen = cls if _chosen is None else _chosen(cls, str(args[0]) if args else "")
+        # Of several bases `super` may find one that can't make what is laid out as an OSError.
+        base = OSError if issubclass(chosen, OSError) else Exception
+        return base.__new__(chosen, *args)
 
     def __init__(self, message: str, **fields: Any) -> None:
         """Set the message; every keyword becomes an entry of `fields`."""
@@ -103,6 +117,23 @@ class DeltaError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from message and fields."""
         return _rebuild, (type(self), self.args[0], self.fields)
+
+
+_chosen: Callable[[type[Any], str], type[Any]] | None = None
+
+
+def raise_errors_as(choose: Callable[[type[Any], str], type[Any]]) -> None:
+    """Have all errors of this process made as classes that a front chooses.
+
+    lakelog.spark chooses classes that are PySpark's, too: whoever catches one of PySpark's catches
+    them, wherever they are raised.
+
+    Args:
+        choose: gives for a class and a message a subclass that takes the same arguments, or the
+            class itself.
+    """
+    global _chosen  # one front a process
+    _chosen = choose
 
 
 def _rebuild(cls: type[DeltaError], message: str, fields: dict[str, Any]) -> DeltaError:

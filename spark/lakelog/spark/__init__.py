@@ -15,6 +15,8 @@ import importlib
 import zipimport
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.errors import raise_errors_as
+from lakelog.spark.session.raised_as import error_class
 from lakelog.spark.workers.json_stand_in import ensure_orjson
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ __all__ = [
     "write_stream",
     "write_to",
 ]
+
+raise_errors_as(error_class)
 
 if isinstance(globals().get("__loader__"), zipimport.zipimporter):
     # Shipped to a worker by `workers.pyfiles`, without compiled dependencies.

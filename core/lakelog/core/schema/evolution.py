@@ -168,6 +168,6 @@ def _mismatch(
     touched = {each.path.split(".")[0] for each in found}
     fitting = sum(dotted([name]).split(".")[0] not in touched for name in table.names)
     return SchemaMismatchError(
-        f"[DELTA_SCHEMA_MISMATCH] {what}\n\n{render(found, fitting)}\n\n{remedy}",
+        f"[DELTA_METADATA_MISMATCH] {what}\n\n{render(found, fitting)}\n\n{remedy}",
         differences=found,
     )

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.sql import Column
 
 from lakelog.core.commands.merge.clauses import MergeClause
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.merge import run_merge
 from lakelog.spark.dml.merge_request import Merge
+from lakelog.spark.session.arguments import (
+    check_expression,
+    check_expressions_by_name,
+    refuse_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,12 +41,12 @@ def merge_builder(
 ) -> DeltaMergeBuilder:
     """Begin a MERGE; see `DeltaTable.merge`."""
     if source is None:
-        raise ValueError("'source' in merge cannot be None")
+        raise DeltaAnalysisError("'source' in merge cannot be None", argument="source")
     if not hasattr(source, "sparkSession") or not hasattr(source, "schema"):
-        raise TypeError(f"Type of 'source' in merge must be DataFrame, not {type(source)}.")
+        refuse_type("Type of 'source' in merge must be DataFrame.", source)
     if condition is None:
-        raise ValueError("'condition' in merge cannot be None")
-    _check_expression(condition, "condition")
+        raise DeltaAnalysisError("'condition' in merge cannot be None", argument="condition")
+    check_expression(condition, "'condition'")
     return DeltaMergeBuilder(Merge(spark, log, alias, source, condition, frames=frames))
 
 
@@ -69,7 +75,8 @@ class DeltaMergeBuilder:
             condition: on columns of both; default: always.
             set: column of the table, or a field within a struct, -> its new value.
         """
-        return self._with("matched", "update", condition, _values(set, "set"))
+        check_expressions_by_name(set, "'set' in whenMatchedUpdate")
+        return self._with("matched", "update", condition, set)
 
     def whenMatchedUpdateAll(  # noqa: N802  # delta-spark's name
         self, condition: SqlOrColumn | None = None
@@ -95,7 +102,8 @@ class DeltaMergeBuilder:
             values: column of the table -> its value. A column that is left out is generated,
                 numbered, its default or null.
         """
-        return self._with("not matched", "insert", condition, _values(values, "values"))
+        check_expressions_by_name(values, "'values' in whenNotMatchedInsert")
+        return self._with("not matched", "insert", condition, values)
 
     def whenNotMatchedInsertAll(  # noqa: N802  # delta-spark's name
         self, condition: SqlOrColumn | None = None
@@ -114,7 +122,8 @@ class DeltaMergeBuilder:
             condition: on columns of the table; default: always.
             set: column of the table -> its new value, from columns of the table.
         """
-        return self._with("not matched by source", "update", condition, _values(set, "set"))
+        check_expressions_by_name(set, "'set' in whenNotMatchedBySourceUpdate")
+        return self._with("not matched by source", "update", condition, set)
 
     def whenNotMatchedBySourceDelete(  # noqa: N802  # delta-spark's name
         self, condition: SqlOrColumn | None = None
@@ -156,28 +165,6 @@ class DeltaMergeBuilder:
         values: Mapping[str, SqlOrColumn] | None = None,
     ) -> DeltaMergeBuilder:
         if condition is not None:
-            _check_expression(condition, "condition")
-        clause = MergeClause(when, action, condition, values)
+            check_expression(condition, "'condition'")
+        clause = MergeClause(when, action, condition, None if values is None else dict(values))
         return DeltaMergeBuilder(replace(self._merge, clauses=(*self._merge.clauses, clause)))
-
-
-def _check_expression(given: Any, name: str) -> None:
-    if not isinstance(given, str | Column):
-        raise TypeError(
-            f"{name} must be a Spark SQL Column or a string (expression in SQL syntax), not "
-            f"{type(given)}"
-        )
-
-
-def _values(given: Any, name: str) -> Mapping[str, SqlOrColumn]:
-    if given is None:
-        raise ValueError(f"'{name}' cannot be None")
-    if not isinstance(given, dict):
-        raise TypeError(f"{name!r} must be a dict, not {type(given)}")
-    for key, value in given.items():
-        if not isinstance(key, str):
-            raise TypeError(
-                f"Keys of the dict in {name!r} must be strings with column names, not {type(key)}"
-            )
-        _check_expression(value, f"the value of {key!r} in {name!r}")
-    return dict(given)

@@ -13,7 +13,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.values import as_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
@@ -21,8 +21,6 @@ __all__ = [
     "bare_text",
     "check_boolean",
     "check_expressions",
-    "checked_condition",
-    "checked_values",
     "has_subquery",
     "names_another_frame",
     "refuse_as_join",
@@ -43,43 +41,6 @@ _SUBQUERY_COLUMN = re.compile(r"\(\[[^\[\]]*: |\bSubqueryExpression\(|subquery")
 _ABOUT_ROWS_COLUMN = re.compile(
     r"\b(?:IN|EXISTS) \(\[[^\[\]]*: |\btype=(?:exists|in)\b|\bexists\(|listquery"
 )
-
-
-def checked_condition(condition: object) -> str | Column | None:
-    """A condition as it was given.
-
-    Raises:
-        TypeError: it is neither SQL text nor a Column.
-    """
-    if condition is not None and not isinstance(condition, str | Column):
-        raise TypeError(
-            "the condition must be a Column or SQL text, not "
-            f"{type(condition).__name__}: {condition!r}"
-        )
-    return condition
-
-
-def checked_values(values: object) -> Mapping[str, str | Column]:
-    """The SET of an UPDATE as it was given.
-
-    Raises:
-        ValueError: there is none.
-        TypeError: it is not a dict of names to SQL text or Columns.
-    """
-    if values is None:
-        raise ValueError("set is missing: give a dict of column names to SQL text or Columns")
-    if not isinstance(values, dict):
-        raise TypeError(f"set must be a dict, not {type(values).__name__}")
-    for name, value in values.items():
-        if not isinstance(name, str):
-            raise TypeError(f"the keys of set must be names of columns, not {name!r}")
-        if not isinstance(value, str | Column):
-            raise TypeError(
-                f"the value for {name!r} in set must be a Column or SQL text, not "
-                f"{type(value).__name__}: for the value {value!r} itself, give "
-                "pyspark.sql.functions.lit of it"
-            )
-    return values
 
 
 def text_of(given: str | Column) -> str:

@@ -21,9 +21,10 @@ from lakelog.spark.dml.expressions import names_another_frame
 from lakelog.spark.session.session import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
 
     from lakelog.core.state.snapshot import Snapshot
 
@@ -103,7 +104,12 @@ def under(frame: DataFrame | None, rows: DataFrame) -> DataFrame:
 def _fits(frame: DataFrame, rows: DataFrame) -> bool:
     """Whether the table still has the columns that it had."""
     old, new = frame.schema.fields, rows.schema.fields
-    return [(f.name, f.dataType) for f in old] == [(f.name, f.dataType) for f in new[: len(old)]]
+    return _shape(old) == _shape(new[: len(old)])
+
+
+def _shape(fields: Sequence[StructField]) -> list[tuple[str, str]]:
+    # Without nulls: a table says more of them than Spark's plan of its files.
+    return [(each.name, each.dataType.simpleString()) for each in fields]
 
 
 def _resolves(rows: DataFrame, column: Column) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from pyspark.errors import PySparkException
+
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.format.register import register
 from lakelog.spark.names.resolve import location_of
 from lakelog.spark.session.given_options import check_format, set_option
+from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.session.option_names import check_option_names
+from lakelog.spark.session.session import is_connect
+from lakelog.spark.workers.marked_errors import unwrap_error
 
 if TYPE_CHECKING:
     import os
@@ -84,8 +89,10 @@ class DeltaStreamReader:
             options: see `option`.
 
         Raises:
-            DeltaAnalysisError: no path, or a misspelt option. Other errors, such as a missing
-                table, are Spark's `AnalysisException`, with ours as its text.
+            TableNotFoundError: there is no table.
+            DeltaAnalysisError: no path, an option that is misspelt or can't be, or a Python of
+                Spark's without pyarrow.
+            DeltaError: the log can't be read.
         """
         if format is not None:
             self.format(format)
@@ -103,7 +110,14 @@ class DeltaStreamReader:
             reader = reader.schema(expected)
         chosen = {key: value for key, value in self._options.items() if key.lower() != "path"}
         # The planner's process may have another working directory.
-        return reader.options(**chosen).load(normalize_table_uri(target))
+        table = normalize_table_uri(target)
+        try:
+            found = reader.options(**chosen).load(table)
+            if is_connect(self._spark):
+                _ = found.schema  # else the errors come with the query's start, as Spark tells them
+        except PySparkException as exc:
+            raise _told(exc, table) from None
+        return found
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         """Make the streaming DataFrame of a table in Spark's own catalog.
@@ -118,6 +132,18 @@ class DeltaStreamReader:
             DeltaAnalysisError: the name is one of something else; and see `load`.
         """
         return self.load(location_of(self._spark, tableName))
+
+
+def _told(exc: PySparkException, table: str) -> Exception:
+    """The error that Spark's planner of Python sources met, which Spark shows as a traceback."""
+    if lacks_pyarrow(exc):
+        return DeltaAnalysisError(
+            f"{table} can't be read as a stream: the Python in which Spark runs sources has no "
+            "pyarrow that Spark can use. Set PYSPARK_PYTHON to a Python with pyarrow, or install "
+            "it there, on the driver and the executors.",
+            table=table,
+        )
+    return unwrap_error(exc) or exc
 
 
 def is_plain(reader: Any) -> bool:

@@ -150,7 +150,7 @@ def nothing_to_replace(text: str) -> TableNotFoundError:
     """The error for replacing a table where there is none."""
     return TableNotFoundError(
         f"[DELTA_CANNOT_REPLACE_MISSING_TABLE] Table {text} cannot be replaced as it does not "
-        "exist: use createOrReplace to make it",
+        "exist: the name cannot be found in the catalog. Use createOrReplace to make it",
         table=text,
     )
 

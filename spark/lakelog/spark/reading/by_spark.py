@@ -30,7 +30,7 @@ from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -53,21 +53,30 @@ _METADATA = {FILE: "file_path", ROW: "row_index", SIZE: "file_size"}
 """Where Spark's Parquet reader has the hidden columns, in `_metadata`."""
 
 
-def readable_schema(schema: TableSchema) -> StructType:
-    """The schema that a read gives: all nullable, as Spark's file sources promise no more.
+def readable_schema(schema: TableSchema, *, nulls: bool = False) -> StructType:
+    """The schema that a read gives.
 
     Metadata of columns (comments) is kept; what Delta itself stores there (`delta.*`) is not.
+
+    Args:
+        schema: the table's.
+        nulls: keep what it says of nulls; else all is nullable, as Spark's file sources promise no
+            more.
     """
-    return StructType.fromJson(_relaxed(json.loads(schema.to_json())))
+    fixed = {} if nulls else dict.fromkeys(("nullable", "containsNull", "valueContainsNull"), True)
+    return StructType.fromJson(_readable(json.loads(schema.to_json()), fixed))
 
 
-def _relaxed(value: Any) -> Any:
+def _readable(value: Any, fixed: Mapping[str, bool]) -> Any:
     if isinstance(value, list):
-        return [_relaxed(v) for v in value]
+        return [_readable(v, fixed) for v in value]
     if not isinstance(value, dict):
         return value
-    fixed = {"nullable": True, "containsNull": True, "valueContainsNull": True}
-    out = {k: fixed[k] if k in fixed else _relaxed(v) for k, v in value.items() if k != "metadata"}
+    out = {
+        k: fixed[k] if k in fixed else _readable(v, fixed)
+        for k, v in value.items()
+        if k != "metadata"
+    }
     if "metadata" in value:
         kept = value["metadata"].items()
         out["metadata"] = {k: v for k, v in kept if not k.startswith("delta.")}

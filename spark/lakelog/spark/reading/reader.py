@@ -12,6 +12,7 @@ from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import changes_df
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
+from lakelog.spark.reading.stated import with_stated_nulls
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.replayer import replayer_for
@@ -172,7 +173,9 @@ class DeltaReader:
         condition = " AND ".join(f"({each})" for each in self._where) or None
         columns = chosen_columns(snapshot.schema, self._options.get("columns"), snapshot.table)
         df = self._matching(snapshot_df(self._spark, snapshot, condition, columns))
-        return df if columns is None or not self._where else df.select(*map(quoted, columns))
+        if columns is not None and self._where:
+            df = df.select(*map(quoted, columns))
+        return with_stated_nulls(df, snapshot.schema, columns)
 
     def _matching(self, df: DataFrame) -> DataFrame:
         for each in self._where:

@@ -113,7 +113,8 @@ def _is_timestamp(text: str) -> bool:
 def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError:
     """The error for a string that is not a time."""
     return DeltaAnalysisError(
-        f"[DELTA_TIMESTAMP_INVALID] {option} is {text!r}, which is not a timestamp or date",
+        f"[DELTA_TIMESTAMP_INVALID] The provided timestamp ('{text}') cannot be converted to a "
+        f"valid timestamp: {option} is a date or a time, as 2026-01-31 or 2026-01-31 12:00:00",
         option=option,
         value=text,
     )

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
+from lakelog.spark.reading.stated import with_nulls_of
 from lakelog.spark.sql_statements.aggregates import answer, wanted
 from lakelog.spark.sql_statements.cached import current, has_cached, is_cached
 from lakelog.spark.sql_statements.options_clause import given_options
@@ -120,7 +121,7 @@ class QueryRunner:
         text = rewritten(sql, edits, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
-            return self.plain(text, args, **kwargs, **frames)
+            done = self.plain(text, args, **kwargs, **frames)
         except ParseException:
             # Its places are those of the rewritten text. The error of the text as written, which
             # Spark parses before it looks for a table, has the right ones.
@@ -129,7 +130,12 @@ class QueryRunner:
         except AnalysisException as exc:
             if kwargs:
                 raise
-            raise placed(exc, sql, edits) from exc
+            shown = placed(exc, sql, edits)
+            if shown is exc:
+                raise
+            raise shown from exc
+        gives_all = len(found) == 1 and _is_whole(tokens, tables[0])
+        return with_nulls_of(done, found[0][1]) if gives_all else done
 
     def _viewable(self, frame: DataFrame) -> DataFrame:
         """Rows for a temporary view: dropping it, Spark drops what is cached of the same plan."""
@@ -418,6 +424,13 @@ class QueryRunner:
                 )
             reader.option(f"{bound}{'Version' if is_number else 'Timestamp'}", self.value(text))
         return reader.load(path)
+
+
+def _is_whole(tokens: Sequence[Token], table: Reference) -> bool:
+    """Whether a statement is `SELECT * FROM t` and nothing else."""
+    rest = [each.upper for each in tokens[table.end :]]
+    first = [each.upper for each in tokens[: table.first]]
+    return first == ["SELECT", "*", "FROM"] and rest in ([], [";"])
 
 
 def _unqualified(condition: str, alias: str | None) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructType
 
-from lakelog.core.arguments import check_text, check_whole
 from lakelog.core.commands.add_columns import add_columns
 from lakelog.core.commands.alter_clustering import cluster_by
 from lakelog.core.commands.alter_columns import change_column, drop_columns, rename_column
@@ -18,6 +18,7 @@ from lakelog.core.commands.replace_columns import replace_columns
 from lakelog.core.commands.sync_identity import sync_identity
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.types import type_from_json_value
+from lakelog.spark.session.arguments import check_flag, check_int, check_text
 from lakelog.spark.table.new_constraint import check_new_constraint
 
 if TYPE_CHECKING:
@@ -214,9 +215,9 @@ class TableAlteration:
         Raises:
             DeltaAnalysisError: there is no such version.
         """
-        check_whole(readerVersion, "readerVersion")
-        check_whole(writerVersion, "writerVersion")
-        self._log.upgrade_protocol(readerVersion, writerVersion)
+        check_int(readerVersion, "readerVersion")
+        check_int(writerVersion, "writerVersion")
+        self._log.upgrade_protocol(operator.index(readerVersion), operator.index(writerVersion))
 
     def addFeatureSupport(  # noqa: N802  # delta-spark's name
         self,
@@ -230,7 +231,7 @@ class TableAlteration:
         Raises:
             DeltaAnalysisError: there is no such feature.
         """
-        check_text(featureName, "featureName", needed=True)
+        check_text(featureName, "featureName")
         self._log.upgrade_protocol(features=[featureName])
 
     def dropFeatureSupport(  # noqa: N802  # delta-spark's name
@@ -248,6 +249,9 @@ class TableAlteration:
         Raises:
             DeltaAnalysisError: it can't be dropped, or not yet; says why.
         """
+        check_text(featureName, "featureName")
+        if truncateHistory is not None:
+            check_flag(truncateHistory, "truncateHistory")
         drop_feature(self._log, featureName, truncate_history=bool(truncateHistory))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,23 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
-from lakelog.spark.dml.expressions import checked_condition, checked_values
 from lakelog.spark.dml.frames import GivenFrames
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
+from lakelog.spark.reading.stated import with_stated_nulls
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.session.arguments import (
+    check_expression,
+    check_expressions_by_name,
+    check_int,
+    check_session,
+    check_text,
+    check_texts,
+    checked_path,
+    refuse_type,
+)
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.table.alteration import TableAlteration
 from lakelog.spark.table.builder import DeltaTableBuilder, builder
@@ -143,9 +154,13 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             TableNotFoundError: there is no table.
             UnsupportedFeatureError: the table has a feature that this version can't read.
         """
+        check_session(sparkSession)
+        location = checked_path(path, "path")
+        if hadoopConf is not None:
+            check_texts(hadoopConf, "hadoopConf", "hadoopConf")
         own = {f"spark.hadoop.{key}": value for key, value in (hadoopConf or {}).items()}
         try:
-            return cls._opened(sparkSession, path, own)
+            return cls._opened(sparkSession, location, own)
         except TableNotFoundError as exc:
             raise _missing(exc) from exc
 
@@ -176,6 +191,8 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             DeltaAnalysisError: a view, a table of another format or of another catalog.
             UnsupportedFeatureError: the table has a feature that this version can't read.
         """
+        check_session(sparkSession)
+        check_text(tableOrViewName, "tableOrViewName")
         try:
             table = with_location(
                 sparkSession, tableOrViewName, lambda path: cls._opened(sparkSession, path)
@@ -226,7 +243,9 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         identifier: str,
     ) -> bool:
         """Whether the folder at a path is a Delta table, readable by this version or not."""
-        return DeltaLog.for_table(identifier, session_conf(sparkSession)).table_exists()
+        check_session(sparkSession)
+        location = checked_path(identifier, "identifier")
+        return DeltaLog.for_table(location, session_conf(sparkSession)).table_exists()
 
     @classmethod
     def convertToDelta(  # noqa: N802  # delta-spark's name
@@ -249,6 +268,10 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             DeltaAnalysisError: no folder of Parquet files, or other partition columns.
             SchemaMismatchError: files whose types have nothing in common.
         """
+        check_session(sparkSession)
+        check_text(identifier, "identifier")
+        if partitionSchema is not None and not isinstance(partitionSchema, str | StructType):
+            refuse_type("partitionSchema must be str or StructType.", partitionSchema)
         path = parquet_folder(identifier)
         columns = partition_schema(sparkSession, partitionSchema)
         # As delta-spark spells letters beyond ASCII, since it shares this table.
@@ -271,8 +294,13 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             DataFileMissingError: the log names a file that the storage does not have.
         """
         snapshot = self._log.update()
-        df = self._frames.of(snapshot, lambda: snapshot_df(self._spark, snapshot))
-        return df if self._alias is None else df.alias(self._alias)
+        df = self._frames.of(
+            snapshot,
+            lambda: with_stated_nulls(snapshot_df(self._spark, snapshot), snapshot.schema),
+        )
+        if self._alias is None:
+            return df
+        return with_stated_nulls(df.alias(self._alias), snapshot.schema)
 
     def delete(self, condition: str | Column | None = None) -> None:
         """Delete the rows for which a condition is true, in one commit.
@@ -295,8 +323,9 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             CommitOutcomeUnknownError: the storage never confirmed the commit; the files are kept.
             UnsupportedFeatureError: the table has a feature that this version can't write.
         """
-        checked = checked_condition(condition)
-        delete(self._spark, self._log, checked, self._alias, self._frames)
+        if condition is not None:
+            check_expression(condition, "'condition'")
+        delete(self._spark, self._log, condition, self._alias, self._frames)
 
     def update(
         self,
@@ -323,9 +352,11 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
                 twice, or a value of a type that the column can't hold.
             DeltaError: the others of `delete`.
         """
-        checked = checked_condition(condition)
-        values = checked_values(set)
-        update(self._spark, self._log, values, checked, self._alias, self._frames)
+        check_expressions_by_name(set, "'set'")
+        if condition is not None:
+            check_expression(condition, "'condition'")
+        assert set is not None  # that is checked above
+        update(self._spark, self._log, set, condition, self._alias, self._frames)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803  # delta-spark's name
         """The same table under a name, for conditions and values that name its columns.
@@ -333,6 +364,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         Args:
             aliasName: the name; `t` makes a column known as `t.id`, too.
         """
+        check_text(aliasName, "aliasName")
         return DeltaTable(self._spark, self._log, aliasName, self._frames)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
@@ -359,6 +391,9 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         Args:
             limit: the most entries to return.
         """
+        if limit is not None:
+            check_int(limit, "limit")
+            limit = operator.index(limit)
         rows = [_history_row(entry) for entry in self._log.history(limit)]
         return self._spark.createDataFrame(rows, _HISTORY)
 
@@ -394,6 +429,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         Raises:
             DeltaAnalysisError: another mode, or a table with deletion vectors or column mapping.
         """
+        check_text(mode, "mode")
         if mode.lower() != "symlink_format_manifest":
             raise DeltaAnalysisError(
                 f"[DELTA_MODE_NOT_SUPPORTED] Specified mode {mode!r} is not supported. Supported "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import LongType, StructType
 
-from lakelog.core.arguments import check_text
 from lakelog.core.commands.clone.command import clone
 from lakelog.core.commands.restore import restore
 from lakelog.spark.reading.time_travel import millis_in_zone
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.session.arguments import check_flag, check_int, check_text, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,8 @@ class OlderVersions:
             AppendOnlyError: `delta.appendOnly` is set, and rows would go.
             ConcurrentWriteException: another writer was faster; nothing was committed.
         """
-        done = restore(self._log, version=version)
+        check_int(version, "version")
+        done = restore(self._log, version=operator.index(version))
         return metrics_row(self._spark, _RESTORED, done.metrics)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # delta-spark's name
@@ -73,7 +75,7 @@ class OlderVersions:
             TimestampOutOfRangeError: before the first commit or after the last.
             DeltaError: as `restoreToVersion`.
         """
-        check_text(timestamp, "timestamp", needed=True)
+        check_text(timestamp, "timestamp")
         millis = millis_in_zone(timestamp, self._log.conf.session_tz)
         done = restore(self._log, timestamp=millis)
         return metrics_row(self._spark, _RESTORED, done.metrics)
@@ -100,6 +102,7 @@ class OlderVersions:
         Raises:
             DeltaError: as `lakelog.core.clone`.
         """
+        _check_clone(target, isShallow, replace, properties)
         return self._cloned(target, isShallow, replace, properties)
 
     def cloneAtVersion(  # noqa: N802  # delta-spark's name
@@ -116,7 +119,10 @@ class OlderVersions:
             VersionNotFoundError: there is no such version.
             DeltaError: as `lakelog.core.clone`.
         """
-        return self._cloned(target, isShallow, replace, properties, version=version)
+        check_int(version, "version")
+        _check_clone(target, isShallow, replace, properties)
+        which = operator.index(version)
+        return self._cloned(target, isShallow, replace, properties, version=which)
 
     def cloneAtTimestamp(  # noqa: N802  # delta-spark's name
         self,
@@ -132,7 +138,8 @@ class OlderVersions:
             TimestampOutOfRangeError: before the first commit or after the last.
             DeltaError: as `lakelog.core.clone`.
         """
-        check_text(timestamp, "timestamp", needed=True)
+        check_text(timestamp, "timestamp")
+        _check_clone(target, isShallow, replace, properties)
         millis = millis_in_zone(timestamp, self._log.conf.session_tz)
         return self._cloned(target, isShallow, replace, properties, timestamp=millis)
 
@@ -157,6 +164,14 @@ class OlderVersions:
         made: Any = type(self)
         opened: Self = made(self._spark, log)
         return opened
+
+
+def _check_clone(target: Any, shallow: Any, replace: Any, properties: Any) -> None:
+    check_text(target, "target")
+    check_flag(shallow, "isShallow")
+    check_flag(replace, "replace")
+    if properties is not None:
+        check_texts(properties, "properties", "property")
 
 
 def metrics_row(

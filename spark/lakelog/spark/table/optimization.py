@@ -13,9 +13,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from lakelog.core.arguments import check_text
 from lakelog.core.commands.optimize.command import optimize
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.session.arguments import check_text, checked_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ class DeltaOptimizeBuilder:
         Args:
             partitionFilter: SQL over partition columns; with several calls all must be true.
         """
-        check_text(partitionFilter, "partitionFilter", needed=True)
+        check_text(partitionFilter, "partitionFilter")
         self._conditions.append(partitionFilter)
         return self
 
@@ -144,13 +144,10 @@ class DeltaOptimizeBuilder:
             DeltaAnalysisError: a column that rows can't be ordered by, or a clustered table.
             DeltaError: as `executeCompaction`.
         """
-        if len(cols) == 1 and isinstance(cols[0], list | tuple):
-            cols = tuple(cols[0])
-        if not cols or not all(isinstance(each, str) for each in cols):
-            raise DeltaAnalysisError(
-                f"executeZOrderBy takes names of columns, or one list of them, not {cols!r}"
-            )
-        return self._execute([str(each) for each in cols])
+        names = checked_names(cols, "Z-order column")
+        if not names:
+            raise DeltaAnalysisError("executeZOrderBy needs the name of a column, or several")
+        return self._execute(names)
 
     def _execute(self, z_order_by: list[str] | None) -> DataFrame:
         conditions = self._conditions

@@ -54,9 +54,11 @@ def unwrap_error(exc: BaseException) -> Exception | None:
         exc: what Spark raised.
 
     Returns:
-        An error of the original class with its message and `fields`; `None` if the cause was
-        something else.
+        An error of the original class with its message and `fields`, or `exc` itself if it is one;
+        `None` if the cause was something else.
     """
+    if isinstance(exc, core_errors.DeltaError | store_errors.LogStoreError):
+        return exc
     match = _MARKED.search(str(exc))
     if match is None:
         return None

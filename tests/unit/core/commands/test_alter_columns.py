@@ -340,7 +340,7 @@ def test_merge_schema_widens_integers_to_integers_alone(uri, arrow, merged):
     write_arrow(uri, pa.table({"a": pa.array([1], pa.int32())}), properties=WIDENING, mode="append")
     data = pa.table({"a": pa.array([2], pa.int32()).cast(arrow)})
     if merged is None:
-        with pytest.raises(DeltaAnalysisError, match="DELTA_SCHEMA_MISMATCH"):
+        with pytest.raises(DeltaAnalysisError, match="DELTA_METADATA_MISMATCH"):
             write_arrow(uri, data, schema_mode="merge", mode="append")
         return
     write_arrow(uri, data, schema_mode="merge", mode="append")
@@ -350,7 +350,7 @@ def test_merge_schema_widens_integers_to_integers_alone(uri, arrow, merged):
 
 def test_without_the_property_merge_schema_keeps_types(uri):
     write_arrow(uri, pa.table({"a": pa.array([1], pa.int32())}), mode="append")
-    with pytest.raises(DeltaAnalysisError, match="DELTA_SCHEMA_MISMATCH"):
+    with pytest.raises(DeltaAnalysisError, match="DELTA_METADATA_MISMATCH"):
         write_arrow(uri, pa.table({"a": [1]}), schema_mode="merge", mode="append")
 
 

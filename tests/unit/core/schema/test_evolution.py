@@ -139,7 +139,7 @@ def test_the_error_shows_both_sides_aligned_and_names_the_remedy() -> None:
     with pytest.raises(SchemaMismatchError) as caught:
         check_write_compatible(TABLE, data)
     assert str(caught.value).splitlines() == [
-        "[DELTA_SCHEMA_MISMATCH] The data does not fit the table's schema.",
+        "[DELTA_METADATA_MISMATCH] The data does not fit the table's schema.",
         "",
         "  column  table                    data",
         "  id      bigint not null          string  <- types differ",

@@ -22,7 +22,8 @@ def through_spark(exc: Exception) -> Exception:
 def test_an_error_comes_back_with_class_message_and_fields() -> None:
     sent = ConcurrentAppendException("somebody added {files}", version=7, partitions=["a=1"])
     found = unwrap_error(through_spark(sent))
-    assert type(found) is ConcurrentAppendException
+    assert type(found) is type(sent)
+    assert isinstance(found, ConcurrentAppendException)
     assert str(found) == "somebody added {files}"
     assert found.fields == {"version": 7, "partitions": ["a=1"]}
 

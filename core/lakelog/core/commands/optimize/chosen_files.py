@@ -66,11 +66,11 @@ def _check_partitions_alone(snapshot: Snapshot, condition: Expression) -> None:
     lower = {name.lower() for name in known}
     for path in sorted(columns(condition)):
         if path[0].lower() not in lower:
-            there = ", ".join(known) or "none: the table has no partitions"
             raise InvalidPredicateError(
                 "[DELTA_NON_PARTITION_COLUMN_REFERENCE] Predicate references non-partition column "
-                f"'{path[0]}'. Only the partition columns may be referenced: [{there}]. Files are "
-                "rewritten whole, so that a condition on other columns can't choose among them.",
+                f"'{path[0]}'. Only the partition columns may be referenced: [{', '.join(known)}]. "
+                "Files are rewritten whole, so that a condition on other columns can't choose "
+                "among them.",
                 table=snapshot.table,
                 column=path[0],
             )
