@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.tree import columns, is_computed, to_sql
+from lakelog.core.expressions.tree import (
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    columns,
+    is_computed,
+    to_sql,
+)
 from lakelog.core.filters.filter import normalize_filter
 
 if TYPE_CHECKING:
@@ -58,7 +73,38 @@ def chosen_files(snapshot: Snapshot, where: Filter | None) -> ChosenFiles:
 
             # Pruning keeps what it can't compute.
             files = files.filter(evaluate_mask(condition, values, snapshot.partition_schema))
-    return ChosenFiles(files, [to_sql(condition)])
+    return ChosenFiles(files, [_as_shown(condition)])
+
+
+def _as_shown(condition: Expression) -> str:
+    """The condition as delta-spark's history has it: Spark's text of a parsed expression."""
+    match condition:
+        case And(parts) | Or(parts) if parts:
+            word = " AND " if isinstance(condition, And) else " OR "
+            return functools.reduce(lambda a, b: f"({a}{word}{b})", map(_as_shown, parts))
+        case Not(IsNull(column)):
+            return f"isnotnull({_term(column)})"
+        case Not(part):
+            return f"NOT {_as_shown(part)}"
+        case Comparison("!=", left, right):
+            return f"NOT ({_term(left)} = {_term(right)})"
+        case Comparison(op, left, right):
+            return f"({_term(left)} {op} {_term(right)})"
+        case In(column, values):
+            return f"{_term(column)} IN ({','.join(map(_term, values))})"
+        case IsNull(column):
+            return f"isnull({_term(column)})"
+        case _:
+            return to_sql(condition)
+
+
+def _term(operand: Column | Literal) -> str:
+    if isinstance(operand, Column):
+        return "'" + ".".join(operand.path)
+    value = operand.value
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return to_sql(operand) if isinstance(value, bytes | datetime) else str(value)
 
 
 def _check_partitions_alone(snapshot: Snapshot, condition: Expression) -> None:

@@ -29,9 +29,11 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
+from lakelog.core.commands.optimize.chosen_files import _as_shown
 from lakelog.core.commands.optimize.plan import TARGET_TAG
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, TableNotFoundError
-from lakelog.core.schema import PrimitiveType, StructField
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
 
@@ -104,6 +106,25 @@ def test_small_files_become_one_without_a_change_of_data(uri: str) -> None:
     assert optimize(uri).versions == ()
 
 
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        ("p = 'a'", "('p = a)"),
+        ("p = 'a' AND q > 1 AND q <= 9", "((('p = a) AND ('q > 1)) AND ('q <= 9))"),
+        ("p != 'a' OR p IS NULL", "(NOT ('p = a) OR isnull('p))"),
+        ("p IS NOT NULL AND q IN (1, 2)", "(isnotnull('p) AND 'q IN (1,2))"),
+        ("NOT (p <=> NULL)", "NOT ('p <=> null)"),
+    ],
+)
+def test_the_history_shows_a_condition_as_delta_spark_does(where: str, shown: str) -> None:
+    schema = StructType(
+        (StructField("p", PrimitiveType("string")), StructField("q", PrimitiveType("integer")))
+    )
+    condition = normalize_filter(where, schema, session_tz="UTC", now_ms=0)
+    assert condition is not None
+    assert _as_shown(condition) == shown
+
+
 def test_each_partition_has_its_own_files_and_a_condition_chooses_some(uri: str) -> None:
     append(uri, *numbers(0, 10, 100, 110, 200), partition_by=["p"])
 
@@ -112,7 +133,7 @@ def test_each_partition_has_its_own_files_and_a_condition_chooses_some(uri: str)
     assert found.metrics.partitions_optimized == 2
     assert found.metrics.total_considered_files == 4
     assert actions(uri, found.versions[0], "commitInfo")[0]["operationParameters"]["predicate"] == (
-        '["p <= 1"]'
+        """["('p <= 1)"]"""
     )
     assert sorted(each.partition_values["p"] or "" for each in files(uri)) == ["0", "1", "2"]
     assert ids(uri) == [*range(20), *range(100, 120), *range(200, 210)]
