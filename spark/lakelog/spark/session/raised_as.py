@@ -23,13 +23,22 @@ if TYPE_CHECKING:
 __all__ = ["DeltaInvariantViolationException", "error_class", "own_class"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
+_CONDITIONS = {
+    "AppendOnlyError": "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+    "DataFileMissingError": "FAILED_READ_FILE.FILE_NOT_EXIST",
+    "MaxCommitAttemptsExceededError": "DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+    "SchemaMismatchError": "DELTA_METADATA_MISMATCH",
+    "SqlSyntaxError": "PARSE_SYNTAX_ERROR",
+    "TableExistsError": "DELTA_PATH_EXISTS",
+    "TableNotFoundError": "DELTA_TABLE_NOT_FOUND",
+    "VersionNotFoundError": "DELTA_VERSION_NOT_FOUND",
+}
+"""lakelog's class -> the condition of an error that names none."""
 _KINDS = {
-    "SqlSyntaxError": "ParseException",
     "ConstraintViolationError": "DeltaInvariantViolationException",
     "DeltaAnalysisError": "AnalysisException",
-    "TableNotFoundError": "AnalysisException",
 }
-"""lakelog's class -> PySpark's, where the condition says nothing; any other: PySparkException."""
+"""lakelog's class -> PySpark's, for errors without a condition; any other: PySparkException."""
 _INVARIANT = "org.apache.spark.sql.delta.schema.DeltaInvariantViolationException"
 
 
@@ -112,7 +121,10 @@ class DeltaInvariantViolationException(_AsPySpark):  # Delta's name
 
 def _condition(cls: type[Any], message: str) -> str | None:
     found = _CONDITION.match(message)
-    return found[1] if found else getattr(cls, "condition", None) or None
+    if found:
+        return found[1]
+    of_class = (_CONDITIONS.get(each.__name__) for each in cls.__mro__)
+    return getattr(cls, "condition", "") or next(filter(None, of_class), None)
 
 
 def _delta_sparks(cls: type[Any]) -> Any:

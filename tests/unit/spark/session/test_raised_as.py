@@ -24,12 +24,13 @@ from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,
     DeltaError,
+    SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
     VersionNotFoundError,
 )
 from lakelog.logstores.errors import LogStoreError
-from lakelog.spark.session import conditions
+from lakelog.spark.session import conditions, raised_as
 from lakelog.spark.session.raised_as import own_class
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.workers.marked_errors import marked, unwrap_error
@@ -87,14 +88,22 @@ def test_an_error_is_of_both_and_survives_what_errors_go_through(cls: type[Delta
             "DELTA_TABLE_ALREADY_EXISTS",
             "42P07",
         ),
-        (VersionNotFoundError("no such version"), "AnalysisException", None, None),
+        (
+            VersionNotFoundError("no such version"),
+            "AnalysisException",
+            "DELTA_VERSION_NOT_FOUND",
+            "22003",
+        ),
+        (TableNotFoundError("none"), "AnalysisException", "DELTA_TABLE_NOT_FOUND", "42P01"),
+        (SchemaMismatchError("x"), "AnalysisException", "DELTA_METADATA_MISMATCH", "42KDG"),
+        (DeltaAnalysisError("of our own"), "AnalysisException", None, None),
         (
             SqlSyntaxError("[PARSE_SYNTAX_ERROR] near 'x'"),
             "ParseException",
             "PARSE_SYNTAX_ERROR",
             "42601",
         ),
-        (SqlSyntaxError("no condition"), "ParseException", None, None),
+        (SqlSyntaxError("a comma"), "ParseException", "PARSE_SYNTAX_ERROR", "42601"),
         (
             DeltaAnalysisError("[PARSE_SYNTAX_ERROR] a type"),
             "ParseException",
@@ -187,6 +196,13 @@ def test_every_condition_in_the_code_is_known() -> None:
     assert len(found) > 150
     unknown = {each for each in found if conditions.sql_state(each) is None} - OWN
     assert not unknown
+
+
+def test_every_condition_of_a_class_is_known() -> None:
+    named = {*raised_as._CONDITIONS.values(), *(getattr(c, "condition", "") for c in CLASSES)}
+    assert not {each for each in named - {""} if conditions.sql_state(each) is None}
+    names = {each.__name__ for each in (*CLASSES, SqlSyntaxError)}
+    assert {*raised_as._CONDITIONS, *raised_as._KINDS} <= names
 
 
 def test_every_class_that_a_condition_names_is_pysparks() -> None:
