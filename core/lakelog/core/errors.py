@@ -98,8 +98,9 @@ class DeltaError(Exception):
         """Make an instance of the class that a front has for this one, where there is a front."""
         chosen = cls if _chosen is None else _chosen(cls, str(args[0]) if args else "")
         # Of several bases `super` may find one that can't make what is laid out as an OSError.
-        base = OSError if issubclass(chosen, OSError) else Exception
-        return base.__new__(chosen, *args)
+        base: Any = OSError if issubclass(chosen, OSError) else Exception
+        made: Self = base.__new__(chosen, *args)
+        return made
 
     def __init__(self, message: str, **fields: Any) -> None:
         """Set the message; every keyword becomes an entry of `fields`."""

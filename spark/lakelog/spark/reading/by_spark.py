@@ -63,7 +63,8 @@ def readable_schema(schema: TableSchema, *, nulls: bool = False) -> StructType:
         nulls: keep what it says of nulls; else all is nullable, as Spark's file sources promise no
             more.
     """
-    fixed = {} if nulls else dict.fromkeys(("nullable", "containsNull", "valueContainsNull"), True)
+    flags = ("nullable", "containsNull", "valueContainsNull")
+    fixed: dict[str, bool] = {} if nulls else dict.fromkeys(flags, True)
     return StructType.fromJson(_readable(json.loads(schema.to_json()), fixed))
 
 
