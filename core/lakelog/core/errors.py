@@ -83,7 +83,6 @@ __all__ = [
     "TornCommitError",
     "UnsupportedFeatureError",
     "VersionNotFoundError",
-    "raise_errors_as",
 ]
 
 
@@ -107,6 +106,20 @@ class DeltaError(Exception):
         super().__init__(message)
         self.fields: dict[str, Any] = fields
 
+    @staticmethod
+    def make_all_as(choose: Callable[[type[Any], str], type[Any]]) -> None:
+        """Have all errors of this process made as classes that a front chooses.
+
+        lakelog.spark chooses classes that are PySpark's, too: whoever catches one of PySpark's
+        catches them, wherever they are raised.
+
+        Args:
+            choose: gives for a class and a message a subclass that takes the same arguments, or the
+                class itself.
+        """
+        global _chosen  # one front a process
+        _chosen = choose
+
     def __getattr__(self, name: str) -> Any:
         """An entry of `fields` as an attribute: `error.version`, `error.path`."""
         fields = self.__dict__.get("fields", {})
@@ -121,20 +134,6 @@ class DeltaError(Exception):
 
 
 _chosen: Callable[[type[Any], str], type[Any]] | None = None
-
-
-def raise_errors_as(choose: Callable[[type[Any], str], type[Any]]) -> None:
-    """Have all errors of this process made as classes that a front chooses.
-
-    lakelog.spark chooses classes that are PySpark's, too: whoever catches one of PySpark's catches
-    them, wherever they are raised.
-
-    Args:
-        choose: gives for a class and a message a subclass that takes the same arguments, or the
-            class itself.
-    """
-    global _chosen  # one front a process
-    _chosen = choose
 
 
 def _rebuild(cls: type[DeltaError], message: str, fields: dict[str, Any]) -> DeltaError:

@@ -15,7 +15,7 @@ import importlib
 import zipimport
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.errors import raise_errors_as
+from lakelog.core.errors import DeltaError
 from lakelog.spark.session.raised_as import error_class
 from lakelog.spark.workers.json_stand_in import ensure_orjson
 
@@ -84,7 +84,7 @@ __all__ = [
     "write_to",
 ]
 
-raise_errors_as(error_class)
+DeltaError.make_all_as(error_class)
 
 if isinstance(globals().get("__loader__"), zipimport.zipimporter):
     # Shipped to a worker by `workers.pyfiles`, without compiled dependencies.
