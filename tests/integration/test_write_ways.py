@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark import write
+from lakelog.spark import read, write
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.writing.by_arrow import batch_confs
 from lakelog.spark.writing.by_driver import fetched_if_small
@@ -136,6 +136,35 @@ def test_a_list_of_rows_is_fetched_by_one_stage(classic_spark, slices):
 )
 def test_a_plan_that_is_long_or_costly_is_left_to_the_job(classic_spark, make):
     assert fetched_if_small(make(classic_spark)) is None
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("name", ["native", "arrow", "driver"])
+def test_a_partition_value_may_be_longer_than_the_name_of_a_folder(spark, path, way, name):
+    way(name)
+    data = spark.range(4).selectExpr("id", "repeat(IF(id < 2, 'é:', 'x'), 300) AS p")
+    if name == "native":
+        with pytest.raises(DeltaAnalysisError, match="too long for the name of a folder"):
+            write(data).partitionBy("p").save(path)
+        assert data_names(path) == []
+        return
+    write(data).partitionBy("p").save(path)
+    found = DeltaLog.for_table(path).snapshot.to_arrow().sort_by("id").to_pydict()
+    assert found == {"id": [0, 1, 2, 3], "p": ["é:" * 300] * 2 + ["x" * 300] * 2}
+    assert read(spark).load(path).where("p = repeat('x', 300)").count() == 2
+
+
+@pytest.mark.parametrize("name", ["native", "arrow", "driver"])
+def test_nothing_is_written_into_a_partition_that_is_a_link(spark, path, tmp_path, way, name):
+    way(name)
+    data = spark.range(4).selectExpr("id", "id % 2 AS p")
+    write(data.where("p = 0")).partitionBy("p").save(path)
+    (tmp_path / "outside").mkdir()
+    (Path(path) / "p=1").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="p=1 is a link in the table"):
+        write(data).mode("append").save(path)
+    assert not list((tmp_path / "outside").iterdir())
+    assert DeltaLog.for_table(path).snapshot.to_arrow()["id"].to_pylist() == [0, 2]
 
 
 @pytest.mark.connect

@@ -31,6 +31,7 @@ def main() -> None:
         from lakelog.cli.app import app
 
         startup.is_program = True
+        startup.escape_what_others_print()
         app()
     except KeyboardInterrupt:  # before a command had begun
         sys.exit(130)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.output import error_line
+from lakelog.cli.output import error_line, printable
 from lakelog.core.errors import DeltaError
 from lakelog.logstores.errors import LogStoreError
 
@@ -126,6 +126,10 @@ class _LazyGroup(click.Group):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(EXIT_FINE)
+        except click.ClickException as error:
+            # It may quote a table, and click prints it as it is.
+            vars(error)["message"] = printable(error.message, line_breaks=True)
+            raise
         else:
             return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lakelog.cli.app import EXIT_CANNOT_RUN
-from lakelog.cli.output import error_line
+from lakelog.cli.output import ask, error_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,7 @@ def confirm(what: str) -> None:
     """
     if not sys.stdin.isatty():
         raise click.UsageError(f"{what} There is no one to ask here: give --yes if that is meant.")
-    sys.stderr.write(f"{what} [y/N] ")
-    sys.stderr.flush()
+    ask(f"{what} [y/N]")
     # click's own question makes an exit code 1 of Ctrl-C.
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         error_line("not confirmed: nothing was changed")

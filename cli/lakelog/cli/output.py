@@ -7,24 +7,70 @@ a terminal only, and not where NO_COLOR is set; a pipe gets plain columns that a
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import sys
+import unicodedata
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["error_line", "facts", "heading", "line", "print_json", "progress", "table"]
+__all__ = [
+    "ask",
+    "error_line",
+    "facts",
+    "heading",
+    "json_line",
+    "line",
+    "print_csv",
+    "print_json",
+    "printable",
+    "progress",
+    "table",
+]
 
 _PLAIN_WIDTH = 100_000
 _READABLE = 24
 """Characters below which a text that folds is hard to read."""
 _BETWEEN = 2
 """Characters between two columns."""
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that a terminal obeys or hides, or that can't be encoded."""
+_JOINERS = "\u200c\u200d"
+"""Between letters of Persian and Hindi, and within emoji."""
+
+
+def printable(text: str, *, line_breaks: bool = False) -> str:
+    r"""Text of a table as a terminal may have it: what it would obey, or hide, is escaped.
+
+    A comment or a column's name may hold anything, such as `ESC ] 52`, which sets the clipboard,
+    or marks that turn the order of letters around. They come out as `\x1b` and `\u202e`.
+
+    Args:
+        text: anything.
+        line_breaks: whether line feeds stay, for text of lakelog's own lines.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        each if not _is_unseen(each) or (line_breaks and each == "\n") else _escaped(each)
+        for each in text
+    )
+
+
+def _is_unseen(character: str) -> bool:
+    if character.isprintable() or character in _JOINERS:
+        return False
+    return unicodedata.category(character) in _UNSEEN
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _console(stream: TextIO) -> Console:
@@ -46,6 +92,7 @@ def line(text: str = "", style: str = "") -> None:
         text: anything; square brackets mean nothing.
         style: a style of rich, such as `bold` or `red`, for terminals.
     """
+    text = printable(text, line_breaks=True)
     _console(sys.stdout).print(text, style=style or None, soft_wrap=True)
 
 
@@ -57,7 +104,14 @@ def heading(text: str) -> None:
 
 def error_line(text: str) -> None:
     """Print an error to standard error."""
-    _console(sys.stderr).print(f"lakelog: {text}", style="red", soft_wrap=True)
+    text = printable(f"lakelog: {text}", line_breaks=True)
+    _console(sys.stderr).print(text, style="red", soft_wrap=True)
+
+
+def ask(question: str) -> None:
+    """Print a question to standard error, and stay on its line."""
+    sys.stderr.write(f"{printable(question, line_breaks=True)} ")
+    sys.stderr.flush()
 
 
 def table(
@@ -80,6 +134,9 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
+    # Escaped before it is measured.
+    whole, spare = [printable(n) for n in whole], [printable(n) for n in spare]
+    columns, rows = [printable(n) for n in columns], [[_cell(c) for c in row] for row in rows]
     terminal = sys.stdout.isatty()
     left_out = _left_out(columns, rows, whole, spare) if terminal else []
     kept = [number for number, name in enumerate(columns) if name not in left_out]
@@ -89,15 +146,20 @@ def table(
     for name in columns:
         grid.add_column(name, overflow="fold", no_wrap=not terminal or name in whole)
     for row in rows:
-        grid.add_row(*(Text(*cell) if isinstance(cell, tuple) else Text(str(cell)) for cell in row))
+        grid.add_row(*(Text(*cell) for cell in row))
     _print_grid(grid)
     if left_out:
         line(f"Too narrow for {', '.join(left_out)}: widen the terminal, or use --json.", "dim")
 
 
+def _cell(cell: Any) -> tuple[str, str]:
+    text, style = cell if isinstance(cell, tuple) else (cell, "")
+    return printable(str(text)), style
+
+
 def _left_out(
     columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[tuple[str, str]]],
     whole: Collection[str],
     spare: Sequence[str],
 ) -> list[str]:
@@ -105,9 +167,7 @@ def _left_out(
 
     def needed(name: str) -> int:
         number = columns.index(name)
-        cells = [row[number] for row in rows]
-        texts = [str(cell[0] if isinstance(cell, tuple) else cell) for cell in cells]
-        width = max(map(len, (name, *texts)), default=0)
+        width = max(map(len, (name, *(row[number][0] for row in rows))), default=0)
         return width if name in whole else max(len(name), min(width, _READABLE))
 
     room = _console(sys.stdout).width
@@ -128,7 +188,7 @@ def facts(pairs: Sequence[tuple[str, Any]]) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold", no_wrap=not sys.stdout.isatty())
     for name, value in pairs:
-        grid.add_row(Text(f"  {name}"), Text(str(value)))
+        grid.add_row(Text(f"  {printable(name)}"), Text(printable(str(value))))
     _print_grid(grid)
 
 
@@ -145,7 +205,34 @@ def _print_grid(grid: Table) -> None:
 
 def print_json(data: Any) -> None:
     """Print one JSON document, indented, keys in the order in which they were given."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(_json_text(data, indent=2) + "\n")
+
+
+def json_line(data: Any) -> None:
+    """Print one JSON document in a line."""
+    sys.stdout.write(_json_text(data) + "\n")
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows as CSV: to a pipe or file as they are, to a terminal as it may have them."""
+    if sys.stdout.isatty():
+        columns = [printable(name, line_breaks=True) for name in columns]
+        rows = ([printable(text, line_breaks=True) for text in row] for row in rows)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+
+
+def _json_text(data: Any, indent: int | None = None) -> str:
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    # Only strings hold such characters, and there an escape means the same.
+    return "".join(
+        each if each == "\n" or not _is_unseen(each) else _json_escape(each) for each in text
+    )
+
+
+def _json_escape(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 @contextlib.contextmanager
@@ -155,5 +242,7 @@ def progress() -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda _: None
         return
+    from rich.text import Text
+
     with console.status("") as status:
-        yield lambda text: status.update(text)
+        yield lambda text: status.update(Text(printable(text)))

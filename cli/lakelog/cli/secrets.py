@@ -6,6 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from lakelog.logstores.locations import STARS, without_secrets
 from lakelog.logstores.settings import masked
 
 if TYPE_CHECKING:
@@ -13,22 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Scrubber"]
 
-_STARS: Final = "******"
 _SHORTEST: Final = 4
 """Shorter values would star out ordinary words."""
 _ENVIRONMENT: Final = re.compile(r"(AWS|AZURE|GOOGLE|GCS|OSS|IBM|OCI)_.*", re.IGNORECASE)
 _FILE_NAMES: Final = ("_FILE", "_APPLICATION_CREDENTIALS", "_URI")
-_IN_URLS: Final = (
-    (re.compile(r"([a-z][a-z0-9+.\-]*://)[^/@\s]*:[^/@\s]*@", re.IGNORECASE), r"\1" + _STARS + "@"),
-    (
-        re.compile(
-            r"((?:[?&;]|\b)(?:sig|signature|accountkey|sharedaccesssignature|x-amz-signature|"
-            r"x-amz-security-token|x-goog-signature)=)[^&;\s\"']+",
-            re.IGNORECASE,
-        ),
-        r"\1" + _STARS,
-    ),
-)
 
 
 class Scrubber:
@@ -57,10 +46,8 @@ class Scrubber:
     def text(self, text: str) -> str:
         """The text without secrets."""
         for secret in self._secrets:
-            text = text.replace(secret, _STARS)
-        for pattern, replacement in _IN_URLS:
-            text = pattern.sub(replacement, text)
-        return text
+            text = text.replace(secret, STARS)
+        return without_secrets(text)
 
     def data(self, data: Any) -> Any:
         """The same for each text in lists and mappings, keys included."""

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from typing import Any
+import traceback
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["is_program", "keep_pandas_out"]
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["escape_what_others_print", "is_program", "keep_pandas_out"]
 
 is_program = False
 """Set by `main`."""
+
+
+def escape_what_others_print() -> None:
+    """Have what reaches standard error past `output` escaped, too: log records and tracebacks.
+
+    They quote tables as errors do.
+    """
+    from lakelog.cli.output import printable
+
+    class Escaped(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return printable(super().format(record), line_breaks=True)
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        text = "".join(traceback.format_exception(kind, error, trace))
+        sys.stderr.write(printable(text, line_breaks=True))
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(Escaped())
+    sys.excepthook = hook
 
 
 def keep_pandas_out() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.contrib.oss_client import OSSClient
 from lakelog.logstores import LogStoreConfError, MissingExtraError
+from lakelog.logstores.locations import shown
 from lakelog.logstores.object_store import ObjectLogStore
 from lakelog.logstores.travelling import own_settings
 
@@ -129,5 +130,5 @@ def _region(endpoint: str) -> str | None:
 def _split(path: str) -> tuple[str, str]:
     bucket, _, key = path.removeprefix("oss://").partition("/")
     if not path.startswith("oss://") or not bucket:
-        raise ValueError(f"{path!r} is not of the form oss://bucket/key")
+        raise LogStoreConfError(f"{shown(path)} is not of the form oss://bucket/key")
     return bucket, key

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
+
+from lakelog.logstores.together import run_together
 
 __all__ = ["ProbeResult", "probed"]
 
 WRITERS: Final = 20
 ROUNDS: Final = 3
-_PATIENCE: Final = 60.0
 
 _lock = threading.Lock()
 _passed: set[tuple[str, str]] = set()
@@ -103,18 +104,15 @@ class _Race:
         self._fs = fs
 
     def __call__(self, name: str) -> str | None:
-        barrier = threading.Barrier(WRITERS)
-
         def attempt(who: int) -> int | None:
-            barrier.wait(_PATIENCE)
             try:
                 self._fs.pipe_file(name, f"writer {who}".encode(), mode="create")
             except Exception:  # noqa: BLE001, RUF100
                 return None
             return who
 
-        with ThreadPoolExecutor(WRITERS) as pool:
-            won = [who for who in pool.map(attempt, range(WRITERS)) if who is not None]
+        outcomes = run_together([partial(attempt, who) for who in range(WRITERS)])
+        won = [who for who in outcomes if who is not None]
         if len(won) != 1:
             return f"{len(won)} of {WRITERS} concurrent creates of one name won"
         if self._fs.cat_file(name) != f"writer {won[0]}".encode():

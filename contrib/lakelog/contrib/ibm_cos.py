@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from lakelog.logstores import LogStoreConfError, S3ConditionalLogStore
+from lakelog.logstores.locations import shown
 from lakelog.logstores.object_store import ObjectLogStore
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class IBMCOSLogStore(ObjectLogStore):
 def _split(path: str) -> tuple[str, str, str]:
     match = _URI.fullmatch(path)
     if match is None:
-        raise ValueError(f"{path!r} is not of the form cos://bucket.service/key")
+        raise LogStoreConfError(f"{shown(path)} is not of the form cos://bucket.service/key")
     return match[1], match[2], match[3] or ""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.contrib.oci_client import OCIClient
 from lakelog.logstores import LogStoreConfError, MissingExtraError
+from lakelog.logstores.locations import shown
 from lakelog.logstores.object_store import ObjectLogStore
 from lakelog.logstores.travelling import own_settings
 
@@ -174,5 +175,5 @@ _sdks: dict[tuple[int, frozenset[tuple[str, str]], float], Any] = {}
 def _split(path: str) -> tuple[str, str, str]:
     match = _URI.fullmatch(path)
     if match is None:
-        raise ValueError(f"{path!r} is not of the form oci://bucket@namespace/key")
+        raise LogStoreConfError(f"{shown(path)} is not of the form oci://bucket@namespace/key")
     return match[1], match[2], match[3] or ""

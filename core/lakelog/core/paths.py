@@ -15,6 +15,7 @@ import unicodedata
 from urllib.parse import quote, unquote
 
 from lakelog.core.errors import CorruptLogError
+from lakelog.logstores.locations import check_uri
 
 __all__ = [
     "canonical_path",
@@ -51,11 +52,13 @@ def normalize_table_uri(uri: str | os.PathLike[str]) -> str:
     trailing slashes of the path go. Other schemes, their authority and case are kept.
 
     Raises:
+        LogStoreConfError: the URI holds credentials, or names no bucket; a `ValueError`, too.
         ValueError: the URI is empty, or a `file:` URI names a host.
     """
     text = os.fspath(uri)
     if not text:
         raise ValueError("a table's path can't be empty")
+    check_uri(text)
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _tidy(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100,PTH111 # no symlinks

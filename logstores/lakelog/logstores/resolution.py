@@ -33,6 +33,7 @@ from lakelog.logstores.errors import (
     UnknownLogStoreKeyError,
 )
 from lakelog.logstores.known_keys import refuse_misspelt_keys
+from lakelog.logstores.locations import check_endpoints, check_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,6 +141,7 @@ def log_store_for(uri: str, conf: Mapping[str, str] | None = None) -> LogStore:
         UnknownLogStoreKeyError: a key under `delta.logStore.` that nothing reads.
         LogStoreClassError: no such class, or it can't be imported, is not a LogStore, or can't be
             made; or this version has no store for the scheme.
+        LogStoreConfError: the URI or an endpoint holds credentials, or the URI names no bucket.
         LogStoreError: any error of this family that the class itself raised.
     """
     conf = conf or {}
@@ -154,7 +156,9 @@ def resolve(uri: str, conf: Mapping[str, str] | None = None) -> Resolution:
         LogStoreConfError: as `log_store_for`.
     """
     conf = conf or {}
+    check_uri(uri)
     keys = checked_keys(conf)
+    check_endpoints(conf)
     scheme = scheme_of(uri)
     for bare in (_BARE + _CLASS, f"{_BARE}{scheme}{_IMPL}"):
         for key in ("spark." + bare, bare):

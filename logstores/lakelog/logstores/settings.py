@@ -11,6 +11,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
+from lakelog.logstores.locations import STARS, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,15 +127,15 @@ def bool_setting(text: str | None, key: str, default: bool) -> bool:
 
 
 def masked(key: str, value: str) -> str:
-    """The value as it may be shown to people: stars where the key speaks of a secret.
+    """The value as it may be shown to people: stars where it, or its key, speaks of a secret.
 
     A key with a letter too many or too few does, too: a mistyped key still carries the secret.
     """
     lowered = key.lower()
     if lowered.endswith(_NO_SECRET_ENDS):
-        return value
+        return without_secrets(value)
     secret = any(part in lowered for part in _SECRET_PARTS) or _nearly_secret(lowered)
-    return "******" if secret else value
+    return STARS if secret else without_secrets(value)
 
 
 def _nearly_secret(key: str) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from lakelog.cli.options import conf_options, json_option, uri_argument
-from lakelog.cli.output import heading, line, print_json, progress, table
+from lakelog.cli.output import (
+    heading,
+    json_line,
+    line,
+    print_csv,
+    print_json,
+    progress,
+    table,
+)
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import limit_option, one_line, open_log, opened, version_options
 
@@ -105,11 +110,9 @@ def _print(rows: pa.Table, shape: str) -> None:
     found = json_rows(rows)
     if shape == "jsonl":
         for row in found:
-            sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+            json_line(row)
     elif shape == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(rows.column_names)
-        writer.writerows([text_of(value) for value in row.values()] for row in found)
+        print_csv(rows.column_names, ([text_of(v) for v in row.values()] for row in found))
     elif not rows.num_rows:
         line("  no rows")
     else:

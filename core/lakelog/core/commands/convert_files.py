@@ -7,6 +7,7 @@ the Parquet schema itself.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,14 @@ import pyarrow as pa
 from lakelog.core.arrow.partitions import parse_value, serialize_value
 from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
+from lakelog.core.portable.made_files import refuse_link
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.schema.evolution import merge_schemas
 from lakelog.core.schema.rules import as_nullable
 from lakelog.core.schema.upcasts import shares_int32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyarrow.fs import FileSystem
 
@@ -78,11 +80,27 @@ def find_files(
         for path in paths
         if not _is_hidden(path, columns)
     ]
+    if filesystem.type_name == "local":
+        _refuse_links(root, found)
     if not found:
         raise DeltaAnalysisError(
             f"[DELTA_EMPTY_DIRECTORY] No file found in the directory: {root}.", path=root
         )
     return found
+
+
+def _refuse_links(root: str, files: Iterable[ParquetFile]) -> None:
+    """Readers of a table refuse files of its own that are elsewhere, so it must not begin so."""
+    for folder in {file.path.rpartition("/")[0] for file in files}:
+        refuse_link(root, folder)
+    for file in files:
+        place = f"{root}/{file.path}"
+        if os.path.islink(place):  # noqa: PTH114  # of each file of a table
+            raise DeltaAnalysisError(
+                f"{place} is a link, and readers of a Delta table refuse files that are not in its "
+                "folder. Put the file itself there, or move the link away, and convert again.",
+                path=place,
+            )
 
 
 def _is_hidden(path: str, columns: set[str]) -> bool:

@@ -20,6 +20,7 @@ from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import DataFileMissingError
+from lakelog.core.portable.made_files import delete_made
 from lakelog.core.portable.writer import PartitionedWriter
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ class Copied:
         for plan, results in ((way.data, self.data), (way.changes, self.changes)):
             for path, *_ in results:
                 assert plan is not None  # it wrote them
-                filesystem = plan.filesystem or LocalFileSystem()
-                with suppress(OSError):
-                    filesystem.delete_file(f"{plan.root}/{path}")
+                delete_made(plan.filesystem or LocalFileSystem(), plan.root, [path])
 
 
 @dataclass(frozen=True, slots=True)

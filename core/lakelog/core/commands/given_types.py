@@ -24,6 +24,7 @@ from lakelog.core.schema import (
     StructType,
     type_from_json_value,
 )
+from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.sql.tree_shapes import is_read
 from lakelog.core.sql.type_names import SQL_TYPES
@@ -65,13 +66,20 @@ def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructTy
     if isinstance(given, pa.Schema):
         return from_arrow_schema(given)
     if isinstance(given, str):
-        return _columns(given, what)
+        return _with_lengths(_columns(given, what))
     if isinstance(given, Mapping):
         named = [(_name(name, what), kind) for name, kind in given.items()]
-        return StructType(tuple(StructField(n, type_from(t, (n,))) for n, t in named))
+        return _with_lengths(StructType(tuple(StructField(n, _type(t, (n,))) for n, t in named)))
     if isinstance(given, Iterable):
-        return StructType(tuple(_field(each, what) for each in given))
+        return _with_lengths(StructType(tuple(_field(each, what) for each in given)))
     raise _no_schema(given, what)
+
+
+def _with_lengths(schema: StructType) -> StructType:
+    """The same with `char(n)` and `varchar(n)` as the log has them: strings, and marks."""
+    text = schema.to_json()
+    marked = stored_as_string(text)
+    return schema if marked is text else StructType.from_json(marked)
 
 
 def type_from(given: GivenType, path: Sequence[str] = ()) -> DataType:
@@ -84,6 +92,14 @@ def type_from(given: GivenType, path: Sequence[str] = ()) -> DataType:
     Raises:
         DeltaAnalysisError: no such form, or a type that Delta does not have.
     """
+    found = _type(given, path)
+    if isinstance(given, str) and "char(" in str(found):
+        # The limit belongs to a column, not to its type.
+        raise _unknown(given, path)
+    return found
+
+
+def _type(given: GivenType, path: Sequence[str]) -> DataType:
     if isinstance(given, _OURS):
         return given
     if isinstance(given, pa.DataType):
@@ -130,7 +146,7 @@ def _property_text(key: Any, value: Any) -> str:
 
 def _field(given: Any, what: str) -> StructField:
     if isinstance(given, StructField):
-        return replace(given, data_type=type_from(given.data_type, (given.name,)))
+        return replace(given, data_type=_type(given.data_type, (given.name,)))
     if isinstance(given, pa.Field):
         return next(iter(from_arrow_schema(pa.schema([given]))))
     raise _no_schema(given, what)
@@ -165,7 +181,7 @@ def _type_of_text(text: str, path: Sequence[str]) -> DataType:
         (column,) = root.this.expressions
         if column.constraints or not is_read(column):
             raise _unknown(text, path)
-        return _type_of_node(column.kind, text, path)
+        return _type_of_node(column.kind, path)
     except (errors.SqlglotError, AttributeError, ValueError):
         raise _unknown(text, path) from None
 
@@ -204,33 +220,39 @@ def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
                     "themselves",
                     column=dotted(path),
                 )
-    return StructField(node.name, _type_of_node(node.kind, text, path), nullable, metadata)
+    return StructField(node.name, _type_of_node(node.kind, path), nullable, metadata)
 
 
-def _type_of_node(node: Any, text: str, path: Sequence[str]) -> DataType:
+def _type_of_node(node: Any, path: Sequence[str]) -> DataType:
     name, inner = node.this.name, node.expressions
     if not is_read(node):
-        raise _unknown(text, path)
+        raise _unknown(node.sql(), path)
     if name in SQL_TYPES and not inner:
         return PrimitiveType(SQL_TYPES[name])
     if name == "DECIMAL":
         digits = [int(each.this.this) for each in inner]
         return DecimalType(*(digits + [10, 0][len(digits) :]))
     if name == "ARRAY" and len(inner) == 1:
-        return ArrayType(_type_of_node(inner[0], text, (*path, "element")))
+        return ArrayType(_type_of_node(inner[0], (*path, "element")))
     if name == "MAP" and len(inner) == 2:
-        key = _type_of_node(inner[0], text, (*path, "key"))
-        return MapType(key, _type_of_node(inner[1], text, (*path, "value")))
+        key = _type_of_node(inner[0], (*path, "key"))
+        return MapType(key, _type_of_node(inner[1], (*path, "value")))
     if name == "STRUCT" and inner:
-        return StructType(tuple(_field_of_node(each, text, path) for each in inner))
-    raise _unknown(text, path)
+        return StructType(tuple(_field_of_node(each, node.sql(), path) for each in inner))
+    if name in ("CHAR", "VARCHAR") and len(inner) == 1 and _is_length(inner[0]):
+        return PrimitiveType(f"{name.lower()}({int(inner[0].name)})")
+    raise _unknown(node.sql(), path)
+
+
+def _is_length(node: Any) -> bool:
+    return bool(node.name.isdigit()) and node.args.get("expression") is None
 
 
 def _unknown(text: str, path: Sequence[str]) -> DeltaAnalysisError:
     return DeltaAnalysisError(
         f"the column {dotted(path) or '(the value)'} can't be of type {text!r}, which Delta does "
-        "not have; write types as in Spark SQL: bigint, decimal(9,2), array<string>, struct<a: "
-        "int>",
+        "not have; write types as in Spark SQL: bigint, decimal(9,2), varchar(20), array<string>, "
+        "struct<a: int>",
         column=dotted(path),
         type=text,
     )

@@ -15,7 +15,7 @@ file, and by the writers' buffers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -39,6 +39,7 @@ from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.deletion_vectors.writer import VectorWriter
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.portable.made_files import delete_made
 from lakelog.core.progress import Progress
 from lakelog.core.stats.structs import with_wide_bounds
 
@@ -309,6 +310,4 @@ class RowRewrite:
         for writer in (self._vectors, self._data, self._changes):
             writer.abort()
         root = self._store.filesystem_path(self._snapshot.table)
-        for path in self._made:
-            with suppress(OSError):
-                self._store.filesystem.delete_file(f"{root}/{path}")
+        delete_made(self._store.filesystem, root, self._made)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from lakelog.core.actions import AddFile, RemoveFile
+from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
 from lakelog.core.actions.file_keys import vector_key
 from lakelog.core.deletion_vectors.checks import check_vectors
+from lakelog.core.deletion_vectors.reader import UUID_CHARACTERS
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.iceberg_compat import check_compat_files
-from lakelog.core.paths import path_key, refuse_escape
+from lakelog.core.paths import is_local, path_key, refuse_escape
+from lakelog.core.portable.made_files import refuse_link
 from lakelog.core.schema.column_mapping import physical_name
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def check_files(
     """Run every check on file actions.
 
     Raises:
+        LinkedFolderError: a file in a folder that a link leads to: readers would refuse it.
         DeltaAnalysisError: duplicate paths, partition values that do not fit the table, or,
             where the conf asks for it, mixed `dataChange`, empty files, null partition values.
         UnsupportedFeatureError: a deletion vector in a table that has none.
@@ -47,6 +50,8 @@ def check_files(
         _check_duplicates(actions, table)
     kinds = {action.data_change for action in actions if isinstance(action, AddFile | RemoveFile)}
     check_data_change(kinds, settings, table)
+    if is_local(table):
+        _check_folders(actions, table)
     adds = [action for action in actions if isinstance(action, AddFile)]
     if not adds:
         return
@@ -84,6 +89,22 @@ def _check_duplicates(actions: Iterable[Action], table: str) -> None:
                 path=action.path,
             )
         mine[place] = vector
+
+
+def _check_folders(actions: Iterable[Action], table: str) -> None:
+    """Refuse, before it is committed, a file that a link leads to, as a reader would refuse it."""
+    base = f"{table.rstrip('/')}/"
+    places = set()
+    for action in actions:
+        if isinstance(action, AddFile | AddCDCFile):
+            if "/" in action.path and not action.path.startswith("/"):
+                places.add(path_key(table, action.path).rpartition("/")[0])
+            vector = action.deletion_vector if isinstance(action, AddFile) else None
+            if vector is not None and vector.storage_type == "u":
+                places.add(f"{base}{vector.path_or_inline_dv[:-UUID_CHARACTERS]}")
+    for place in places:
+        if place.startswith(base):
+            refuse_link(table, place[len(base) :])
 
 
 def _other_name(action: AddFile | RemoveFile) -> str:

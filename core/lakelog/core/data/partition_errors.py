@@ -1,13 +1,15 @@
-"""The error of a write with a partition value that the log can't store as text."""
+"""The errors of a write whose partition the log can't store as text, or is a link."""
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.portable.made_files import LinkedFolderError
 from lakelog.core.portable.partition_text import PartitionValueError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["partition_errors"]
 
 _IN_TASK_ERROR = re.compile(rf"{PartitionValueError.__name__}: (\[.*\])")
+_LINK_IN_TASK = re.compile(rf"{LinkedFolderError.__name__}: \[Errno \d+\] (.*): '(.*)'")
 
 
 @contextmanager
@@ -28,6 +31,7 @@ def partition_errors(table: str) -> Iterator[None]:
     Raises:
         DeltaAnalysisError: instead of `PartitionValueError`, also where that ended a task of
             Spark's and is a line of the text of what Spark raises.
+        LinkedFolderError: as a task raised it.
     """
     try:
         yield
@@ -36,6 +40,8 @@ def partition_errors(table: str) -> Iterator[None]:
     except (DeltaAnalysisError, OSError):
         raise
     except Exception as exc:
+        if linked := _LINK_IN_TASK.search(str(exc)):
+            raise LinkedFolderError(errno.ELOOP, linked[1], linked[2]) from exc
         match = _IN_TASK_ERROR.search(str(exc))
         if match is None:
             raise

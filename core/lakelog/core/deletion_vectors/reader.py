@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-__all__ = ["FILE_VERSION", "DeletionVector", "vector_path"]
+__all__ = ["FILE_VERSION", "UUID_CHARACTERS", "DeletionVector", "vector_path"]
 
 
-_UUID_CHARACTERS = 20
+UUID_CHARACTERS = 20
 
 _BITMAP_HEAD = 1 << 10
 
@@ -55,11 +55,11 @@ def vector_path(descriptor: Mapping[str, Any], table: str) -> str | None:
             return None
         case "p":
             return data_path(table, text)
-        case "u" if len(text) >= _UUID_CHARACTERS:
-            prefix = text[:-_UUID_CHARACTERS]
+        case "u" if len(text) >= UUID_CHARACTERS:
+            prefix = text[:-UUID_CHARACTERS]
             if "/" in prefix or prefix in (".", ".."):
                 raise ValueError(f"its prefix {prefix!r} is not a folder of the table")
-            name = uuid.UUID(bytes=z85_decoded(text[-_UUID_CHARACTERS:]))
+            name = uuid.UUID(bytes=z85_decoded(text[-UUID_CHARACTERS:]))
             return posixpath.join(table, prefix, f"deletion_vector_{name}.bin")
     raise ValueError(
         f"storage type {kind!r} with {text!r} is not the location of a deletion vector"

@@ -7,7 +7,6 @@ Nothing here commits: a file that no commit names is an orphan that `VACUUM` may
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import string
 import struct
@@ -21,6 +20,7 @@ from lakelog.core.actions.z85 import z85_encoded
 from lakelog.core.deletion_vectors.reader import FILE_VERSION
 from lakelog.core.deletion_vectors.roaring import bitmap_of
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.portable.made_files import delete_made, make_folder
 from lakelog.core.portable.syncing import sync_files
 from lakelog.logstores import keys as store_keys
 
@@ -114,9 +114,7 @@ class VectorWriter:
     def abort(self) -> None:
         """Delete the files made so far. Never call it after a commit that may have landed."""
         self._content = bytearray()
-        for path in self._made:
-            with contextlib.suppress(OSError):
-                self._filesystem.delete_file(f"{self._root}/{path}")
+        delete_made(self._filesystem, self._root, self._made)
 
     def _start(self) -> None:
         self._name = uuid.uuid4()
@@ -127,7 +125,7 @@ class VectorWriter:
         path = f"{self._prefix}/{name}" if self._prefix else name
         local = self._filesystem.type_name == "local"
         if self._prefix and local:
-            self._filesystem.create_dir(f"{self._root}/{self._prefix}", recursive=True)
+            make_folder(self._filesystem, self._root, self._prefix)
         self._made.append(path)
         with self._filesystem.open_output_stream(f"{self._root}/{path}") as sink:
             sink.write(bytes(self._content))

@@ -23,6 +23,7 @@ from lakelog.core import keys
 from lakelog.core.hooks.background import do_later
 from lakelog.core.hooks.committed_files import file_change
 from lakelog.core.log.names import checksum_path
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.paths import is_local, is_near
 from lakelog.core.state.checksums import (
     checksum_of,
@@ -144,12 +145,13 @@ def _publish(store: LogStore, table: str, version: int, checksum: VersionChecksu
             store.write(path, [text])
         except FileExistsError:
             if _is_foreign(store, table, version, checksum):
-                store.write(path, [text], overwrite=True)
+                OwnFiles(store, table).replace(path, [text])
         return
     there = store.filesystem.get_file_info(store.filesystem_path(path)).is_file
     if there and not _is_foreign(store, table, version, checksum):
         return
-    with store.staged(path) as (filesystem, draft), filesystem.open_output_stream(draft) as sink:
+    own = OwnFiles(store, table)
+    with own.staged(path) as (filesystem, draft), filesystem.open_output_stream(draft) as sink:
         sink.write(f"{text}\n".encode())
 
 

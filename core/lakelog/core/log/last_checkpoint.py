@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from lakelog.core.log.names import LAST_CHECKPOINT, log_path
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.logstores.errors import StorageUnavailableError
 
 if TYPE_CHECKING:
@@ -87,11 +88,11 @@ def write_last_checkpoint(store: LogStore, table: str, hint: LastCheckpoint) -> 
     known = read_last_checkpoint(store, table)
     if known is not None and known.version > hint.version:
         return False
-    path = log_path(table, LAST_CHECKPOINT)
-    store.write(path, [hint.to_json()], overwrite=True)
+    path, own = log_path(table, LAST_CHECKPOINT), OwnFiles(store, table)
+    own.replace(path, [hint.to_json()])
     if store.capabilities.atomic_overwrite or _stands(store, table, hint):
         return True
-    store.write(path, [hint.to_json()], overwrite=True)
+    own.replace(path, [hint.to_json()])
     if _stands(store, table, hint):
         return True
     _log.warning("%s was written and reads otherwise: readers list the whole log", path)

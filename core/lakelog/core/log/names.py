@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 __all__ = [
     "LAST_CHECKPOINT",
+    "LAST_VACUUM",
     "LOG_FOLDER",
     "SIDECAR_FOLDER",
     "LogFileKind",
@@ -34,6 +35,8 @@ _LAST = (1 << 63) - 1  # a version is a long
 LOG_FOLDER = "_delta_log"
 
 LAST_CHECKPOINT = "_last_checkpoint"
+
+LAST_VACUUM = "_last_vacuum_info"
 
 SIDECAR_FOLDER = "_sidecars"
 

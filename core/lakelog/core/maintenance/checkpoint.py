@@ -35,6 +35,7 @@ from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from lakelog.core.log.names import SIDECAR_FOLDER, checkpoint_name, log_path, part_name
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.maintenance.checkpoint_files import (
     ROWS,
     Published,
@@ -208,7 +209,8 @@ def _write_sidecars(
     written = _Written(live.num_rows + dead.num_rows, tell)
     # An empty table has one empty sidecar, as in Spark.
     parts = max(1, -(-(live.num_rows + dead.num_rows) // size))
-    snapshot.store.create_folder(log_path(snapshot.table, SIDECAR_FOLDER))
+    own = OwnFiles(snapshot.store, snapshot.table)
+    own.create_folder(log_path(snapshot.table, SIDECAR_FOLDER))
     published = []
     for part in range(parts):
         some, gone = _share(live, part, parts), _share(dead, part, parts)

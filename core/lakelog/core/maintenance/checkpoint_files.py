@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log.checkpoint_parts import COLUMNS_KEY, columns_mark
+from lakelog.core.log.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,7 +53,8 @@ def publish_parquet(
         OSError: the storage refused; nothing was published, with the same exception.
     """
     store = snapshot.store
-    with store.staged(path) as (filesystem, draft):
+    own = OwnFiles(store, snapshot.table)
+    with own.staged(path) as (filesystem, draft):
         rows = _write(filesystem, draft, schema, batches)
         size = _verify(snapshot, filesystem, draft, rows, files)
         _make_durable(filesystem, draft)
@@ -72,7 +74,8 @@ def publish_lines(snapshot: Snapshot, path: str, lines: list[str]) -> Published:
     """
     data = "".join(f"{line}\n" for line in lines).encode()
     store = snapshot.store
-    with store.staged(path) as (filesystem, draft):
+    own = OwnFiles(store, snapshot.table)
+    with own.staged(path) as (filesystem, draft):
         with filesystem.open_output_stream(draft) as sink:
             sink.write(data)
         with filesystem.open_input_file(draft) as source:

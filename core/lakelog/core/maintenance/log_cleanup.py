@@ -28,10 +28,11 @@ from lakelog.core.errors import CorruptCheckpointError, DeltaError
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.log.checkpoint import CheckpointReader
 from lakelog.core.log.commit_info import read_commit_info
+from lakelog.core.log.drafts import old_drafts
 from lakelog.core.log.names import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.log.segment import Listing, LogSegment, find_segment, list_log, log_files
 from lakelog.core.maintenance.checkpoint import write_under_classic_name
-from lakelog.core.maintenance.log_drafts import old_drafts
 from lakelog.core.state.replay import load_state
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ def clean_log(
     """
     if not snapshot.properties.enable_expired_log_cleanup:
         return 0
+    own = OwnFiles(snapshot.store, snapshot.table)
+    if _is_linked(own, log_path(snapshot.table)):
+        return 0
     now = clock.now_ms()
     cutoff = now - (snapshot.properties.log_retention_ms if keep_ms is None else keep_ms)
     cutoff -= cutoff % unit_ms
@@ -108,9 +112,9 @@ def clean_log(
     if boundary is None:
         return 0
     _tell_old_clients(snapshot, listing)
-    gone = _delete(store, [each.path for each in old if each.version < boundary])
-    gone += _delete(store, [each.path for each in old_drafts(store, table, boundary, cutoff, now)])
-    return gone + _delete_sidecars(store, table, listing, boundary, cutoff)
+    gone = _delete(own, [each.path for each in old if each.version < boundary])
+    gone += _delete(own, [each.path for each in old_drafts(store, table, boundary, cutoff, now)])
+    return gone + _delete_sidecars(own, store, table, listing, boundary, cutoff)
 
 
 def _tell_old_clients(snapshot: Snapshot, listing: Listing) -> None:
@@ -243,23 +247,23 @@ def _reader(
     return CheckpointReader(store, LogSegment(table, checkpoint.version, checkpoint, (), last))
 
 
-def _delete(store: LogStore, paths: Sequence[str]) -> int:
+def _delete(own: OwnFiles, paths: Sequence[str]) -> int:
     """Delete files in order, some at once, until one can't be; return how many were deleted."""
     from concurrent.futures import ThreadPoolExecutor
 
     gone = 0
     with ThreadPoolExecutor(_THREADS, "lakelog-cleanup") as pool:
         for start in range(0, len(paths), _AT_ONCE):
-            done = list(pool.map(lambda p: _deleted(store, p), paths[start : start + _AT_ONCE]))
+            done = list(pool.map(lambda p: _deleted(own, p), paths[start : start + _AT_ONCE]))
             gone += sum(done)
             if not all(done):
                 break
     return gone
 
 
-def _deleted(store: LogStore, path: str) -> bool:
+def _deleted(own: OwnFiles, path: str) -> bool:
     try:
-        store.filesystem.delete_file(store.filesystem_path(path))
+        own.delete_file(path)
     except FileNotFoundError:
         return True  # another client cleans the same log
     except OSError as exc:
@@ -269,9 +273,11 @@ def _deleted(store: LogStore, path: str) -> bool:
 
 
 def _delete_sidecars(
-    store: LogStore, table: str, listing: Listing, boundary: int, cutoff: int
+    own: OwnFiles, store: LogStore, table: str, listing: Listing, boundary: int, cutoff: int
 ) -> int:
     """Delete the old sidecars that no checkpoint from the boundary on names."""
+    if _is_linked(own, log_path(table, SIDECAR_FOLDER)):
+        return 0
     old = [each.path for each in _sidecar_files(store, table) if each.modification_time <= cutoff]
     if not old:
         return 0
@@ -283,7 +289,14 @@ def _delete_sidecars(
             except DeltaError as exc:
                 _log.warning("log cleanup keeps all sidecars: %s", exc)
                 return 0
-    return _delete(store, [path for path in old if path not in named])
+    return _delete(own, [path for path in old if path not in named and own.owns(path)])
+
+
+def _is_linked(own: OwnFiles, folder: str) -> bool:
+    error = own.link_error(folder)
+    if error is not None:
+        _log.warning("log cleanup deletes nothing in %s: %s", folder, error)
+    return error is not None
 
 
 def _sidecar_files(store: LogStore, table: str) -> Iterator[FileStatus]:

@@ -23,8 +23,9 @@ from lakelog.core.actions import Action, AddFile, RemoveFile
 from lakelog.core.actions.file_keys import are_among
 from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log.own_files import MANIFEST_FOLDER, MANIFEST_NAME, OwnFiles
 from lakelog.core.paths import data_path, is_local
-from lakelog.core.portable.partition_text import hive_folder
+from lakelog.core.portable.partition_text import has_room, hive_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,12 +34,8 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["MANIFEST_FOLDER", "generate_symlink_manifest", "update_symlink_manifests"]
+__all__ = ["generate_symlink_manifest", "update_symlink_manifests"]
 
-
-MANIFEST_FOLDER = "_symlink_format_manifest"
-
-_NAME = "manifest"
 
 _THREADS = 16
 
@@ -54,7 +51,7 @@ def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
 
     Raises:
         DeltaAnalysisError: the table has deletion vectors or column mapping, which the readers of
-            manifests don't know. Nothing was written.
+            manifests don't know, or a partition value is too long. Nothing was written.
         OSError: the storage refused; some of the manifests may still be old ones.
     """
     _check(snapshot)
@@ -134,7 +131,17 @@ def _by_folder(files: pa.Table, columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _folder(values: Mapping[str, str | None], columns: Sequence[str]) -> str:
-    return hive_folder(columns, [values.get(name) for name in columns])
+    texts = [values.get(name) for name in columns]
+    folder = hive_folder(columns, texts)
+    for name, part in zip(columns, folder.split("/"), strict=True):
+        if not has_room(part):
+            raise DeltaAnalysisError(
+                f"a value of the partition column {name} is too long for the name of a folder, and "
+                "readers of manifests take it from there: no manifest can be written for "
+                f"{part[:40]}…. Partition the table by another column",
+                column=name,
+            )
+    return folder
 
 
 def _touched(
@@ -166,36 +173,43 @@ def _folders_of(
 
 
 def _write(snapshot: Snapshot, manifests: Mapping[str, Sequence[str]]) -> set[str]:
+    own = OwnFiles(snapshot.store, snapshot.table)
+
     def write(item: tuple[str, Sequence[str]]) -> str:
         folder, paths = item
         path = f"{snapshot.table}/{_relative(folder)}"
         lines = sorted(_hadoop_text(data_path(snapshot.table, each)) for each in paths)
-        snapshot.store.create_folder(path.rpartition("/")[0])
+        own.create_folder(path.rpartition("/")[0])
         with (
-            snapshot.store.staged(path) as (filesystem, draft),
+            own.staged(path) as (filesystem, draft),
             filesystem.open_output_stream(draft) as sink,
         ):
             sink.write("".join(f"{line}\n" for line in lines).encode())
-        _forget_checksum(snapshot, path)
+        _forget_checksum(own, path)
         return folder
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return set(pool.map(write, manifests.items()))
 
 
-def _forget_checksum(snapshot: Snapshot, path: str) -> None:
+def _forget_checksum(own: OwnFiles, path: str) -> None:
     """Remove what Hadoop keeps beside a local file: it is of the bytes that were replaced."""
     if is_local(path):
-        folder, _, name = snapshot.store.filesystem_path(path).rpartition("/")
+        folder, _, name = path.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
-            snapshot.store.filesystem.delete_file(f"{folder}/.{name}.crc")
+            own.delete_file(f"{folder}/.{name}.crc")
 
 
 def _remove(snapshot: Snapshot, folders: Iterable[str]) -> None:
+    """Remove the manifests of partitions, and the folders that have nothing else in them."""
+    own = OwnFiles(snapshot.store, snapshot.table)
     for folder in folders:
-        path = f"{snapshot.table}/{_relative(folder)}".rpartition("/")[0]
+        path = f"{snapshot.table}/{_relative(folder)}"
+        _forget_checksum(own, path)
         with contextlib.suppress(FileNotFoundError):
-            snapshot.store.filesystem.delete_dir(snapshot.store.filesystem_path(path))
+            own.delete_file(path)
+        while folder and own.delete_empty_folder(path := path.rpartition("/")[0]):
+            folder = folder.rpartition("/")[0]
 
 
 def _is_begun(snapshot: Snapshot) -> bool:
@@ -219,12 +233,12 @@ def _folders_there(snapshot: Snapshot) -> set[str]:
     return {
         info.path[len(root) :].rpartition("/")[0].strip("/")
         for info in snapshot.store.filesystem.get_file_info(selector)
-        if info.is_file and info.base_name == _NAME
+        if info.is_file and info.base_name == MANIFEST_NAME
     }
 
 
 def _relative(folder: str) -> str:
-    return "/".join(part for part in (MANIFEST_FOLDER, folder, _NAME) if part)
+    return "/".join(part for part in (MANIFEST_FOLDER, folder, MANIFEST_NAME) if part)
 
 
 def _hadoop_text(path: str) -> str:

@@ -6,6 +6,7 @@ executors that have no lakelog.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import string
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PartitionValueError",
+    "fitting_folder",
+    "has_room",
     "hive_folder",
     "partition_folder",
     "partition_texts",
     "random_folder",
 ]
 
+_LONGEST_NAME = 255
+_LONGEST_FOLDER = 600
+"""Bytes: with a table's own path before them, and a file's name behind."""
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _ALPHANUMERIC = string.ascii_letters + string.digits
 _BYTES = (
@@ -50,11 +56,33 @@ def partition_folder(columns: Sequence[str], values: Sequence[str | None]) -> st
     spelling. Readers don't mind: they take partition values from the log.
     """
     folder = hive_folder(columns, values)
-    if folder.isascii():
+    if not folder.isascii():
+        folder = "".join(
+            c if c.isascii() else "".join(f"%{byte:02X}" for byte in c.encode()) for c in folder
+        )
+    return fitting_folder(folder)
+
+
+def fitting_folder(folder: str) -> str:
+    """The same folder, or one for the same files alone whose name no storage finds too long.
+
+    File systems take 255 bytes a name, object stores some 1,000 for the whole. What is longer gets
+    a name of its digest, which claims no value, as a shortened one would.
+    """
+    if len(folder) <= _LONGEST_NAME and folder.isascii():
         return folder
-    return "".join(
-        c if c.isascii() else "".join(f"%{byte:02X}" for byte in c.encode()) for c in folder
-    )
+    if len(folder.encode()) > _LONGEST_FOLDER:
+        return _digest(folder)
+    return "/".join(name if has_room(name) else _digest(name) for name in folder.split("/"))
+
+
+def has_room(name: str) -> bool:
+    """Whether file systems take a name."""
+    return len(name.encode()) <= _LONGEST_NAME
+
+
+def _digest(text: str) -> str:
+    return f"long-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def hive_folder(columns: Sequence[str], values: Sequence[str | None]) -> str:

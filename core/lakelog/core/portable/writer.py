@@ -37,6 +37,7 @@ from lakelog.core.portable.leaves import (
     relaxed,
     renamed,
 )
+from lakelog.core.portable.made_files import delete_made, make_folder
 from lakelog.core.portable.partition_text import partition_folder, partition_texts, random_folder
 from lakelog.core.portable.syncing import sync_file, sync_files
 
@@ -61,6 +62,7 @@ __all__ = [
 PICKLED_BY_VALUE = (
     "lakelog.core.portable.at_once",
     "lakelog.core.portable.leaves",
+    "lakelog.core.portable.made_files",
     "lakelog.core.portable.syncing",
     "lakelog.core.portable.writer",
     "lakelog.core.portable.partition_text",
@@ -243,9 +245,7 @@ class PartitionedWriter:
                     each.sink.close()
         self._files.clear()
         self._staged.clear()
-        for path in self._made:
-            with contextlib.suppress(OSError):
-                self._filesystem.delete_file(path)
+        delete_made(self._filesystem, self._plan.root, self._made)
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = []
@@ -351,9 +351,8 @@ class PartitionedWriter:
             self._dictionary = self._dictionary_leaves(table)
         if not each.path:
             self._name(each)
-        full = f"{plan.root}/{each.path}"
-        self._make_folder(full.rpartition("/")[0])
-        each.sink = self._filesystem.open_output_stream(full)
+        self._make_folder(each.path.rpartition("/")[0])
+        each.sink = self._filesystem.open_output_stream(f"{plan.root}/{each.path}")
         each.nan_nulls = dict.fromkeys(nans, 0)
         each.collected = []
         each.writer = parquet.ParquetWriter(
@@ -380,12 +379,12 @@ class PartitionedWriter:
             else partition_folder(plan.partition_columns, each.values)
         )
         each.path = "/".join(filter(None, (plan.folder, folder, name)))
-        self._made.append(f"{plan.root}/{each.path}")
+        self._made.append(each.path)
 
     def _make_folder(self, folder: str) -> None:
         # An object store has no folders; asking for one costs requests or makes a marker object.
         if folder not in self._folders and self._filesystem.type_name not in _OBJECT_STORES:
-            self._filesystem.create_dir(folder, recursive=True)
+            make_folder(self._filesystem, self._plan.root, folder)
         self._folders.add(folder)
 
     def _dictionary_leaves(self, table: pa.Table) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.paths import data_path, encode_path
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddCDCFile, AddFile
     from lakelog.core.transaction.optimistic import OptimisticTransaction
-    from lakelog.logstores import LogStore
 
 __all__ = ["AttemptFiles"]
 
@@ -78,7 +78,8 @@ class AttemptFiles:
         self._own_paths(data_path(table, encode_path(path)) for path in paths)
 
     def _own_paths(self, places: Iterable[str]) -> None:
-        self._writers.append(_Made(self._txn.delta_log.store, list(places)))
+        log = self._txn.delta_log
+        self._writers.append(_Made(OwnFiles(log.store, log.table), list(places)))
 
     def __enter__(self) -> AttemptFiles:
         """Nothing to do."""
@@ -113,13 +114,13 @@ class AttemptFiles:
 class _Made:
     """Existing files, as something to abort."""
 
-    def __init__(self, store: LogStore, places: list[str]) -> None:
-        self._store = store
+    def __init__(self, own: OwnFiles, places: list[str]) -> None:
+        self._own = own
         self._places = places
 
     def abort(self) -> None:
         for place in self._places:
             try:
-                self._store.filesystem.delete_file(self._store.filesystem_path(place))
+                self._own.delete_file(place)
             except OSError:
                 logger.debug("%s could not be deleted", place, exc_info=True)

@@ -14,6 +14,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from lakelog.logstores.errors import LogStoreConfError
+from lakelog.logstores.locations import shown
+
 __all__ = ["DEFAULT_SUFFIX", "AzurePath", "parse_azure_uri"]
 
 SCHEMES: Final = frozenset({"abfs", "abfss", "wasb", "wasbs", "az"})
@@ -71,19 +74,19 @@ def parse_azure_uri(uri: str) -> AzurePath:
     """Split a URI into its parts.
 
     Raises:
-        ValueError: it is not one of these, or names no container.
+        LogStoreConfError: it is not one of these, or names no container.
     """
     scheme, colon, rest = uri.partition("://")
     if not colon or scheme.lower() not in SCHEMES:
-        raise ValueError(
-            f"{uri!r} is not a URI of Azure storage: give abfss://container@account."
+        raise LogStoreConfError(
+            f"{shown(uri)} is not a URI of Azure storage: give abfss://container@account."
             f"dfs.{DEFAULT_SUFFIX}/path, or az://container/path with the account in the conf"
         )
     authority, _, key = rest.partition("/")
     container, at, host = authority.partition("@")
     if not container or (at and not host) or (not at and "." in container):
-        raise ValueError(
-            f"{uri!r} names no container: write {scheme}://container@account."
+        raise LogStoreConfError(
+            f"{shown(uri)} names no container: write {scheme}://container@account."
             f"dfs.{DEFAULT_SUFFIX}/path"
         )
     return AzurePath(container, host.lower() or None, key)

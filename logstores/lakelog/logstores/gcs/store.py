@@ -15,6 +15,7 @@ from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.gcs.client import GCSClient
 from lakelog.logstores.gcs.conf import gcs_settings
 from lakelog.logstores.gcs.pace import pace_of
+from lakelog.logstores.locations import shown
 from lakelog.logstores.object_store.store import ObjectLogStore
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _split(path: str) -> tuple[str, str]:
             bucket, _, key = path.removeprefix(scheme).partition("/")
             if bucket:
                 return bucket, key
-    raise ValueError(f"{path!r} is not of the form gs://bucket/key")
+    raise LogStoreConfError(f"{shown(path)} is not of the form gs://bucket/key")
 
 
 def _interval(conf: Mapping[str, str]) -> float:

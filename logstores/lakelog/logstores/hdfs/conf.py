@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
+from lakelog.logstores.locations import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,17 +141,19 @@ def split_uri(uri: str, default: str | None) -> tuple[str, str]:
         default: the authority of URIs that have none.
 
     Raises:
-        ValueError: another scheme, or a relative path.
+        LogStoreConfError: another scheme, or a relative path.
         LogStoreConfError: no authority, and no default.
     """
     scheme, _, rest = uri.partition(":")
     if scheme.lower() == "viewfs":
-        raise ValueError(
-            f"{uri!r}: viewfs is not supported, because Hadoop refuses a rename between two "
+        raise LogStoreConfError(
+            f"{shown(uri)}: viewfs is not supported, because Hadoop refuses a rename between two "
             "of its mounts. Give the hdfs:// URI behind the mount."
         )
     if scheme.lower() != "hdfs" or not rest.startswith("/"):
-        raise ValueError(f"{uri!r} is not a path of HDFS: give hdfs://namenode:port/path")
+        raise LogStoreConfError(
+            f"{shown(uri)} is not a path of HDFS: give hdfs://namenode:port/path"
+        )
     authority, path = "", rest
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
@@ -158,8 +161,8 @@ def split_uri(uri: str, default: str | None) -> tuple[str, str]:
     authority = authority or default or ""
     if not authority:
         raise LogStoreConfError(
-            f"{uri!r} names no NameNode, and fs.defaultFS is not set to an hdfs:// URI. Name one "
-            "in the URI, set HADOOP_CONF_DIR, or set spark.hadoop.fs.defaultFS"
+            f"{shown(uri)} names no NameNode, and fs.defaultFS is not set to an hdfs:// URI. Name "
+            "one in the URI, set HADOOP_CONF_DIR, or set spark.hadoop.fs.defaultFS"
         )
     return authority, path or "/"
 

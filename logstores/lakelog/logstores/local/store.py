@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from lakelog.logstores import keys
 from lakelog.logstores.contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores.deletion import delete_each
+from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.limits import check_length, log_limit
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.local.files import Draft, Folder, make_folders
+from lakelog.logstores.locations import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,7 +120,7 @@ def local_path(uri: str) -> str:
     Nothing is percent-decoded: `%20` in a URI of a store is those three characters.
 
     Raises:
-        ValueError: another scheme, another host, or a relative path.
+        LogStoreConfError: another scheme, another host, or a relative path.
     """
     if uri.startswith("/"):
         return uri
@@ -129,8 +131,8 @@ def local_path(uri: str) -> str:
         host, slash, path = rest[2:].partition("/")
         if slash and host in ("", "localhost"):
             return "/" + path
-    raise ValueError(
-        f"{uri!r} is not a path of the local file system: give an absolute path, or file:///path"
+    raise LogStoreConfError(
+        f"{shown(uri)} is not a path of the local file system: give an absolute path, or file:///path"
     )
 
 

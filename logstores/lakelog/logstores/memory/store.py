@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.contract import Capabilities, FileStatus, LogStore, Scope
+from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.lines import decode_lines, encode_lines
+from lakelog.logstores.locations import shown
 from lakelog.logstores.memory.tree import forget_tree, tree
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ class MemoryLogStore(LogStore):
 def _parts(uri: str) -> tuple[str, str]:
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() != "memory" or not rest.startswith("/"):
-        raise ValueError(f"{uri!r} is not a path in memory: give memory://name/path")
+        raise LogStoreConfError(f"{shown(uri)} is not a path in memory: give memory://name/path")
     if not rest.startswith("//"):
         return "", rest.strip("/")
     name, _, key = rest[2:].partition("/")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores.errors import CommitOutcomeUnknownError, UnsafeLogStoreError
 from lakelog.logstores.object_store.client import KeyTakenError, TryAgainError
-from lakelog.logstores.object_store.race import Outcome, from_threads, send_together
+from lakelog.logstores.object_store.race import Outcome, send_together
+from lakelog.logstores.together import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,7 @@ class ObjectContender(Contender):
             # A proxy for the SDKs alone, a certificate that only they trust: sockets of our own
             # don't get through, and the client may.
             self.pre_sent = False
-        return from_threads([partial(self._attempt, number, text) for text in texts])
+        return run_together([partial(self._attempt, number, text) for text in texts])
 
     def _pre_sent_race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
         """Race in one of the forms of a request, in turn; one that gets no answer is given up."""
@@ -188,7 +189,7 @@ class StoreContender(Contender):
         return Outcome.WON
 
     def race(self, number: int, texts: Sequence[str]) -> list[Outcome]:
-        return from_threads([partial(self._attempt, number, text) for text in texts])
+        return run_together([partial(self._attempt, number, text) for text in texts])
 
     def _attempt(self, number: int, text: str) -> Outcome:
         try:

@@ -4,7 +4,7 @@ Threads of a client library arrive milliseconds apart, and a server that checks 
 afterwards goes undetected that way. So whole requests are put together and authorised beforehand;
 each goes out on its own connection but for its last byte; then the last bytes leave in one loop,
 within a fraction of a millisecond. Where requests are not available as bytes, threads are released
-by a barrier.
+by a barrier (`together`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import http.client
 import os
 import socket
 import ssl
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lakelog.logstores.object_store.client import PreparedRequest
 
-__all__ = ["Outcome", "from_threads", "send_together", "trusting"]
+__all__ = ["Outcome", "send_together", "trusting"]
 
 _HEADS_ARRIVE: Final = 0.03
 """Seconds for servers to read what comes before the last byte, so that only that is awaited."""
@@ -61,18 +59,6 @@ def send_together(requests: Sequence[PreparedRequest], timeout: float) -> list[O
             with contextlib.suppress(OSError):
                 connection.sendall(request.data[-1:])
         return [_outcome(connection) for connection in sockets]
-
-
-def from_threads(attempts: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
-    """Run one attempt per thread, all released by one barrier."""
-    barrier = threading.Barrier(len(attempts))
-
-    def run(attempt: Callable[[], Outcome]) -> Outcome:
-        barrier.wait()
-        return attempt()
-
-    with ThreadPoolExecutor(len(attempts)) as pool:
-        return list(pool.map(run, attempts))
 
 
 def _connected(request: PreparedRequest, timeout: float) -> socket.socket:

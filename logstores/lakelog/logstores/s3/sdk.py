@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
+from lakelog.logstores.locations import check_endpoints, without_secrets
 from lakelog.logstores.s3.credentials import use_sources
 from lakelog.logstores.s3.errors import Place, speaking_s3
 from lakelog.logstores.s3.models import loader_of
@@ -135,7 +136,9 @@ def _client_of(core: Any, settings: S3Settings, *, signed: bool, signs_body: boo
     try:
         client = _made(core, _SERVICE, settings, config)
     except ValueError as error:
-        raise LogStoreConfError(f"fs.s3a.endpoint = {settings.endpoint}: {error}") from error
+        raise LogStoreConfError(
+            without_secrets(f"fs.s3a.endpoint = {settings.endpoint}: {error}")
+        ) from None
     client.meta.events.register("before-call.s3", _stay_in_region)
     return client
 
@@ -158,13 +161,16 @@ def new_client(service: str, settings: S3Settings) -> Any:
 def _made(core: Any, service: str, settings: S3Settings, config: Any) -> Any:
     """What boto3 makes of this, without the third more of imports that its resources take."""
     core.register_component("data_loader", loader_of(core))
-    return core.create_client(
+    client = core.create_client(
         service,
         region_name=_region_of(core, settings),
         endpoint_url=settings.endpoint,
         use_ssl=settings.tls,
         config=config,
     )
+    # The conf's was checked before; the environment and profiles may have another.
+    check_endpoints({"the endpoint_url of AWS's environment or profile": client.meta.endpoint_url})
+    return client
 
 
 def boto_session(settings: S3Settings) -> tuple[Any, bool]:

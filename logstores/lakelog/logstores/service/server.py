@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from lakelog.logstores.service.endpoint import Endpoint, default_endpoint_file
 from lakelog.logstores.service.frames import (
@@ -26,6 +25,11 @@ from lakelog.logstores.service.frames import (
     write_frame,
 )
 from lakelog.logstores.service.requests import ClientGoneError, Conversation
+from lakelog.logstores.service.socket_folder import (
+    make_socket_folder,
+    remove_socket_folder,
+    socket_in,
+)
 from lakelog.logstores.service.stores import Stores
 
 if TYPE_CHECKING:
@@ -35,10 +39,11 @@ if TYPE_CHECKING:
 __all__ = ["LogStoreService"]
 
 _GREETING_SECONDS: Final = 10.0
-"""How long one who has connected may keep silent before a word."""
+"""How long one who has connected may take to say who it is, however he spreads his words."""
 _MOST_CONNECTIONS: Final = 512
-_LONGEST_SOCKET_PATH: Final = 100
-"""Bytes: Linux takes 107, macOS 103."""
+"""Of clients that have shown the token."""
+_MOST_STRANGERS: Final = 256
+"""Of others: one more takes the place of the one that has been silent for longest."""
 
 
 class LogStoreService:
@@ -69,7 +74,8 @@ class LogStoreService:
             tcp: whether to listen on TCP, too.
 
         Raises:
-            FileExistsError: another service that lives has the endpoint file.
+            FileExistsError: another service that lives has the endpoint file, or it is something
+                else that must not be replaced.
             OSError: the endpoint file can't be made, or nothing can be listened on.
         """
         file = default_endpoint_file() if endpoint_file is None else Path(endpoint_file)
@@ -79,18 +85,19 @@ class LogStoreService:
         self._who = f"lakelog {_own_version()}, process {os.getpid()}"
         self._lock = threading.Lock()
         self._open: dict[socket.socket, bool] = {}
+        """Whether each client is being served."""
+        self._strangers: dict[socket.socket, None] = {}
+        """Those that have not shown the token, the oldest first."""
         self._threads: set[threading.Thread] = set()
         self._stopping = False
-        self._folder = tempfile.mkdtemp(prefix="lakelog-", dir=_short_folder())
-        self._listeners = [_unix_listener(str(Path(self._folder, "socket")))]
+        self._socket = socket_in(make_socket_folder())
+        self._listeners = [_unix_listener(self._socket)]
         port = 0
         try:
             if tcp:
                 self._listeners.append(socket.create_server(("127.0.0.1", 0), backlog=128))
                 port = int(self._listeners[-1].getsockname()[1])
-            self._endpoint = Endpoint(
-                str(Path(self._folder, "socket")), port, secrets.token_hex(32)
-            )
+            self._endpoint = Endpoint(self._socket, port, secrets.token_hex(32))
             self._endpoint.write(self.endpoint_file)
         except BaseException:
             self._end_listening()
@@ -146,14 +153,13 @@ class LogStoreService:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
             each.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_socket_folder(self._socket)
 
     def _cut(self, *, idle_only: bool) -> None:
         with self._lock:
-            for each, busy in self._open.items():
-                if not (idle_only and busy):
-                    with contextlib.suppress(OSError):
-                        each.shutdown(socket.SHUT_RDWR)
+            idle = [each for each, busy in self._open.items() if not (idle_only and busy)]
+            for each in (*self._strangers, *idle):
+                _hang_up(each)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -168,13 +174,20 @@ class LogStoreService:
                 target=self._serve, args=(connection,), name="lakelog-client", daemon=True
             )
             with self._lock:
-                welcome = not self._stopping and len(self._open) < _MOST_CONNECTIONS
-                if welcome:
-                    self._open[connection] = False
-                    self._threads.add(thread)
-            if welcome:
+                if self._stopping:
+                    connection.close()
+                    continue
+                if len(self._strangers) >= _MOST_STRANGERS:
+                    # A client says who it is at once, so whoever waits for long is none.
+                    oldest = next(iter(self._strangers))
+                    del self._strangers[oldest]
+                    _hang_up(oldest)
+                self._strangers[connection] = None
+                self._threads.add(thread)
+            try:
                 thread.start()
-            else:
+            except RuntimeError:  # no more threads: those who wait are served later
+                self._forget(connection, thread)
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -185,7 +198,8 @@ class LogStoreService:
             with (
                 contextlib.suppress(*gone),
                 connection,
-                connection.makefile("rb") as source,
+                _Hurried(connection, _GREETING_SECONDS) as hurry,
+                io.BufferedReader(hurry) as source,
                 connection.makefile("wb") as out,
             ):
                 talk = Conversation(
@@ -196,14 +210,26 @@ class LogStoreService:
                     stores=self._stores,
                     at_work=lambda: self._at_work(connection),
                 )
-                connection.settimeout(_GREETING_SECONDS)
-                if talk.introduce():
-                    connection.settimeout(None)
+                if talk.introduce() and self._is_let_in(connection):
+                    hurry.no_more()
                     talk.serve()
         finally:
-            with self._lock:
-                self._open.pop(connection, None)
-                self._threads.discard(threading.current_thread())
+            self._forget(connection, threading.current_thread())
+
+    def _is_let_in(self, connection: socket.socket) -> bool:
+        """Count a stranger among the clients, unless there are too many, or it was sent away."""
+        with self._lock:
+            known = self._strangers.pop(connection, self) is None
+            if not known or len(self._open) >= _MOST_CONNECTIONS:
+                return False
+            self._open[connection] = False
+            return True
+
+    def _forget(self, connection: socket.socket, thread: threading.Thread) -> None:
+        with self._lock:
+            self._strangers.pop(connection, None)
+            self._open.pop(connection, None)
+            self._threads.discard(thread)
 
     @contextlib.contextmanager
     def _at_work(self, connection: socket.socket) -> Iterator[None]:
@@ -222,6 +248,36 @@ class LogStoreService:
             raise _StoppingError
 
 
+class _Hurried(io.RawIOBase):
+    """What a connection says, within a time for all of it."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = connection
+        self._end: float | None = time.monotonic() + seconds
+        connection.settimeout(seconds)
+
+    def no_more(self) -> None:
+        """From now on it may take its time."""
+        self._end = None
+        self._connection.settimeout(None)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._end is not None:
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("it has not said in time who it is")
+            self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 class _StoppingError(Exception):
     """The service ends, so no further request is heard."""
 
@@ -231,12 +287,6 @@ def _own_version() -> str:
         return version("lakelog")
     except PackageNotFoundError:
         return "of unknown version"
-
-
-def _short_folder() -> str | None:
-    """Where a socket's path fits into what a system takes; `None` for the usual place."""
-    usual = os.path.join(tempfile.gettempdir(), "lakelog-12345678", "socket")  # noqa: PTH118
-    return None if len(os.fsencode(usual)) <= _LONGEST_SOCKET_PATH else "/tmp"
 
 
 def _unix_listener(path: str) -> socket.socket:
@@ -251,19 +301,26 @@ def _unix_listener(path: str) -> socket.socket:
 
 
 def _clear_away(file: Path) -> None:
-    """Remove what a service left that was killed; refuse where it lives."""
-    try:
-        old = Endpoint.read(file)
-    except (FileNotFoundError, ValueError):
+    """Remove what a service left that was killed; refuse where it lives, or has never been."""
+    if not os.path.lexists(file):
         return
+    try:
+        if not file.is_file():
+            raise ValueError(f"{file} is not a file")
+        old = Endpoint.read(file)
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        raise FileExistsError(
+            f"{error}, so a LogStore service does not replace it: name another endpoint file, or "
+            "delete this one"
+        ) from None
     if _lives(old):
         raise FileExistsError(
             f"a LogStore service is running already, by {file}: use that one, or name another "
             "endpoint file"
         )
-    folder = Path(old.unix).parent
-    if folder.name.startswith("lakelog-"):
-        shutil.rmtree(folder, ignore_errors=True)
+    remove_socket_folder(old.unix)
 
 
 def _lives(endpoint: Endpoint) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
-import shutil
 import tempfile
 import threading
 from pathlib import Path
@@ -104,4 +104,5 @@ def _service(conf: Mapping[str, str]) -> LogStoreService:
 def _end(service: LogStoreService, folder: Path, owner: int) -> None:
     if owner == os.getpid():
         service.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # the service has removed its file

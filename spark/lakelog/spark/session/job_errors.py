@@ -12,6 +12,7 @@ from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaError,
 )
+from lakelog.core.portable.partition_text import has_room
 from lakelog.spark.types.paths import text_literal
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "job_errors",
     "lacks_filesystem",
     "lacks_pyarrow",
+    "names_too_long",
     "violation_in",
 ]
 
@@ -120,3 +122,19 @@ _NO_FILESYSTEM = re.compile(
 def lacks_filesystem(exc: BaseException) -> bool:
     """Whether Spark failed because its Hadoop has no class for the scheme of a path."""
     return _NO_FILESYSTEM.search(str(exc)) is not None
+
+
+_NAME_TOO_LONG = ("File name too long", "PathComponentTooLongException")
+
+
+def names_too_long(exc: BaseException) -> bool:
+    """Whether Spark failed because the name of a folder or file has more bytes than storage takes.
+
+    Hadoop's local file system does not say why it could not make a folder, only which.
+    """
+    text = str(exc)
+    if any(each in text for each in _NAME_TOO_LONG):
+        return True
+    _, found, rest = text.partition("Mkdirs failed to create")
+    place = rest.partition("\n")[0].rpartition(" (exists=")[0] or rest.partition("\n")[0]
+    return bool(found) and not all(has_room(name) for name in place.split("/"))

@@ -7,7 +7,6 @@ where Delta's own writer would have put them.
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +16,7 @@ from urllib.parse import unquote
 
 from lakelog.core.arrow.variants import has_variants
 from lakelog.core.paths import data_path, encode_path
+from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
 from lakelog.core.portable.partition_text import (
     PartitionValueError,
     partition_folder,
@@ -88,6 +88,8 @@ def write_natively(
     filesystem = plan.filesystem or _local()
     folder = "/".join(filter(None, (plan.folder, f"write-{uuid.uuid4()}")))
     stays = False
+    if filesystem.type_name == "local":
+        refuse_link(plan.root, plan.folder)
     try:
         _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}", plain)
         paths = _parquet_files(filesystem, plan.root, folder)
@@ -105,17 +107,13 @@ def write_natively(
         return adds
     finally:
         if not stays:
-            with contextlib.suppress(OSError):
-                filesystem.delete_dir(f"{plan.root}/{folder}")
+            drop_folder(filesystem, plan.root, folder)
 
 
 def _drop_unnamed(filesystem: FileSystem, root: str, paths: list[str], adds: list[AddFile]) -> None:
     """Delete the files without rows, which Spark writes but no version will name."""
     named = {data_path(root, each.path) for each in adds}
-    for path in paths:
-        if f"{root}/{path}" not in named:
-            with contextlib.suppress(OSError):
-                filesystem.delete_file(f"{root}/{path}")
+    delete_made(filesystem, root, [path for path in paths if f"{root}/{path}" not in named])
 
 
 def _run(frame: DataFrame, plan: WritePlan, target: str, plain: Sequence[str]) -> None:
@@ -238,7 +236,7 @@ def _moved(filesystem: FileSystem, plan: WritePlan, add: AddFile) -> AddFile:
     )
     folder = "/".join(filter(None, (plan.folder, inner)))
     if folder:
-        filesystem.create_dir(f"{plan.root}/{folder}", recursive=True)
+        make_folder(filesystem, plan.root, folder)
         name = f"{folder}/{name}"
     filesystem.move(before, f"{plan.root}/{name}")
     return replace(add, path=encode_path(name))

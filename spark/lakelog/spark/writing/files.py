@@ -28,7 +28,7 @@ from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.portable.writer import write_batches
 from lakelog.core.schema import StructType
 from lakelog.logstores import keys as store_keys
-from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow
+from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow, names_too_long
 from lakelog.spark.types.paths import scheme_of
 from lakelog.spark.writing.balanced import balanced, bin_size, together
 from lakelog.spark.writing.by_arrow import write_on_executors
@@ -136,7 +136,7 @@ class TableFileWriter:
             way = self._way_of_jobs(plan)
         if way == "driver":
             return self._write_here(arrow_of(frame if few is None else few), plan)
-        write = self._write_on_executors if way == "arrow" else self._write_natively
+        write = self._write_on_executors if way == "arrow" else self._native_or_arrow
         if not self.shuffles:
             rows = together(frame, layout.partition_columns) if self.repartitions else frame
             return write(rows, plan)
@@ -197,10 +197,31 @@ class TableFileWriter:
             )
             return self._write_instead(frame, plan)
 
+    def _native_or_arrow(
+        self, frame: DataFrame, plan: WritePlan, *, may_be_arrow: bool = True
+    ) -> list[AddFile]:
+        """By Spark's own writer, whose folders hold partition values, if they are short enough."""
+        try:
+            return self._write_natively(frame, plan)
+        except Exception as exc:
+            if not plan.partition_columns or not names_too_long(exc):
+                raise
+            may_be_arrow &= self._way(plan) != "native" and not has_variants(plan.schema)
+            if not may_be_arrow:
+                raise DeltaAnalysisError(
+                    f"a row has a value in a partition column of {self.log.table} that is too long "
+                    "for the name of a folder, which Spark's own Parquet writer keeps it in: set "
+                    f"{_PATH_CONF} to auto or arrow, shorten the value, or partition by another "
+                    "column",
+                    table=self.log.table,
+                ) from exc
+            logger.info("%s: a partition value is too long for Spark's own writer", self.log.table)
+            return self._write_on_executors(frame, plan)
+
     def _write_instead(self, frame: DataFrame, plan: WritePlan) -> list[AddFile]:
         """Write without pyarrow on the executors, which Spark can only where its Hadoop can."""
         try:
-            return self._write_natively(frame, plan)
+            return self._native_or_arrow(frame, plan, may_be_arrow=False)
         except Exception as exc:
             if not lacks_filesystem(exc):
                 raise

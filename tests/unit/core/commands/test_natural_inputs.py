@@ -34,7 +34,8 @@ from lakelog.core import (
 )
 from lakelog.core.commands.given_rows import arrow_table
 from lakelog.core.commands.given_types import schema_from, type_from
-from lakelog.core.errors import DeltaError
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, DeltaError
+from lakelog.core.schema.char_varchar import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,3 +293,45 @@ def test_a_torn_filter_is_told_without_names_of_the_parsers_classes(text: str, t
         DeltaLog.for_table(table).snapshot.to_arrow(where=text)
     assert "class" not in str(caught.value)
     assert "sqlglot" not in str(caught.value)
+
+
+LENGTHS: list[tuple[Any, dict[str, str]]] = [
+    ("a char(3), b varchar(2)", {"a": "char(3)", "b": "varchar(2)"}),
+    ("a CHARACTER(3) NOT NULL, b string", {"a": "char(3)"}),
+    ("a array<varchar(4)> COMMENT 'x'", {"a": "array<varchar(4)>"}),
+    (
+        "a struct<x: int, y: map<char(2), bigint>>",
+        {"a": "struct<x:int,y:map<char(2),bigint>>"},
+    ),
+    ({"a": "varchar(9)", "b": pa.int64()}, {"a": "varchar(9)"}),
+]
+
+
+@pytest.mark.parametrize(("given", "marks"), LENGTHS)
+def test_types_with_a_length_are_strings_with_a_mark(given: Any, marks: dict[str, str]) -> None:
+    found = schema_from(given)
+    assert {f.name: f.metadata[MARK] for f in found if MARK in f.metadata} == marks
+    assert "char(" not in "".join(str(f.data_type) for f in found)
+
+
+def test_a_length_of_a_column_list_is_kept_to(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    create_table(uri, "a char(3), b varchar(2)")
+    write_arrow(uri, pa.table({"a": ["abc"], "b": ["xy"]}), mode="append")
+    with pytest.raises(ConstraintViolationError, match="varchar"):
+        write_arrow(uri, pa.table({"a": ["abc"], "b": ["xyz"]}), mode="append")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("a int, b char", "CHAR"), ("a int, b geometry(4326)", "GEOMETRY")]
+)
+def test_a_type_that_delta_does_not_have_is_named_alone(text: str, kind: str) -> None:
+    with pytest.raises(DeltaAnalysisError) as caught:
+        schema_from(text)
+    assert f"the column b can't be of type '{kind}" in str(caught.value)
+    assert "a int" not in str(caught.value)
+
+
+def test_a_length_is_no_type_of_its_own() -> None:
+    with pytest.raises(DeltaAnalysisError, match=r"varchar\(3\)"):
+        type_from("varchar(3)")

@@ -14,6 +14,7 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.errors import LogGapError, VersionNotFoundError
 from lakelog.core.log.names import checkpoint_name
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.maintenance import log_cleanup
 from lakelog.logstores import LocalLogStore
 from support.examples import examples
@@ -231,15 +232,15 @@ def test_a_file_that_can_not_be_deleted_is_logged_and_ends_the_round(log, monkey
     stuck = str(log.path(1))
     deleted = log_cleanup._deleted
 
-    def refusing(store, path):
+    def refusing(own, path):
         if path != stuck:
-            return deleted(store, path)
+            return deleted(own, path)
 
         class Store(LocalLogStore):
             def filesystem_path(self, path):
                 return path + "/below"
 
-        return deleted(Store(), path)
+        return deleted(OwnFiles(Store(), log.table), path)
 
     monkeypatch.setattr(log_cleanup, "_deleted", refusing)
     opened(log).checkpoint()
@@ -249,7 +250,8 @@ def test_a_file_that_can_not_be_deleted_is_logged_and_ends_the_round(log, monkey
 
 
 def test_a_file_that_is_gone_already_is_no_failure(log):
-    assert log_cleanup._delete(LocalLogStore(), [str(log.folder / "none.json")]) == 1
+    own = OwnFiles(LocalLogStore(), log.table)
+    assert log_cleanup._delete(own, [str(log.path(77))]) == 1
 
 
 def test_a_listing_that_fails_does_not_fail_the_checkpoint(log, monkeypatch, caplog):
@@ -261,16 +263,19 @@ def test_a_listing_that_fails_does_not_fail_the_checkpoint(log, monkeypatch, cap
     assert "no listing" in caplog.text
 
 
+OLD, NEW = "80a083e8-7026-4e79-81be-64bd76c43a10", "80a083e8-7026-4e79-81be-64bd76c43a11"
+
+
 @pytest.fixture
 def sidecars(tmp_path):
-    """Two V2 checkpoints of an expired and of a fresh version, and an orphan of each age."""
+    """Two V2 checkpoints of an expired and of a fresh version, and orphans of each age."""
     log = table(tmp_path / "t", 8)
     for version in (2, 4, 6):
         opened(log).checkpoint(version)
         convert(log, version, "json", sidecars=2)
     for path in sidecars_of(log):
         set_time(path, CUTOFF - DAY)
-    for name, time in (("old", CUTOFF), ("new", CUTOFF + 1)):
+    for name, time in ((OLD, CUTOFF), (NEW, CUTOFF + 1), ("not a sidecar", CUTOFF - DAY)):
         path = log.folder / "_sidecars" / f"{name}.parquet"
         path.write_bytes(b"x")
         set_time(path, time)
@@ -281,8 +286,11 @@ def sidecars(tmp_path):
 def test_sidecars_go_when_no_checkpoint_that_is_left_names_them(sidecars):
     clean(sidecars)
     assert versions(sidecars)[0] == 4
-    left = [path.name[:20].lstrip("0") or path.name for path in sidecars_of(sidecars)]
-    assert left == ["4", "4", "6", "6", "new.parquet"]
+    left = [
+        path.name[:20].lstrip("0") if path.name[0] == "0" else path.name
+        for path in sidecars_of(sidecars)
+    ]
+    assert left == ["4", "4", "6", "6", f"{NEW}.parquet", "not a sidecar.parquet"]
     assert whole_state(opened(sidecars).snapshot_at(4))
 
 
@@ -308,7 +316,7 @@ def test_a_checkpoint_that_can_not_be_read_keeps_all_sidecars(sidecars, caplog):
     (top,) = sidecars.folder.glob(f"{6:020d}.checkpoint.*.json")
     top.write_text("{")
     clean(sidecars)
-    assert len(sidecars_of(sidecars)) == 8
+    assert len(sidecars_of(sidecars)) == 9
     assert "keeps all sidecars" in caplog.text
 
 

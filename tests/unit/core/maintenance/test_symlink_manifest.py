@@ -17,7 +17,7 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.commands.write import write_arrow
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, PostCommitHookFailedError
-from lakelog.core.maintenance.symlink_manifest import MANIFEST_FOLDER
+from lakelog.core.log.own_files import MANIFEST_FOLDER
 from lakelog.core.paths import encode_path
 from support.examples import examples
 from support.raw_log import RawLog, metadata

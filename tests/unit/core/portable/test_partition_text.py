@@ -4,7 +4,7 @@ import math
 import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from lakelog.core.portable.partition_text import (
     PartitionValueError,
+    fitting_folder,
     hive_folder,
     partition_folder,
     partition_texts,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -102,3 +106,44 @@ def test_folders_escape_what_hive_escapes_and_no_more() -> None:
 def test_folders_of_data_files_are_ascii_so_that_the_log_has_one_spelling_of_them() -> None:
     assert partition_folder(["p:é"], ["中 é%"]) == "p%3A%C3%A9=%E4%B8%AD %C3%A9%25"
     assert partition_folder(["p"], ["x/y"]) == hive_folder(["p"], ["x/y"]) == "p=x%2Fy"
+
+
+LONG = ["x" * 254, "é" * 45, "中" * 40, ":" * 90, "😀" * 25]
+
+
+@pytest.mark.parametrize("value", LONG)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_value_whose_folder_has_too_long_a_name_gets_one_that_fits(
+    value: str, place: int, tmp_path: Path
+) -> None:
+    values = ["1", "2", "3"]
+    values[place] = value
+    folder = partition_folder(["a", "b", "c"], values)
+    parts = folder.split("/")
+    (tmp_path / folder).mkdir(parents=True)
+    assert [each for each in parts if "=" in each] == [
+        f"{name}={text}" for name, text in zip("abc", values, strict=True) if text != value
+    ]
+    assert "=" not in parts[place], "it claims a value that it is not"
+    values[place] = value + "y"
+    assert partition_folder(["a", "b", "c"], values) != folder
+
+
+def test_the_longest_names_stay_as_they_are() -> None:
+    assert partition_folder(["p"], ["x" * 253]) == "p=" + "x" * 253
+    assert partition_folder(["p" * 253], ["x"]) == "p" * 253 + "=x"
+
+
+def test_many_long_names_are_one_folder() -> None:
+    folder = partition_folder(list("abcd"), ["x" * 200] * 4)
+    assert "/" not in folder
+    assert len(folder) < 64
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=6))
+def test_a_folder_that_fits_is_fitting(names: list[str]) -> None:
+    texts = [name.encode("utf-8", "ignore").decode() or "x" for name in names]
+    folder = partition_folder([f"c{i}" for i in range(len(texts))], texts)
+    assert fitting_folder(folder) == folder
+    assert max(len(each.encode()) for each in folder.split("/")) <= 255
+    assert len(folder) <= 600

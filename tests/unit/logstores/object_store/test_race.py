@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores.object_store.race import Outcome, from_threads, send_together
+from lakelog.logstores.object_store.race import Outcome, send_together
 from lakelog.logstores.object_store.store import PreparedRequest
 
 if TYPE_CHECKING:
@@ -163,16 +163,6 @@ def test_where_no_connection_can_be_made_it_is_an_error() -> None:
         port = int(probe.getsockname()[1])
     with pytest.raises(OSError):
         send_together(_requests(port), 5)
-
-
-def test_threads_start_together() -> None:
-    met = threading.Barrier(WRITERS)
-
-    def attempt() -> Outcome:
-        met.wait(30)  # breaks unless all are under way at once
-        return Outcome.WON
-
-    assert from_threads([attempt] * WRITERS) == [Outcome.WON] * WRITERS
 
 
 def _certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 import stat
+import tempfile
 import threading
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +31,7 @@ from lakelog.logstores.service import (
     bridge_jar,
     default_endpoint_file,
     frames,
+    server,
 )
 from lakelog.logstores.service.endpoint import Endpoint
 from lakelog.logstores.service.failures import failure_of
@@ -42,7 +46,7 @@ from lakelog.logstores.service.stores import Stores
 from support.bridge_client import ENDPOINT, RefusalError, ServedStore, connected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Careless(LocalLogStore):
@@ -309,8 +313,7 @@ def test_a_second_service_is_refused_while_the_first_lives(service: LogStoreServ
 
 def test_what_a_killed_service_left_is_cleared_away(tmp_path: Path) -> None:
     file = tmp_path / "bridge"
-    dead = tmp_path / "lakelog-dead"
-    dead.mkdir()
+    dead = Path(tempfile.mkdtemp(prefix="lakelog-", dir=tmp_path))
     Endpoint(str(dead / "socket"), 0, "old").write(file)
     with LogStoreService(endpoint_file=file) as service:
         assert Endpoint.read(file).token != "old"
@@ -369,3 +372,91 @@ def test_frames_that_are_none_are_told() -> None:
 def test_the_jar_comes_with_the_package_and_has_the_class() -> None:
     with zipfile.ZipFile(bridge_jar()) as jar:
         assert BRIDGE_CLASS.replace(".", "/") + ".class" in jar.namelist()
+
+
+def test_strangers_who_say_nothing_lock_nobody_out(
+    service: LogStoreService, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    """Many more than there may be clients, each with a part of a greeting."""
+    store = ServedStore({ENDPOINT: str(service.endpoint_file)})
+    with contextlib.ExitStack() as stack:
+        store.write(str(tmp_path / "0.json"), ["a client that was there before"])
+        for number in range(600):
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", endpoint.port)))
+            link.sendall(b"\0\0\0\x40H"[: number % 6])
+        with connected(replace(endpoint, unix="")) as (out, source):
+            write_frame(out, frames.PARTIAL, packed(str(tmp_path / "x")))
+            out.flush()
+            assert source.read(1)
+        store.write(str(tmp_path / "1.json"), ["it is still there"])
+        with service._lock:
+            assert len(service._strangers) <= server._MOST_STRANGERS
+
+
+def test_a_greeting_that_drips_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte is in time; all of them are not."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    ours, theirs = socket.socketpair()
+    with ours, theirs, server._Hurried(ours, 10.0) as hurried:
+        for _ in range(3):
+            theirs.sendall(b"x")
+            assert hurried.read(1) == b"x"
+            now[0] += 3.0
+        assert ours.gettimeout() == pytest.approx(4.0)
+        now[0] += 1.0
+        theirs.sendall(b"x")
+        with pytest.raises(TimeoutError, match="who it is"):
+            hurried.read(1)
+        hurried.no_more()
+        assert hurried.read(1) == b"x"
+        assert ours.gettimeout() is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda place: (place / "lakelog-abcdefgh").mkdir(mode=0o700),
+        lambda place: (place / "lakelog-abcdefgh").symlink_to(place / "victim"),
+    ],
+    ids=["folder", "link"],
+)
+@pytest.mark.parametrize("name", ["lakelog-abcdefgh", "lakelog-notes", "victim"])
+def test_a_folder_that_an_endpoint_file_names_stays_unless_it_is_a_dead_socket_s(
+    make: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    (victim / "thesis.txt").write_text("years")
+    (victim / "socket").write_text("a file of that name")
+    (tmp_path / "lakelog-notes").mkdir(mode=0o700)
+    make(tmp_path)
+    place = tmp_path / name
+    if not place.is_symlink() and name != "victim":
+        (place / "thesis.txt").write_text("years")
+    file = tmp_path / "bridge"
+    Endpoint(str(place / "socket"), 0, "x").write(file)
+    with LogStoreService(endpoint_file=file):
+        assert (place / "thesis.txt").read_text() == "years"
+    assert (victim / "socket").read_text() == "a file of that name"
+
+
+def test_the_folder_of_a_service_that_listens_stays(
+    service: LogStoreService, tmp_path: Path
+) -> None:
+    endpoint = Endpoint.read(service.endpoint_file)
+    foreign = tmp_path / "bridge"
+    Endpoint(endpoint.unix, 0, "another token").write(foreign)
+    with LogStoreService(endpoint_file=foreign):
+        assert Path(endpoint.unix).is_socket()
+        with connected(endpoint) as (out, _):
+            assert out.writable()
+
+
+@pytest.mark.parametrize("text", ["", "export PATH=/bin", "unix=/x"])
+def test_a_file_that_is_no_endpoint_is_not_replaced(text: str, tmp_path: Path) -> None:
+    file = tmp_path / ".bashrc"
+    file.write_text(text)
+    with pytest.raises(FileExistsError, match="does not replace it"):
+        LogStoreService(endpoint_file=file)
+    assert file.read_text() == text

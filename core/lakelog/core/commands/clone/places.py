@@ -6,13 +6,15 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lakelog.core.actions.z85 import z85_encoded
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.core.paths import data_path, encode_path, is_local
+from lakelog.core.portable.made_files import make_folder
+from lakelog.core.portable.partition_text import fitting_folder
 from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -109,6 +111,9 @@ class FileCopies:
         (place,) = DataPlaces(self._source.table).resolve([add.path])
         name = f"{uuid.uuid4()}-{place.rpartition('/')[2]}"
         folder = "" if add.path.startswith("/") or ":/" in add.path else _folder(add.path)
+        fitting = fitting_folder(unquote(folder.rstrip("/")))
+        if fitting != unquote(folder.rstrip("/")):  # the source's storage took more
+            folder = f"{encode_path(fitting)}/"
         vector = add.deletion_vector
         if vector is not None:
             vector = self._vector(vector)
@@ -151,8 +156,8 @@ class FileCopies:
         source, target = job
         theirs, ours = self._source.store, self._target.store
         place = ours.filesystem_path(target)
-        if folder := place.rpartition("/")[0]:
-            ours.filesystem.create_dir(folder, recursive=True)
+        root = ours.filesystem_path(self._target.table.rstrip("/"))
+        make_folder(ours.filesystem, root, place[len(root) + 1 :].rpartition("/")[0])
         size = 0
         try:
             reader = theirs.filesystem.open_input_stream(theirs.filesystem_path(source))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from lakelog.core.commands.optimize.ordering import ordered
 from lakelog.core.commands.optimize.reading import BinReader
 from lakelog.core.commands.optimize.tasks import BinTask, BinWay
 from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.portable.made_files import delete_made
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -195,9 +195,7 @@ class BinRewriter:
         for each in self._writers:
             each.abort()
         root = self._store.filesystem_path(self._table)
-        for path in self._made:
-            with suppress(OSError):
-                self._store.filesystem.delete_file(f"{root}/{path}")
+        delete_made(self._store.filesystem, root, self._made)
 
 
 def _age(file: AddFile) -> tuple[int, int, str]:

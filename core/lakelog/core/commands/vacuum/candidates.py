@@ -12,6 +12,7 @@ from lakelog.core.commands.vacuum.found import FoundFile, FoundFolder, Tree, is_
 from lakelog.core.commands.vacuum.from_log import Taken, files_taken_out
 from lakelog.core.commands.vacuum.inventory import looked_up, tree_of_inventory
 from lakelog.core.commands.vacuum.kept import KeptFiles
+from lakelog.core.commands.vacuum.linked import drop_linked
 from lakelog.core.commands.vacuum.protected import ProtectedFiles
 from lakelog.core.commands.vacuum.recording import read_watermark
 from lakelog.core.commands.vacuum.tree import list_tree, local_root
@@ -75,6 +76,8 @@ def find_candidates(search: Search, progress: Callable[[int], None]) -> Candidat
         tree = tree_of_inventory(log.store, log.table, search.inventory, is_hidden, kept.live.paths)
     else:
         tree = list_tree(log.store, log.table, is_hidden, kept.live.paths, progress)
+    if (root := local_root(log.store, log.table)) is not None:
+        drop_linked(tree, root)
     progress(tree.seen)
     newest = max((version for version, _ in kept.outside), default=done)
     kept.settle()

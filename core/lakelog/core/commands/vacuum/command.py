@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +13,11 @@ from lakelog.core.commands.vacuum.inventory import INVENTORY_SCHEMA, written_pat
 from lakelog.core.commands.vacuum.protected import ProtectedFiles
 from lakelog.core.commands.vacuum.recording import History, keep_watermark
 from lakelog.core.commands.vacuum.retention import cutoff_of, retention_of
-from lakelog.core.commands.vacuum.tree import local_root
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.log.names import commit_path
+from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.progress import Progress, told
 from lakelog.core.state.replay import read_commits
 
@@ -187,7 +186,7 @@ def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
     Raises:
         OSError: some could not be deleted.
     """
-    news = _News(log, found.snapshot)
+    news, own = _News(log, found.snapshot), OwnFiles(log.store, log.table)
     base = f"{log.table.rstrip('/')}/"
     gone: list[FoundFile] = []
     failed: dict[str, Exception] = {}
@@ -196,15 +195,15 @@ def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
         news.look()
         names = news.protected.without_doubt(f.path for f in found.files[start : start + _BATCH])
         batch = [each for each in found.files[start : start + _BATCH] if each.path in names]
-        refused = log.store.delete_files([base + each.path for each in batch])
+        refused = own.delete([base + each.path for each in batch])
         failed |= refused
         gone += [each for each in batch if base + each.path not in refused]
-        _delete_checksums(log, found, batch, refused)
+        _delete_checksums(own, base, found, batch, refused)
     count = len(found.files)
     tell(Progress(text="deleting", done=count, total=count, unit="files"))
     if failed:
         raise _incomplete(log.table, failed, len(found.files))
-    return found._replace(files=gone, folders=list(_deleted_folders(log, found.folders)))
+    return found._replace(files=gone, folders=_deleted_folders(own, base, found.folders))
 
 
 class _News:
@@ -238,12 +237,15 @@ class _News:
 
 
 def _delete_checksums(
-    log: DeltaLog, found: Candidates, batch: Sequence[FoundFile], refused: Mapping[str, Exception]
+    own: OwnFiles,
+    base: str,
+    found: Candidates,
+    batch: Sequence[FoundFile],
+    refused: Mapping[str, Exception],
 ) -> None:
     """Delete Hadoop's checksums of deleted files, as its own file system does."""
     if not found.checksums:
         return
-    base = f"{log.table.rstrip('/')}/"
     names = []
     for each in batch:
         folder, slash, name = each.path.rpartition("/")
@@ -252,20 +254,13 @@ def _delete_checksums(
             names.append(base + checksum)
     if names:
         # Of no use to anybody, and no reason to fail.
-        log.store.delete_files(names)
+        own.delete(names)
 
 
-def _deleted_folders(log: DeltaLog, folders: Sequence[FoundFolder]) -> list[FoundFolder]:
+def _deleted_folders(own: OwnFiles, base: str, folders: Sequence[FoundFolder]) -> list[FoundFolder]:
     """Delete empty folders, the deepest first; one that is not empty by now stays."""
-    root = local_root(log.store, log.table)
-    gone = []
-    for each in sorted(folders, key=lambda folder: -folder.path.count("/")):
-        try:
-            os.rmdir(f"{root}/{each.path}")  # noqa: PTH106  # never removes what is in it
-        except OSError:
-            continue
-        gone.append(each)
-    return gone
+    deepest_first = sorted(folders, key=lambda folder: -folder.path.count("/"))
+    return [each for each in deepest_first if own.delete_empty_folder(base + each.path)]
 
 
 def _incomplete(table: str, failed: Mapping[str, Exception], count: int) -> OSError:

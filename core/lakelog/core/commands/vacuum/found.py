@@ -37,6 +37,8 @@ class Tree:
         self.folders: list[FoundFolder] = []
         self.seen = 0
         """How many files there are that are not hidden."""
+        self.links: list[str] = []
+        """Links that are not hidden, on a local file system; none was followed."""
         self.checksums: set[str] = set()
         """Hadoop's `.x.crc` beside the file `x`, on a local file system."""
 

@@ -14,6 +14,7 @@ from lakelog.core.compute import pc
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.paths import is_local
+from lakelog.core.portable.made_files import link_on_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -42,6 +43,8 @@ class ProtectedFiles:
         self._ends = {_PLACE.sub("", self._start, count=1)}
         if is_local(table):
             self._ends.add(f"{os.path.realpath(table).rstrip('/')}/")
+        self._straight: set[str] = set()
+        """Folders that no link leads to."""
         self.paths: set[str] = set()
         self._names: set[str] = set()
         """Of files elsewhere, or so it seems."""
@@ -82,8 +85,23 @@ class ProtectedFiles:
         elsewhere = pc.or_(pc.starts_with(canonical, "/"), pc.match_substring(canonical, ":/"))
         for path in canonical.filter(elsewhere).to_pylist():
             self._add_place(path)
+        if is_local(self._table):
+            self._add_linked(canonical)
         # A writer that forgot to encode has a file of exactly this name.
         self.paths.update(paths.filter(pc.match_substring(paths, "%")).to_pylist())
+
+    def _add_linked(self, paths: pa.ChunkedArray) -> None:
+        """Protect files in folders that are links, as readers find them there, by their places."""
+        inner = paths.filter(pc.match_substring(paths, "/"))
+        folders = pc.replace_substring_regex(inner, "/[^/]*$", "")
+        for folder in pc.unique(folders).to_pylist():
+            if not folder or folder in self._straight or ":" in folder or folder.startswith("/"):
+                continue
+            if link_on_the_way(self._table, folder) is None:
+                self._straight.add(folder)
+                continue
+            for path in inner.filter(pc.equal(folders, folder)).to_pylist():
+                self._add_real(f"{self._start}{path}")
 
     def _add_vector(self, kind: str, text: str) -> None:
         try:
@@ -107,10 +125,13 @@ class ProtectedFiles:
             if path.startswith(end):
                 self.paths.add(path[len(end) :])
         if is_local(self._table) and is_local(place):
-            real = os.path.realpath(path)
-            self.paths.update(real[len(e) :] for e in self._ends if real.startswith(e))
+            self._add_real(path)
         # A mount, an alias of the host, an access point: no spelling can be ruled out.
         self._names.add(place.rpartition("/")[2])
+
+    def _add_real(self, path: str) -> None:
+        real = os.path.realpath(path)
+        self.paths.update(real[len(e) :] for e in self._ends if real.startswith(e))
 
     def _changed(self) -> None:
         self._folded = self._folders = None

@@ -10,7 +10,8 @@ import orjson
 
 from lakelog.core import keys
 from lakelog.core.actions.operation import Operation
-from lakelog.core.log.names import log_path
+from lakelog.core.log.names import LAST_VACUUM, log_path
+from lakelog.core.log.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ _RECORDED: Final = frozenset(
     ("wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "file", "hdfs")  # no S3
 )
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_FILE: Final = "_last_vacuum_info"
 _FIELD: Final = "latestCommitVersionOutsideOfRetentionWindow"
 
 
@@ -88,7 +88,7 @@ class History:
 def read_watermark(log: DeltaLog) -> int | None:
     """The version up to which earlier runs have deleted what was taken out; `None` if unknown."""
     try:
-        data = log.store.read_bytes(log_path(log.table, _FILE))
+        data = log.store.read_bytes(log_path(log.table, LAST_VACUUM))
     except FileNotFoundError:
         return None
     try:
@@ -109,7 +109,7 @@ def keep_watermark(log: DeltaLog, version: int | None) -> None:
     """
     value = {} if version is None else {_FIELD: version}
     try:
-        path = log_path(log.table, _FILE)
-        log.store.write(path, [orjson.dumps(value).decode()], overwrite=True)
+        path = log_path(log.table, LAST_VACUUM)
+        OwnFiles(log.store, log.table).replace(path, [orjson.dumps(value).decode()])
     except Exception:
-        _log.warning("%s: %s was not written", log.table, _FILE, exc_info=True)
+        _log.warning("%s: %s was not written", log.table, LAST_VACUUM, exc_info=True)

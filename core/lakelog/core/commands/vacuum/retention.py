@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import uuid
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.portable.made_files import delete_made
 from lakelog.core.transaction.open_transactions import oldest_open
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ def cutoff_of(log: DeltaLog, retention: Retention, *, asks_storage: bool) -> int
 
 def _storage_time(log: DeltaLog) -> int:
     # A name that no reader looks at, and that VACUUM leaves alone.
-    path = f"{log.table.rstrip('/')}/.lakelog-clock-{uuid.uuid4()}"
-    filesystem, name = log.store.filesystem, log.store.filesystem_path(path)
+    filesystem, root = log.store.filesystem, log.store.filesystem_path(log.table.rstrip("/"))
+    file = f".lakelog-clock-{uuid.uuid4()}"
+    name = f"{root}/{file}"
     try:
         with filesystem.open_output_stream(name) as stream:
             stream.write(b"the time")
         modified = filesystem.get_file_info([name])[0].mtime_ns
     finally:
-        with contextlib.suppress(OSError):
-            filesystem.delete_file(name)
+        delete_made(filesystem, root, [file])
     # A storage without times has none for data files either, and nothing of it is old.
     return 0 if modified is None else int(modified) // 1_000_000

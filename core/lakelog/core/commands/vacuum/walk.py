@@ -43,6 +43,7 @@ class _Listed(NamedTuple):
     checksums: list[str]
     below: list[tuple[str, int]]
     """Folders, and when they were changed."""
+    links: list[str]
 
 
 def walk(
@@ -87,6 +88,7 @@ def walk(
                     tree.files += each.files
                     tree.checksums.update(each.checksums)
                     tree.seen += each.seen
+                    tree.links += each.links
                     waiting += each.below
                     if each.path:
                         folders.append((each.path, each.modified, each.bare))
@@ -117,10 +119,11 @@ def _listed(
             raise
         return None
     if folder and any(each.name == LOG_FOLDER for each in entries):
-        return _Listed(folder, modified, False, [], 0, [], [])
+        return _Listed(folder, modified, False, [], 0, [], [], [])
     files: list[FoundFile] = []
     checksums: list[str] = []
     below: list[tuple[str, int]] = []
+    links: list[str] = []
     bare, seen = True, 0
     for each in entries:
         name = each.name
@@ -136,14 +139,17 @@ def _listed(
         bare = False
         seen += 1
         path = prefix + name
-        if path in known or each.is_symlink():
+        if each.is_symlink():
+            links.append(path)
+            continue
+        if path in known:
             continue
         info = _stat(each)
         # A name that a folder has is never empty, nor a dot; only its letters may be odd.
         plain = path.isascii() or is_plain(path)
         if info is not None and stat.S_ISREG(info.st_mode) and plain:
             files.append(FoundFile(path, info.st_size, _millis(info)))
-    return _Listed(folder, modified, bare, files, seen, checksums, below)
+    return _Listed(folder, modified, bare, files, seen, checksums, below, links)
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.conformance.checks.base import Checks
@@ -23,6 +24,7 @@ from lakelog.logstores.conformance.processes.racers import (
     payload,
 )
 from lakelog.logstores.contract import Scope
+from lakelog.logstores.together import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
 __all__ = ["RaceChecks"]
-
-BARRIER_SECONDS = 60.0
 
 
 class RaceChecks(Checks):
@@ -43,17 +43,9 @@ class RaceChecks(Checks):
         # Some share an instance and some have their own: a lock in the instance does not count.
         writers = [store if n % 2 else self.another(store) for n in range(self.race_threads)]
         racers: list[Racer] = [_thread_racer(writer, n) for n, writer in enumerate(writers)]
-        with ThreadPoolExecutor(len(racers)) as pool:
-            for number in range(self.race_rounds):
-                barrier = threading.Barrier(len(racers))
-
-                def run(racer: Racer, path: str, gate: threading.Barrier = barrier) -> str:
-                    gate.wait(BARRIER_SECONDS)
-                    return racer(path)
-
-                path = f"{folder}/{number:020d}.json"
-                outcomes = list(pool.map(run, racers, [path] * len(racers)))
-                _judge(store, path, outcomes)
+        for number in range(self.race_rounds):
+            path = f"{folder}/{number:020d}.json"
+            _judge(store, path, run_together([partial(racer, path) for racer in racers]))
         if store.capabilities.exclusive_create == Scope.NONE:
             self.undeclared = "exclusive_create"
 
@@ -64,14 +56,7 @@ class RaceChecks(Checks):
         store.write(small, ["first"])
         racers = [_large_racer(self.another(store), n, self.large_megabytes) for n in range(3)]
         _judge_large(store, small, ["won", racers[0](small)], [["first"]])
-        barrier = threading.Barrier(2)
-
-        def run(racer: Racer) -> str:
-            barrier.wait(BARRIER_SECONDS)
-            return racer(raced)
-
-        with ThreadPoolExecutor(2) as pool:
-            outcomes = list(pool.map(run, racers[:2]))
+        outcomes = run_together([partial(racer, raced) for racer in racers[:2]])
         contents = [_large(who, self.large_megabytes) for who in range(3)]
         # A third comes when the race is over: parts that are joined must find the name taken, too.
         _judge_large(store, raced, [*outcomes, racers[2](raced)], contents)

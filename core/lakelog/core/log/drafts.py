@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import FileStatus, LogStore
 
-__all__ = ["old_drafts"]
+__all__ = ["DRAFT_FOLDER", "is_draft", "old_drafts"]
 
 DRAFT_FOLDER = ".tmp"
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
@@ -30,6 +30,16 @@ _HIDDEN = re.compile(rf"(?i)\.(?P<name>.+)\.{_UUID}\.tmp")
 _FILED = re.compile(rf"(?i)(?P<name>.+)\.{_UUID}")
 _LIVING_MS = 86_400_000
 """No writer lives for a day between its draft and its commit, however short the retention is."""
+
+
+def is_draft(name: str, folder: str = "") -> bool:
+    """Whether a file has the name of a draft.
+
+    Args:
+        name: of the file.
+        folder: that it is in, below the log; `.tmp` has another form.
+    """
+    return (_FILED if folder == DRAFT_FOLDER else _HIDDEN).fullmatch(name) is not None
 
 
 def old_drafts(

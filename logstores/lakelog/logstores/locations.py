@@ -1,0 +1,91 @@
+"""Where a storage is, as users write it: checked before anything sees it, shown without secrets.
+
+A URI ends up in logs, events, errors and the notes of other programs, and so does an endpoint. One
+that carries a password or a signature is refused at once, by a message that does not show it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from lakelog.logstores.errors import LogStoreConfError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["STARS", "check_endpoints", "check_uri", "shown", "without_secrets"]
+
+STARS: Final = "******"
+
+_SCHEME: Final = r"[a-z][a-z0-9+.\-]*"
+_PASSWORDS: Final = (
+    # A key may hold slashes, so it ends at the last `@`; `host:port/…@…` is a path.
+    re.compile(rf"({_SCHEME}:/+)[^/@:\s\"']*:(?!\d+/)[^\s\"']*@", re.IGNORECASE),
+    # With nothing after a colon it is a key, or a token, where nothing else goes before an `@`.
+    re.compile(r"((?:https?|s3[an]?|gs|oss):/+)[^\s/\"']*@", re.IGNORECASE),
+    # A bucket has no port.
+    re.compile(r"((?:s3[an]?|gs|oss):/+)[^/@:\s\"']*:[^\s\"']*@", re.IGNORECASE),
+)
+_SIGNATURES: Final = re.compile(
+    r"((?:[?&;]|%3f|%26|\b)(?:sig|signature|accountkey|sharedaccesssignature|x-amz-signature|"
+    r"x-amz-credential|x-amz-security-token|x-goog-signature|x-goog-credential|awsaccesskeyid)"
+    r"(?:=|%3d))[^&;\s\"']+",
+    re.IGNORECASE,
+)
+_WITH_AUTHORITY: Final = re.compile(
+    r"(s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|az|oss|cos|oci):(?!//[^/])", re.IGNORECASE
+)
+"""Storages whose URIs name a bucket or container, with what is none of them after it."""
+_ADDRESS: Final = re.compile(r"(endpoint|url)(?=[.\d\s]|$)", re.IGNORECASE)
+
+
+def without_secrets(text: str) -> str:
+    """Any text with stars for the passwords and signatures of the URIs and URLs in it."""
+    if ":" not in text and "=" not in text:
+        return text
+    for pattern in _PASSWORDS:
+        text = pattern.sub(rf"\1{STARS}@", text)
+    return _SIGNATURES.sub(rf"\1{STARS}", text)
+
+
+def shown(uri: str) -> str:
+    """A URI in quotes, for a message, without its secrets."""
+    return repr(without_secrets(uri))
+
+
+def check_uri(uri: str) -> None:
+    """Refuse a URI that must not, or can't, be used; nothing else has seen it before.
+
+    Raises:
+        LogStoreConfError: it carries credentials, which are not shown, or its scheme is one of an
+            object store, and no bucket follows.
+    """
+    if without_secrets(uri) != uri:
+        raise LogStoreConfError(
+            f"{shown(uri)} is refused, because its original holds credentials, and URIs end up in "
+            "logs. Set them in the conf, such as spark.hadoop.fs.s3a.access.key and .secret.key, "
+            "and leave them out of the URI. Whoever could read it can use them: replace them"
+        )
+    match = _WITH_AUTHORITY.match(uri)
+    if match is not None:
+        path = uri[match.end() :].lstrip("/") or "bucket/table"
+        raise LogStoreConfError(
+            f"{uri!r} names no bucket: two slashes and the bucket follow the scheme, as in "
+            f"{match[1].lower()}://{path}"
+        )
+
+
+def check_endpoints(conf: Mapping[str, str]) -> None:
+    """Refuse an address that carries credentials.
+
+    Raises:
+        LogStoreConfError: names the key, and shows nothing of its value.
+    """
+    for key, value in conf.items():
+        # Connection strings, which are meant to hold keys, have other names.
+        if "://" in value and _ADDRESS.search(key) and without_secrets(value) != value:
+            raise LogStoreConfError(
+                f"{key} holds credentials beside an address, and addresses end up in logs. Leave "
+                "the address alone there, and set the credentials by their own keys"
+            )
