@@ -16,6 +16,7 @@ import re
 import sys
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -23,6 +24,7 @@ __all__ = ["plain", "run", "theirs"]
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNKNOWN_THERE = re.compile(r"Cannot find main error class '(\w+)'")
+_OF_ALL = (Exception, BaseException, object)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _OF_THE_MOMENT = re.compile(r"(?i)bytes|size|time|ms$|^(min|max|avg)$")
 """Names of what depends on the clock, or on how a writer encodes a file."""
@@ -52,7 +54,8 @@ def run(spark: Any, tables: Any, folder: str, text: str) -> dict[str, Any]:
         text: Python; what its last line is worth is the answer.
 
     Returns:
-        The answer, or the condition of the error; the class of one that has none.
+        The answer, or the condition of the error, its class if it has none, the classes that it can
+        be caught as, and its SQLSTATE.
     """
     steps = ast.parse(text.strip())
     last = steps.body.pop()
@@ -84,7 +87,19 @@ def run(spark: Any, tables: Any, folder: str, text: str) -> dict[str, Any]:
         return {"answer": _answer(eval(then, names), folder)}
     except Exception as exc:
         found = _UNKNOWN_THERE.search(str(exc)) or _CONDITION.search(str(exc))
-        return {"error": found[1] if found else type(exc).__name__}
+        said = {"error": found[1] if found else type(exc).__name__, "is": _caught_as(exc)}
+        if isinstance(exc, PySparkException) and (state := exc.getSqlState()):
+            said["state"] = state
+        return said
+
+
+def _caught_as(error: Exception) -> list[str]:
+    """The classes by which a script can catch an error: those of Python and of PySpark."""
+    return sorted(
+        each.__name__
+        for each in type(error).__mro__
+        if each.__module__ in {"builtins", PySparkException.__module__} and each not in _OF_ALL
+    )
 
 
 def _source(spark: Any) -> Any:
