@@ -132,7 +132,7 @@ def _next_number(*about: Any) -> int:
 
 
 def _of_the_table_alone(_: Any, txn: Any, target: Any) -> list[RowRule]:
-    return table_rules(txn.metadata)
+    return table_rules(txn.metadata, txn.delta_log.table, txn.delta_log.conf)
 
 
 def _unless_false(message: str, sql: str, _: Sequence[str]) -> RowRule:

@@ -118,6 +118,11 @@ SINGLE_WRITER: Final = flag(
     False,
     "Promises that there is one writer, so that a storage without exclusive creation is written.",
 )
+STORED_EXPRESSIONS: Final = flag(
+    f"{LAKELOG_PREFIX}unsafe.storedExpressions",
+    False,
+    "Lets Spark run whatever a table's metadata calls: Java methods, UDFs, subqueries, variables.",
+)
 
 # One store each.
 AZURE_ENDPOINT: Final[Key[str | None]] = Key(

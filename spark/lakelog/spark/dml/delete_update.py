@@ -50,11 +50,12 @@ from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.needed import columns_needed
 from lakelog.spark.dml.reads import known_part, outside_of
 from lakelog.spark.dml.updated_rows import checked_types, updated_rows
-from lakelog.spark.dml.values import as_column
+from lakelog.spark.dml.values import as_column, check_defaults
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.by_driver import arrow_of
+from lakelog.spark.writing.constraints import table_rules
 from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.options import WriteOptions
 
@@ -344,7 +345,10 @@ class _Change:
         schema = snapshot.schema if ids is None else ids.add_id_columns(snapshot.schema)
         found, rows = self._rows(snapshot, files, schema, known)
         firsts = {key: touched[i].add.base_row_id for key, i in found.numbers.items()}
-        new = updated_rows(self._hit(rows), columns, txn.metadata, ids, firsts)
+        table, conf = self.log.table, self.log.conf
+        check_defaults(columns, table, conf)
+        rules = table_rules(txn.metadata, table, conf)
+        new = updated_rows(self._hit(rows), columns, rules, ids, firsts)
         count = sum(each.hit.true_count for each in touched)
         layout = txn.file_layout
         variants = has_variants(layout.plan(self.log.store, self.log.table).schema)

@@ -48,7 +48,7 @@ from lakelog.spark.dml.reads import MergeReads
 from lakelog.spark.dml.rows import MergeRows
 from lakelog.spark.dml.source import NUMBER, MergeSource
 from lakelog.spark.dml.target import MergeTarget
-from lakelog.spark.dml.values import as_column, check_given, given_in
+from lakelog.spark.dml.values import as_column, check_defaults, check_given, given_in
 from lakelog.spark.dml.writes import Changed, Inserted, MergeWrites, Written
 from lakelog.spark.reading.positions import FILE
 from lakelog.spark.session.job_errors import job_errors
@@ -274,7 +274,11 @@ class _Run:
         )
         self._with_new_schema(plan)
         target = self._target(files, self._needed(plan, source), known)
-        rows = MergeRows(plan, target, source, types, table_rules(self.txn.metadata))
+        log = self.merge.log
+        for each in plan.rows:
+            check_defaults(each.columns or (), log.table, log.conf)
+        rules = table_rules(self.txn.metadata, log.table, log.conf)
+        rows = MergeRows(plan, target, source, types, rules)
         writes = MergeWrites(
             self.txn, self.merge.log, self.merge.spark, rows, attempt, self.ids, files
         )

@@ -15,7 +15,7 @@ from lakelog.spark.dml.values import RowValues, check_given, given_in
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
-from lakelog.spark.writing.constraints import check_rule, enforced, table_rules
+from lakelog.spark.writing.constraints import check_rule, enforced
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.actions import Metadata
     from lakelog.core.commands.merge.new_rows import NewColumn
     from lakelog.core.commands.moved_row_ids import MovedRowIds
     from lakelog.core.schema import DataType
+    from lakelog.spark.writing.constraints import RowRule
 
 __all__ = ["checked_types", "updated_rows"]
 
@@ -80,7 +80,7 @@ class UpdatedRows:
 def updated_rows(
     hit: DataFrame,
     columns: Sequence[NewColumn],
-    metadata: Metadata,
+    rules: Sequence[RowRule],
     ids: MovedRowIds | None,
     firsts: Mapping[str, int | None],
 ) -> UpdatedRows:
@@ -91,7 +91,7 @@ def updated_rows(
     Args:
         hit: the rows to change: the table's columns, those of `ids`, `FILE` and `ROW`.
         columns: what each column gets.
-        metadata: the table's.
+        rules: of the table.
         ids: how files carry row ids.
         firsts: value of `FILE` -> the id of the file's first row.
     """
@@ -120,7 +120,7 @@ def updated_rows(
             ),
             *map(quoted, (*carried, _OLD)),
         )
-    rules = table_rules(metadata)
+    rules = list(rules)
     for each in columns:
         sql = generation_of(each.field)
         if sql is not None and each.is_assigned and each.field.name not in late:

@@ -14,6 +14,7 @@ from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.diff import same_type
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.spark_types import to_spark_schema
+from lakelog.spark.writing.constraints import checked_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
 
     from lakelog.core.commands.merge.new_rows import NewColumn, Value
+    from lakelog.core.conf import DeltaConf
 
-__all__ = ["RowValues", "as_column", "check_given", "given_in", "spark_type", "stored"]
+__all__ = [
+    "RowValues",
+    "as_column",
+    "check_defaults",
+    "check_given",
+    "given_in",
+    "spark_type",
+    "stored",
+]
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 
@@ -62,6 +72,17 @@ def check_given(
     elif isinstance(value, Built):
         for field, inner in value.fields:
             check_given(inner, types, field.data_type, (*path, field.name))
+
+
+def check_defaults(columns: Sequence[NewColumn], table: str, conf: DeltaConf) -> None:
+    """Refuse to give a column a DEFAULT that Spark is not to run for a table.
+
+    Raises:
+        DeltaAnalysisError: names the column and what its default calls.
+    """
+    for each in columns:
+        if isinstance(each.value, Default):
+            checked_default(each.field, table, conf)
 
 
 class RowValues:

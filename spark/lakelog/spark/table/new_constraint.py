@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.commands.alter_constraints import new_violation
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.sql.stored_sql import check_stored
 from lakelog.spark.reading.reader import snapshot_df
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ def check_new_constraint(
 
     Raises:
         ConstraintViolationError: it is false or null for some row.
-        DeltaAnalysisError: Spark can't parse the text as a condition.
+        DeltaAnalysisError: Spark can't parse the text as a condition, or it calls what Spark is not
+            to run for a table.
     """
     snapshot, table = txn.snapshot, txn.delta_log.table
     assert snapshot is not None
+    # What is not run when rows are written can't be kept by any of them.
+    check_stored(condition, f"the CHECK constraint {name} of {table}", txn.delta_log.conf)
     try:
         broken = snapshot_df(spark, snapshot).where(f"NOT (({condition}) <=> true)")
         count = broken.count()

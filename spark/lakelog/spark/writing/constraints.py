@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import StructType
+from lakelog.core.schema.filled_columns import default_of, generation_of
+from lakelog.core.sql.stored_sql import check_stored
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.types.paths import quoted, text_literal
 
@@ -22,8 +24,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.actions import Metadata
+    from lakelog.core.conf import DeltaConf
+    from lakelog.core.schema import StructField
 
-__all__ = ["RowRule", "check_rule", "enforced", "table_rules"]
+__all__ = [
+    "RowRule",
+    "check_generation",
+    "check_rule",
+    "checked_default",
+    "enforced",
+    "table_rules",
+]
 
 
 _BARRIER = "monotonically_increasing_id() < 0"
@@ -56,11 +67,24 @@ def check_rule(message: str, sql: str, columns: Sequence[str]) -> RowRule:
     return RowRule(message, f"NOT (({sql}) <=> true)", shown)
 
 
-def table_rules(metadata: Metadata) -> list[RowRule]:
-    """The rules of the table itself: NOT NULL, invariants of columns, CHECK."""
-    columns = StructType.from_json(metadata.schema_string).names
+def table_rules(metadata: Metadata, table: str, conf: DeltaConf) -> list[RowRule]:
+    """The rules of the table itself: NOT NULL, invariants of columns, CHECK.
+
+    Whoever asks for them is about to write rows, so what generates columns is judged as well.
+
+    Raises:
+        DeltaAnalysisError: one of them, or the expression of a generated column, calls what Spark
+            is not to run for a table.
+    """
+    schema = StructType.from_json(metadata.schema_string)
+    for field in schema:
+        check_generation(field, table, conf)
+    columns = schema.names
     rules = []
     for each in table_constraints(metadata):
+        if each.kind in ("check", "invariant"):
+            what = "CHECK constraint" if each.kind == "check" else "invariant of the column"
+            check_stored(each.sql, f"the {what} {each.name} of {table}", conf)
         if each.kind == "not_null":
             message = (
                 "[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: "
@@ -81,6 +105,29 @@ def table_rules(metadata: Metadata) -> list[RowRule]:
         )
         rules.append(check_rule(message, each.sql, columns))
     return rules
+
+
+def check_generation(field: StructField, table: str, conf: DeltaConf) -> None:
+    """Refuse a generated column whose expression Spark is not to run for a table.
+
+    Raises:
+        DeltaAnalysisError: see `check_stored`.
+    """
+    sql = generation_of(field)
+    if sql is not None:
+        check_stored(sql, f"the generated column {field.name} of {table}", conf, context=False)
+
+
+def checked_default(field: StructField, table: str, conf: DeltaConf) -> str | None:
+    """The DEFAULT of a column, if it has one.
+
+    Raises:
+        DeltaAnalysisError: it calls what Spark is not to run for a table.
+    """
+    sql = default_of(field)
+    if sql is not None:
+        check_stored(sql, f"the DEFAULT of the column {field.name} of {table}", conf)
+    return sql
 
 
 def enforced(frame: DataFrame, rules: Iterable[RowRule]) -> DataFrame:

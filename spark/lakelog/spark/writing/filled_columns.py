@@ -20,7 +20,7 @@ from lakelog.core.schema.filled_columns import default_of, generation_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
-from lakelog.spark.writing.constraints import RowRule, check_rule
+from lakelog.spark.writing.constraints import RowRule, check_generation, check_rule, checked_default
 from lakelog.spark.writing.projection import projection, type_sql
 
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ class FilledColumns:
         """Find what is missing.
 
         Raises:
-            DeltaAnalysisError: values for a column that is always an identity, or a default in a
-                table without the feature.
+            DeltaAnalysisError: values for a column that is always an identity, a default in a table
+                without the feature, or an expression that Spark is not to run for a table.
             UnsupportedFeatureError: a field within another column that is to be filled.
         """
         check_fillable(target, data, protocol, table)
+        for field in target:
+            check_generation(field, table, conf)
+            if data.get(field.name) is None:
+                checked_default(field, table, conf)
         identities = missing_identities(target, data, table)
         return cls(data, target, identities, max(conf.read(store_keys.IDENTITY_TASKS), 1))
 

@@ -241,7 +241,7 @@ class _Save:
         return replace(written, replaced=replace(replaced, files=[*replaced.files, *dynamic]))
 
     def _rules(self, txn: OptimisticTransaction, target: StructType) -> list[RowRule]:
-        rules = table_rules(txn.metadata)
+        rules = table_rules(txn.metadata, self.log.table, self.log.conf)
         predicate = self.options.replace_where
         if predicate and self.log.conf.read(keys.REPLACE_CHECK):
             rules.append(

@@ -5,10 +5,13 @@ import errno
 import pytest
 
 from lakelog.core.actions import Metadata
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import ConstraintViolationError, TableNotFoundError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark.session.job_errors import job_errors, lacks_pyarrow, violation_in
 from lakelog.spark.writing.constraints import check_rule, table_rules
+
+CONF = DeltaConf.from_mapping({})
 
 
 def fails(text: str, version: int | None = 3):
@@ -36,7 +39,7 @@ def test_a_table_asks_for_its_not_null_columns_and_its_constraints():
         configuration={"delta.constraints.positive": "x > 0"},
     )
 
-    not_null, check = table_rules(metadata)
+    not_null, check = table_rules(metadata, "t", CONF)
 
     assert "NOT NULL constraint violated for column: id" in not_null.message
     assert "CHECK constraint positive (x > 0)" in check.message
@@ -46,7 +49,7 @@ def test_a_length_is_a_rule_with_delta_s_condition():
     marks = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}
     schema = StructType((StructField("v", PrimitiveType("string"), metadata=marks),))
 
-    (rule,) = table_rules(Metadata(id="1", schema_string=schema.to_json()))
+    (rule,) = table_rules(Metadata(id="1", schema_string=schema.to_json()), "t", CONF)
 
     assert rule.message.startswith("[DELTA_EXCEED_CHAR_VARCHAR_LIMIT]")
     assert rule.violated == "NOT ((`v` IS NULL OR length(`v`) <= 5) <=> true)"

@@ -12,7 +12,6 @@ from lakelog.core.commands.merge.alignment import can_store
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
-from lakelog.core.schema.filled_columns import default_of
 from lakelog.spark.dml.values import spark_type, stored
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
@@ -22,6 +21,7 @@ from lakelog.spark.sql_statements.places import Place
 from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.writing.constraints import checked_default
 from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.save import save_frame
 
@@ -120,17 +120,17 @@ def insert_query(s: Statement) -> tuple[Place, str] | None:
         return None
     wanted = command.wanted
     static = [(name, value) for name, value in wanted.partition if value is not None]
-    return wanted.place, _query(s.log(wanted.place).snapshot.schema, wanted, static)[0]
+    return wanted.place, _query(s.log(wanted.place).snapshot, wanted, static)[0]
 
 
 def _query(
-    schema: StructType, wanted: _Insert, static: Sequence[tuple[str, str]]
+    snapshot: Snapshot, wanted: _Insert, static: Sequence[tuple[str, str]]
 ) -> tuple[str, list[str]]:
     """The query with values in the places of DEFAULT, and the columns that it is for."""
-    targets = _targets(wanted, schema, {name.lower() for name, _ in static})
+    targets = _targets(wanted, snapshot.schema, {name.lower() for name, _ in static})
     if wanted.by_name:
         return wanted.query, targets
-    return _with_defaults(wanted.query, schema, targets), targets
+    return _with_defaults(wanted.query, snapshot, targets), targets
 
 
 def _refuse_replace_on(c: Cursor) -> None:
@@ -214,10 +214,9 @@ def _run(s: Statement, wanted: _Insert) -> DataFrame:
 def _rows(s: Statement, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tuple[str, str]]]:
     """The table, the rows as it will have them, and the values of PARTITION."""
     snapshot = s.log(wanted.place).snapshot
-    schema = snapshot.schema
     static = [(name, value) for name, value in wanted.partition if value is not None]
     _check_partition(snapshot, wanted)
-    query, targets = _query(schema, wanted, static)
+    query, targets = _query(snapshot, wanted, static)
     frame = s.runner.query(f"{s.ctes} {query}")
     return snapshot, _fitted(frame, snapshot, wanted, targets, static), static
 
@@ -257,7 +256,7 @@ def _targets(wanted: _Insert, schema: StructType, static: set[str]) -> list[str]
     return [*(name for name in names if name.lower() not in last), *dynamic]
 
 
-def _with_defaults(query: str, schema: StructType, targets: Sequence[str]) -> str:
+def _with_defaults(query: str, snapshot: Snapshot, targets: Sequence[str]) -> str:
     """The query, with the defaults of columns for the word DEFAULT in `VALUES (…)`."""
     tokens = tokenize(query)
     if not tokens or tokens[0].upper != "VALUES":
@@ -274,15 +273,16 @@ def _with_defaults(query: str, schema: StructType, targets: Sequence[str]) -> st
         elif token.upper == "DEFAULT" and depth <= 1 and column < len(targets):
             after = tokens[number + 1].text if number + 1 < len(tokens) else ","
             if tokens[number - 1].text in ("(", ",") and after in (")", ","):
-                parts += [query[kept : token.start], _default(schema.get(targets[column]))]
+                parts += [query[kept : token.start], _default(snapshot, targets[column])]
                 kept = token.end
     return "".join([*parts, query[kept:]])
 
 
-def _default(field: StructField | None) -> str:
+def _default(snapshot: Snapshot, name: str) -> str:
+    field = snapshot.schema.get(name)
     if field is None:
         return "NULL"
-    sql = default_of(field) or "NULL"
+    sql = checked_default(field, snapshot.table, snapshot.conf) or "NULL"
     return f"CAST(({sql}\n) AS {type_sql(field.data_type)})"
 
 
