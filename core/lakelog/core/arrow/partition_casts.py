@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.arrow.time_zones import named_zone
+from lakelog.core.arrow.time_zones import clock_offset, named_zone, zone_of
 from lakelog.core.schema import DecimalType, PrimitiveType
 
 if TYPE_CHECKING:
@@ -179,39 +179,17 @@ def _timestamp(text: str, session_tz: str | None) -> int:
         raise ValueError(f"{text!r} is not a time of day")
     where = _zone(text, zone) if zone else None
     if session_tz is not None:
-        where = where or _session_zone(session_tz)
+        where = where or zone_of(session_tz)
     # Spark reads a time without a day as one of the current day.
     days = _days(text, *day) if day else datetime.now(where).toordinal() - _EPOCH
     seconds = 3600 * hour + 60 * minute + second
     if session_tz is not None:
         assert where is not None
-        seconds -= _offset(days, seconds, where)
+        seconds -= clock_offset(days, seconds, where)
     micros = days * _DAY_MICROS + seconds * 1_000_000 + int(f"{fraction or '':0<6}"[:6])
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError(f"{text!r} is a time out of range")
     return micros
-
-
-def _session_zone(name: str) -> tzinfo:
-    from lakelog.core.arrow.time_zones import zone_of
-
-    return zone_of(name)
-
-
-def _offset(days: int, seconds: int, zone: tzinfo) -> int:
-    """The offset of a zone from UTC, in seconds, when its clock shows this time."""
-    if isinstance(zone, timezone):
-        return round(zone.utcoffset(None).total_seconds())
-    ordinal = days + _EPOCH
-    # Before the year 1 a zone keeps its offset of that time, and after 9999 its current rules.
-    if ordinal < _CYCLE_DAYS:
-        ordinal = _CYCLE_DAYS + ordinal % _CYCLE_DAYS
-    elif ordinal > 24 * _CYCLE_DAYS:
-        ordinal = 23 * _CYCLE_DAYS + ordinal % _CYCLE_DAYS
-    near = datetime.fromordinal(ordinal).replace(tzinfo=zone) + timedelta(seconds=seconds)
-    offset = near.utcoffset()
-    assert offset is not None
-    return round(offset.total_seconds())
 
 
 def _zone(text: str, name: str) -> tzinfo:

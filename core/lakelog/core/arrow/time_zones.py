@@ -1,21 +1,49 @@
-"""The time zones that Spark knows by name.
+"""The time zones that Spark knows by name, and whose rules say what a clock in one shows.
 
 Java accepts three-letter names for zones that nothing else knows (`ZoneId.SHORT_IDS`), and Spark
 reads every zone with these.
+
+There is no one set of rules: each release of the tz database changes some, and builds of it differ
+before 1970, where Java's merges zones. Without an engine the rules are those of Python's
+`zoneinfo`, which are the system's or those of the package `tzdata` (`PYTHONTZPATH` names others),
+for literals and for whole columns: nothing here asks Arrow, which has a database of its own. Where
+an engine evaluates, its rules decide; the session's zone is an `EngineZone` then.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from zoneinfo import ZoneInfo
 
 
-__all__ = ["named_zone", "zone_of"]
+__all__ = [
+    "EngineZone",
+    "UndecidedTimeError",
+    "clock_offset",
+    "clocks_at",
+    "in_utc",
+    "instants_of",
+    "is_decided",
+    "is_decided_at",
+    "named_zone",
+    "zone_of",
+]
 
+_EPOCH_ORDINAL = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 # a day of the calendar
+_CYCLE_DAYS = 146_097
+"""Days in 400 years, after which the calendar repeats."""
+_DAY_MICROS = 86_400_000_000
+_YEAR_MICROS = 31_556_952_000_000
 
 _SHORT = {
     "ACT": "Australia/Darwin",
@@ -78,3 +106,168 @@ def zone_of(name: str) -> tzinfo:
         assert parsed is not None
         return parsed
     return named_zone(name)
+
+
+class UndecidedTimeError(ValueError):
+    """A time whose instant only the engine knows: its rules for the zone may be others."""
+
+
+class EngineZone(str):
+    """The zone of a session whose engine evaluates conditions by rules of its own.
+
+    It is the zone's name to whoever asks no more.
+    """
+
+    __slots__ = ("_agrees",)
+    _agrees: Callable[[int], bool]
+
+    def __new__(cls, name: str, agrees: Callable[[int], bool]) -> EngineZone:
+        """Prepare.
+
+        Args:
+            name: the zone, as the session has it.
+            agrees: whether the engine's rules and Python's are the same throughout a year.
+        """
+        made = super().__new__(cls, name)
+        made._agrees = agrees
+        return made
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        # Where it travels to there is no engine to ask.
+        return str, (str(self),)
+
+    def agrees(self, first: int, last: int) -> bool:
+        """Whether the rules are the same in all years from one to another."""
+        return all(self._agrees(year) for year in range(first, last + 1))
+
+
+def is_decided(zone: str, first: int, last: int) -> bool:
+    """Whether Python's rules for a zone are those of whoever evaluates, from a year to another.
+
+    Args:
+        zone: the session's.
+        first: the year of the earliest time, on whatever clock.
+        last: the year of the latest.
+    """
+    if not isinstance(zone, EngineZone) or isinstance(zone_of(zone), timezone):
+        return True
+    # The other clock may show the year before or after.
+    return zone.agrees(first - 1, last + 1)
+
+
+def is_decided_at(zone: str, first: int, last: int) -> bool:
+    """`is_decided` of times in microseconds since 1970."""
+    # An estimate of the year may be off by one.
+    return is_decided(zone, 1969 + first // _YEAR_MICROS, 1971 + last // _YEAR_MICROS)
+
+
+def in_utc(clock: datetime, zone: str) -> datetime:
+    """The instant at which the clock of a session's zone shows a time.
+
+    Raises:
+        UndecidedTimeError: an engine evaluates, and may know the zone otherwise.
+        ValueError: there is no such zone, or the instant is outside the years 1 to 9999.
+    """
+    where = zone_of(zone)
+    if not is_decided(zone, clock.year, clock.year):
+        raise UndecidedTimeError(f"only the engine knows when it was {clock} in {zone}")
+    try:
+        return clock.replace(tzinfo=where).astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{clock} in {zone} is outside the years 1 to 9999 in UTC") from None
+
+
+def clock_offset(days: int, seconds: int, zone: tzinfo) -> int:
+    """The offset of a zone from UTC, in seconds, when its clock shows this time.
+
+    Args:
+        days: since 1970, of any year.
+        seconds: since midnight.
+        zone: of `zone_of`.
+    """
+    return _offset(_near(days).replace(tzinfo=zone) + timedelta(seconds=seconds), zone)
+
+
+def clocks_at(instants: Any, zone: str) -> Any:
+    """What the clock of a zone shows at instants: microseconds since 1970, as 64-bit integers.
+
+    Args:
+        instants: microseconds since 1970 in UTC; an array or a scalar of Arrow.
+        zone: the session's.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    where = zone_of(zone)
+    offsets = _offsets(instants, where, lambda at: _offset(at.astimezone(where), where))
+    return pc.add(instants, offsets)
+
+
+def instants_of(clocks: Any, zone: str) -> Any:
+    """When the clock of a zone shows times: the first of two instants; after a gap, if in one.
+
+    Args:
+        clocks: microseconds since 1970 on the clock.
+        zone: the session's.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    where = zone_of(zone)
+    offsets = _offsets(clocks, where, lambda at: _offset(at.replace(tzinfo=where), where))
+    return pc.subtract(clocks, offsets)
+
+
+def _offset(moment: datetime, zone: tzinfo) -> int:
+    offset = zone.utcoffset(moment)
+    assert offset is not None
+    return round(offset.total_seconds())
+
+
+def _near(days: int) -> datetime:
+    """Midnight UTC of a day that Python has, with the rules of the one that is meant.
+
+    Before the year 1 a zone keeps its offset of that time, and after 9999 its current rules.
+    """
+    ordinal = days + _EPOCH_ORDINAL
+    if ordinal < _CYCLE_DAYS:
+        ordinal = _CYCLE_DAYS + ordinal % _CYCLE_DAYS
+    elif ordinal > 24 * _CYCLE_DAYS:
+        ordinal = 23 * _CYCLE_DAYS + ordinal % _CYCLE_DAYS
+    return datetime.fromordinal(ordinal).replace(tzinfo=UTC)
+
+
+def _offsets(micros: Any, zone: tzinfo, offset_at: Callable[[datetime], int]) -> Any:
+    """Of each time the offset of a zone, in microseconds."""
+    if isinstance(zone, timezone):
+        return scalar_of(1_000_000 * _offset(_near(0), zone), pa.int64())
+    if isinstance(micros, pa.Scalar):
+        if not micros.is_valid:
+            return micros
+        return scalar_of(1_000_000 * _at(micros.as_py(), offset_at), pa.int64())
+    # Most days have one offset, from their first midnight to the next.
+    days = _floor_days(micros)
+    known = pc.unique(days).drop_null()
+    ends = [
+        [_at(each * _DAY_MICROS, offset_at) for each in (day, day + 1)] for day in known.to_pylist()
+    ]
+    same = [first if first == last else None for first, last in ends]
+    at = pc.index_in(days, value_set=known)
+    found = pc.multiply(array_of(same, pa.int64()).take(at), 1_000_000)
+    changing = pc.and_(pc.is_null(found), pc.is_valid(micros))
+    if not pc.any(changing, min_count=0).as_py():
+        return found
+    rest = [1_000_000 * _at(each, offset_at) for each in micros.filter(changing).to_pylist()]
+    return pc.replace_with_mask(found, changing, array_of(rest, pa.int64()))
+
+
+def _floor_days(micros: Any) -> Any:
+    # Arrow's division of integers rounds towards zero.
+    days = pc.divide(micros, _DAY_MICROS)
+    under = pc.less(micros, pc.multiply(days, _DAY_MICROS))
+    return pc.subtract(days, pc.cast(under, pa.int64()))
+
+
+def _at(micros: int, offset_at: Callable[[datetime], int]) -> int:
+    days, rest = divmod(micros, _DAY_MICROS)
+    return offset_at(_near(days) + timedelta(microseconds=rest))

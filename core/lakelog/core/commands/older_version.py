@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakelog.core import keys
+from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.state.time_travel import parse_timestamp
 
@@ -60,8 +60,8 @@ def time_in_zone(timestamp: int | str | datetime, zone: str) -> str:
     """A time as the history shows it: `2026-01-31 12:00:00.0`, in a session's zone."""
     moment = _EPOCH + timedelta(milliseconds=parse_timestamp(timestamp))
     # A time in a zone that only Java knows is shown in UTC.
-    with contextlib.suppress(ZoneInfoNotFoundError, ValueError):
-        moment = moment.astimezone(ZoneInfo(zone))
+    with contextlib.suppress(ValueError):
+        moment = moment.astimezone(zone_of(zone))
     text = moment.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
     whole, _, part = text.partition(".")
     return f"{whole}.{part.rstrip('0') or '0'}"

@@ -8,6 +8,7 @@ becomes `Opaque`, tuples are refused.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from datetime import UTC, date, datetime
@@ -15,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.arrow.partitions import parse_value
-from lakelog.core.arrow.time_zones import zone_of
+from lakelog.core.arrow.time_zones import UndecidedTimeError, in_utc
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.plain_values import plain_value
 from lakelog.core.expressions.tree import (
@@ -28,10 +29,12 @@ from lakelog.core.expressions.tree import (
     IsNull,
     Literal,
     Not,
+    Opaque,
     Or,
     StartsWith,
     join_and,
     join_or,
+    to_sql,
 )
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import dotted, find_column, split_path, unknown_column
@@ -50,6 +53,7 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DOUBLE = PrimitiveType("double")
 
 _LONG = PrimitiveType("long")
+_TIMESTAMP = PrimitiveType("timestamp")
 
 _UNORDERED = (PrimitiveType("void"), VARIANT)
 
@@ -88,7 +92,9 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
     if name in ("float", "double"):
         return _for_float(value)
     if name in ("date", "timestamp", "timestamp_ntz"):
-        return _for_time(value, target, session_tz)
+        with contextlib.suppress(UndecidedTimeError):
+            return _for_time(value, target, session_tz)
+        return None
     wanted = {"string": str, "boolean": bool, "binary": bytes}.get(name)
     return Literal(value, target) if wanted and isinstance(value, wanted) else None
 
@@ -165,8 +171,8 @@ def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | N
         if getattr(value, "nanosecond", 0) > 0:
             raise ValueError(f"{value!r} has nanoseconds, which the type can't hold")
         if name == "timestamp":
-            zoned = value if value.tzinfo else value.replace(tzinfo=zone_of(session_tz))
-            return Literal(_in_utc(zoned), target)
+            moment = _in_utc(value) if value.tzinfo else in_utc(value, session_tz)
+            return Literal(moment, target)
         return Literal(value, target) if name == "timestamp_ntz" and not value.tzinfo else None
     if not isinstance(value, date):
         return None
@@ -175,7 +181,18 @@ def _for_time(value: Any, target: PrimitiveType, session_tz: str) -> Literal | N
     midnight = datetime(value.year, value.month, value.day)  # noqa: DTZ001 # its zone comes next
     if name == "timestamp_ntz":
         return Literal(midnight, target)
-    return Literal(_in_utc(midnight.replace(tzinfo=zone_of(session_tz))), target)
+    return Literal(in_utc(midnight, session_tz), target)
+
+
+def _is_undecided(value: Any, session_tz: str) -> bool:
+    """Whether a value has no zone and names an instant that only the engine knows."""
+    try:
+        _for_time(plain_value(value), _TIMESTAMP, session_tz)
+    except UndecidedTimeError:
+        return True
+    except ValueError:
+        return False
+    return False
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -235,6 +252,12 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             raise unknown_column(given.path, schema)
         return found
 
+    def typed(given: Literal, target: Column) -> Literal | None:
+        """`None` where the engine has to say what time is meant."""
+        if target.data_type == _TIMESTAMP and _is_undecided(given.value, session_tz):
+            return None
+        return _typed_or_refused(given, target, session_tz)
+
     match expr:
         case And(()) | Or(()):
             # A condition that a loop built from nothing would match every row, or none.
@@ -251,7 +274,10 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             raise InvalidPredicateError(f"unknown operator {op!r}; known: {', '.join(OPERATORS)}")
         case Comparison(op, left, Literal() as right):
             found = column(left)
-            return Comparison(op, found, _typed_or_refused(right, found, session_tz))
+            value = typed(right, found)
+            if value is None:
+                return Opaque(to_sql(Comparison(op, found, right)), frozenset([found.path]))
+            return Comparison(op, found, value)
         case Comparison(op, left, Column() as right):
             first, second = column(left), column(right)
             if not comparable(first, second):
@@ -261,7 +287,9 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             found = column(given)
             if found == given and all(v.data_type or v.value is None for v in values):
                 return expr  # Already bound, and it may be long.
-            each = [_typed_or_refused(v, found, session_tz) for v in values]
+            each = [v for v in (typed(v, found) for v in values) if v is not None]
+            if len(each) < len(values):
+                return Opaque(to_sql(In(found, values)), frozenset([found.path]))
             same = unify(each)
             return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
         case IsNull(given):

@@ -178,7 +178,7 @@ class _Asker:
         self._count = files.num_rows
         self._partitions = partitions
         self._values, self._unreadable = typed_partition_columns(
-            files, partitions, session_tz=session_tz
+            files, partitions, session_tz=session_tz, engine_decides=True
         )
         self._names = {name.lower() for name in partitions.names}
         self.stats: FileStats | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.arrays import scalar_of
-from lakelog.core.arrow.time_zones import zone_of
+from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
@@ -26,7 +26,6 @@ INTEGERS = ("byte", "short", "integer", "long")
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^NaN$|^-?Infinity$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
-_LAST_YEAR = 2037
 _REACH = (-11_000_000, 11_000_000)
 """Days from 1970, thirty thousand years in both directions."""
 _DAY_MICROS = 86_400_000_000
@@ -91,49 +90,29 @@ def _counts(kind: pa.DataType) -> pa.DataType:
 
 def localized(data: Any, zone: str) -> Any:
     """The wall clock of instants, as timestamps without zone."""
-    name = _arrow_zone(zone)
-    _known_rules(data, name)
-    return pc.local_timestamp(pc.cast(data, pa.timestamp("us", name)))
+    return _moved(clocks_at, data, zone, pa.timestamp("us"))
 
 
-def instants(clock: Any, zone: str, *, nonexistent: str = "raise") -> Any:
-    """The instants of a wall clock; the first one for an hour that occurs twice."""
-    name = _arrow_zone(zone)
-    _known_rules(clock, name)
-    return pc.assume_timezone(clock, name, ambiguous="earliest", nonexistent=nonexistent)
+def instants(clock: Any, zone: str) -> Any:
+    """The instants of a wall clock, as Java has them.
 
-
-def _known_rules(data: Any, zone: str) -> None:
-    """Arrow knows the transitions listed in a zone's file, but not the rule for later ones."""
-    in_reach(data)
-    if zone[0] in "+-":
-        return
-    years = pc.year(data)
-    if pc.any(pc.greater_equal(years, _LAST_YEAR), min_count=0).as_py():
-        raise NotInCoreError(f"a time after {_LAST_YEAR - 1} in the zone {zone}")
-
-
-def _arrow_zone(zone: str) -> str:
-    """A session time zone as Arrow spells it.
-
-    Raises:
-        NotInCoreError: a zone that is neither in the tz database nor a fixed offset.
+    That is the first one for an hour that occurs twice, and for one that is left out the time that
+    the clock shows as long after it.
     """
+    return _moved(instants_of, clock, zone, pa.timestamp("us", "UTC"))
+
+
+def _moved(move: Callable[[Any, str], Any], times: Any, zone: str, kind: pa.DataType) -> Any:
+    """Times moved between UTC and the clock of a zone; Spark's where it may move them otherwise."""
+    micros = pc.cast(in_reach(times), pa.int64())
+    ends = {"min": micros, "max": micros} if isinstance(micros, pa.Scalar) else pc.min_max(micros)
+    least, most = (ends[each].as_py() for each in ("min", "max"))
     try:
-        found = zone_of(zone)
+        if least is not None and not is_decided_at(zone, least, most):
+            raise NotInCoreError(f"the rules of the time zone {zone} at such a time")
+        return pc.cast(move(micros, zone), kind)
     except ValueError:
         raise NotInCoreError(f"the time zone {zone!r}") from None
-    key = getattr(found, "key", None)
-    if isinstance(key, str):
-        return key
-    offset = found.utcoffset(None)
-    if offset is None:
-        raise NotInCoreError(f"the time zone {zone!r}")
-    minutes, rest = divmod(int(offset.total_seconds()), 60)
-    if rest:
-        raise NotInCoreError(f"the time zone {zone!r}, whose offset has seconds")
-    sign = "-" if minutes < 0 else "+"
-    return f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
 def _as(data: Any, arrow: Any) -> Any:
@@ -227,7 +206,7 @@ def _day_of(data: Any, _: str = "") -> Any:
 def _start_of_day(data: Any, zone: str) -> Any:
     midnight = pc.cast(data, pa.timestamp("us"))
     # Where the clock jumps over midnight the day starts when it lands, as in Java.
-    return instants(midnight, zone, nonexistent="latest")
+    return instants(midnight, zone)
 
 
 def _date_text(data: Any, _: str) -> Any:

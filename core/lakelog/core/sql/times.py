@@ -153,7 +153,7 @@ def date_trunc(unit: str, value: Value, zone: str) -> Value:
     if known is None:
         return Value(scalar_of(None, moment.type), _TIMESTAMP)
     midnight = pc.floor_temporal(clock, unit=known)
-    start = instants(midnight, zone, nonexistent="latest")
+    start = instants(midnight, zone)
     return Value(pc.cast(start, moment.type), _TIMESTAMP)
 
 

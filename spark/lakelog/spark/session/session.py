@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import keys
+from lakelog.spark.session.zones import spark_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
     if _TIMEZONE not in found:
         # Unless it was set, it is the JVM's, and the conf has no entry.
         found[_TIMEZONE] = session_timezone(spark)
+    found[_TIMEZONE] = spark_zone(spark, found[_TIMEZONE])
     return found
 
 
