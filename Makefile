@@ -63,7 +63,7 @@ imports: $(VENV)/.check
 docs: $(VENV)/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-check-matrix: java ## Test the lowest and the highest PySpark that we support
+check-matrix: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
 	sh scripts/check_matrix.sh
 
 bench: java $(VENV)/.test $(VENV)/.bench ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
