@@ -284,7 +284,7 @@ def test_accounts_get_arrows_file_system_where_it_can_reach_them() -> None:
     def made(conf: dict[str, str]) -> pyarrow.fs.FileSystem:
         path = parse_azure_uri("abfss://box@acct.dfs.core.windows.net/x")
         settings = azure_settings({"fs.azure.account.key": "aHVzaA==", **conf}, path, environ={})
-        return routing._account(0, settings, 1.0)
+        return routing._account(0, settings, 1.0, by_sdk=False)
 
     assert isinstance(made({}), pyarrow.fs.AzureFileSystem)
     for conf in (

@@ -12,8 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from lakelog.core import DeltaLog, write_arrow
 from lakelog.logstores import S3ConditionalLogStore
 from lakelog.logstores.s3.client import S3Client
+from support.forward_proxy import HOST, ForwardProxy
 from support.servers.minio import run_minio
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([address, x509.DNSName(HOST)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -89,3 +91,21 @@ def test_log_and_data_files_trust_the_bundle_that_is_named(
     prepared = S3Client.from_conf(secure.conf, "secure").prepared_create("k", b"x", "t")
     assert prepared is not None
     assert prepared.tls
+
+
+def test_log_and_data_files_take_the_environments_proxy_to_a_private_certificate(
+    secure: S3Endpoint, certificates: Path, no_aws: pytest.MonkeyPatch
+) -> None:
+    no_aws.setenv("AWS_CA_BUNDLE", str(certificates / "public.crt"))
+    S3Client.from_conf(secure.conf, "proxied").sdk.create_bucket(Bucket="proxied")
+    endpoint = f"https://{HOST}:{secure.url.rpartition(':')[2]}"
+    conf = {**secure.conf, **QUICK, "spark.hadoop.fs.s3a.endpoint": endpoint}
+    with ForwardProxy(secure.url) as proxy:
+        no_aws.setenv("HTTPS_PROXY", proxy.url)
+        write_arrow("s3a://proxied/t", {"id": [1, 2]}, conf=conf)
+        log = DeltaLog.for_table("s3a://proxied/t", conf)
+        assert log.snapshot.to_arrow().column("id").to_pylist() == [1, 2]
+        assert {line.split(":")[0] for line in proxy.requests} == {f"CONNECT {HOST}"}
+        no_aws.delenv("HTTPS_PROXY")
+        with pytest.raises(OSError, match=HOST):
+            S3ConditionalLogStore(conf).filesystem.get_file_info("proxied/t")

@@ -24,6 +24,7 @@ from lakelog.logstores.azure.credentials import (
     SharedKey,
 )
 from lakelog.logstores.azure.uri import parse_azure_uri
+from lakelog.logstores.environment import needs_requests
 from lakelog.logstores.travelling import own_settings
 
 if TYPE_CHECKING:
@@ -128,7 +129,12 @@ class AccountRouter(pyarrow.fs.FileSystemHandler):  # type: ignore[misc]  # pyar
         root, slash, key = path.partition("/")
         found = parse_azure_uri(f"az://{root}/")
         settings = azure_settings(self._conf, found, self._timeout)
-        return _account(os.getpid(), settings, self._budget), found.container + slash + key, root
+        by_sdk = needs_requests(settings.endpoint)
+        return (
+            _account(os.getpid(), settings, self._budget, by_sdk=by_sdk),
+            found.container + slash + key,
+            root,
+        )
 
     def _both(self, src: str, dest: str) -> tuple[pyarrow.fs.FileSystem, str, str]:
         filesystem, source, _ = self._route(src)
@@ -145,9 +151,12 @@ def _renamed(info: pyarrow.fs.FileInfo, root: str) -> pyarrow.fs.FileInfo:
 
 
 @lru_cache(maxsize=16)
-def _account(_process: int, settings: AzureSettings, budget: float) -> pyarrow.fs.FileSystem:
+def _account(
+    _process: int, settings: AzureSettings, budget: float, *, by_sdk: bool
+) -> pyarrow.fs.FileSystem:
     """Arrow's file system of an account, or ours; once a process, as connections don't fork."""
-    options = arrow_options(settings)
+    # The SDK obeys the proxies of the environment, and trusts its certificates.
+    options = None if by_sdk else arrow_options(settings)
     # Arrow speaks its own version of the protocol and can't be set to another. Emulators lag
     # behind.
     if options is not None and not settings.api_version and not settings.is_emulator:

@@ -2,7 +2,7 @@
 
 Arrow's own `GcsFileSystem` is fastest, but takes only Application Default Credentials, no
 credentials at all, or a token that expires. For the rest (a key in the conf, a paying project, a
-proxy with a password) there is one on google-cloud-storage.
+proxy with a password, or one of the environment) there is one on google-cloud-storage.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pyarrow.fs
 
+from lakelog.logstores.environment import needs_requests
 from lakelog.logstores.gcs.client import GCSClient
 from lakelog.logstores.gcs.connection import connection_of
 from lakelog.logstores.gcs.errors import translated
@@ -38,7 +39,8 @@ def gcs_filesystem(settings: GCSSettings, budget: float) -> pyarrow.fs.FileSyste
         settings: endpoint and credentials.
         budget: seconds that an operation may be repeated.
     """
-    if settings.auth not in ("default", "anonymous") or settings.paying_project or settings.proxy:
+    is_plain = settings.auth in ("default", "anonymous") and not settings.paying_project
+    if not is_plain or settings.proxy or needs_requests(settings.root_url):
         return pyarrow.fs.PyFileSystem(GCSFiles(settings, budget))
     parts = urlsplit(settings.root_url)
     return pyarrow.fs.GcsFileSystem(

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from lakelog.logstores.environment import environment_proxy
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 from lakelog.logstores.s3.credentials import CredentialSource
 
@@ -36,13 +37,24 @@ def arrow_filesystem(settings: S3Settings) -> pyarrow.fs.S3FileSystem:
     Raises:
         LogStoreConfError: Arrow can't do what a setting asks for.
     """
-    # botocore reads these two itself; Arrow does not.
+    # botocore reads these itself; Arrow does not.
     bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE")
-    return _made(settings, bundle, os.getpid())
+    proxy = settings.proxy or environment_proxy(settings.endpoint or _default_endpoint(settings))
+    return _made(settings, bundle, proxy, os.getpid())
+
+
+def _default_endpoint(settings: S3Settings) -> str:
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://s3.{settings.region or _region()}.amazonaws.com"
 
 
 @lru_cache(maxsize=16)
-def _made(settings: S3Settings, bundle: str | None, pid: int) -> pyarrow.fs.S3FileSystem:  # noqa: ARG001
+def _made(
+    settings: S3Settings,
+    bundle: str | None,
+    proxy: str | None,
+    pid: int,  # noqa: ARG001
+) -> pyarrow.fs.S3FileSystem:
     # The process is part of the key: connections and threads don't survive a fork.
     from pyarrow.fs import S3FileSystem
 
@@ -55,8 +67,8 @@ def _made(settings: S3Settings, bundle: str | None, pid: int) -> pyarrow.fs.S3Fi
         options["scheme"], _, options["endpoint_override"] = settings.endpoint.partition("://")
         # Arrow puts the bucket into the path on any endpoint that it is given.
         options["force_virtual_addressing"] = settings.addressing != "path"
-    if settings.proxy:
-        options["proxy_options"] = settings.proxy
+    if proxy:
+        options["proxy_options"] = proxy
     options |= _credentials(settings)
     # Arrow learnt these after the oldest version of our range, the last one last: a small file is
     # one PUT, not a multipart upload of three requests; and other certificates than SSL_CERT_FILE.
