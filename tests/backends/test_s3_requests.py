@@ -123,7 +123,7 @@ def test_a_warm_update_is_one_round_trip_and_what_was_committed_here_none(
     assert asked() == [1, 2, 3]
 
 
-def test_an_append_of_one_file_is_two_puts_and_a_look_before_each(
+def test_an_append_of_one_file_is_two_puts_a_probe_and_two_looks(
     proxy: FaultProxy, conf: dict[str, str], table: str
 ) -> None:
     log = DeltaLog.for_table(table, conf)
@@ -131,9 +131,10 @@ def test_an_append_of_one_file_is_two_puts_and_a_look_before_each(
     before = len(proxy.requests)
     write_arrow(log, {"a": [3]}, mode="append")
     made = [line.split(" ")[:2] for line in proxy.requests[before:]]
-    assert [method for method, _ in made] == ["GET", "PUT", "GET", "PUT"]
-    kinds = [target.rpartition(".")[2] for _, target in made]
-    assert kinds == ["json", "parquet", "json", "json"]
+    shown = [f"{method} {target.rpartition('.')[2]}" for method, target in made]
+    assert shown[:2] + shown[4:] == ["GET json", "PUT parquet", "PUT json"]
+    # Side by side: whether the table is still the one that was read, and the file where it should.
+    assert sorted(shown[2:4]) == ["GET json", "HEAD parquet"]
     assert log.update().num_files == 2
 
 

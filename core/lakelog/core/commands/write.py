@@ -424,7 +424,10 @@ def _commit(
     layout = txn.file_layout
     plan = layout.plan(log.store, log.table)
     with AttemptFiles(txn) as files:
-        writer = files.own(DataFileWriter(plan, layout.schema, stats=layout.stats))
+        writer = files.own(
+            DataFileWriter(plan, layout.schema, stats=layout.stats, checks_later=True)
+        )
+        txn.check_before_commit(writer.check_arrived)
         marks: dict[str, int] = {}
         written = 0
         for each in filled:

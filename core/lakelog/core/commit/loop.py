@@ -47,6 +47,7 @@ from lakelog.core.errors import (
 from lakelog.core.events import CommitOutcome
 from lakelog.core.log.names import log_path
 from lakelog.core.log.segment import list_log
+from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class CommitLoop:
         read_modified: int | None = None,
         backoff: Backoff | None = None,
         landing: Landing | None = None,
+        check: Callable[[], object] | None = None,
     ) -> None:
         """Take everything that does not change between attempts.
 
@@ -107,6 +109,8 @@ class CommitLoop:
             read_modified: when that version's file was written, if known.
             backoff: the waits; only tests give their own.
             landing: records what becomes of the commit, before and after each write.
+            check: called once before the first write, beside the look at what was read where that
+                is a journey; what it raises ends the commit.
         """
         self._store = store
         self._conf = conf
@@ -127,6 +131,7 @@ class CommitLoop:
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
         self._read_version = pending.read_version
         self._looked: _Looked | None = None
+        self._check = check
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
         self._room = _KEPT_ACTIONS
@@ -373,7 +378,25 @@ class CommitLoop:
         if looked is not None and looked.says():
             return
         attempt.requests += 1
-        self._check_fence()
+        check, self._check = self._check, None
+        if check is None:
+            self._check_fence()
+        elif self._store.capabilities.exclusive_create == Scope.CLUSTER:
+            self._check_both(check)
+        else:
+            self._check_fence()
+            check()
+
+    def _check_both(self, check: Callable[[], object]) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+        from contextvars import copy_context
+
+        with ThreadPoolExecutor(1, "lakelog-fence") as pool:
+            looking = pool.submit(copy_context().run, self._check_fence)
+            try:
+                check()
+            finally:
+                looking.result()  # it says more: the files of a table that was dropped are gone
 
     def _check_fence(self) -> None:
         def left() -> float:

@@ -229,6 +229,7 @@ class DataFileWriter:
         *,
         stats: StatsConfig | None = None,
         data_change: bool = True,
+        checks_later: bool = False,
     ) -> None:
         """Prepare to write; no file is opened yet.
 
@@ -237,12 +238,14 @@ class DataFileWriter:
             schema: the table's schema, for the statistics.
             stats: which columns get statistics; `None` for no statistics at all.
             data_change: the `dataChange` of the actions.
+            checks_later: whether `check_arrived` is called before the commit, as a transaction does
+                that it is given to (`check_before_commit`), and not by `close`.
         """
         self.plan = plan
         self._schema = schema
         self._stats = stats
         self._data_change = data_change
-        self._writer = PartitionedWriter(plan, keeps_footers=True)
+        self._writer = PartitionedWriter(plan, keeps_footers=True, checks_later=checks_later)
         self._actions: list[AddFile] | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
@@ -258,7 +261,11 @@ class DataFileWriter:
                 self._writer.write(batch)
 
     def close(self) -> list[AddFile]:
-        """Close the files and return their actions; closing again returns the same ones."""
+        """Close the files and return their actions; closing again returns the same ones.
+
+        Raises:
+            OSError: the storage refused a file, or does not have it although it was acknowledged.
+        """
         if self._actions is None:
             with partition_errors(self.plan.root):
                 results = self._writer.close()
@@ -270,6 +277,14 @@ class DataFileWriter:
                 data_change=self._data_change,
             )
         return self._actions
+
+    def check_arrived(self) -> None:
+        """Ask the storage whether it has the files that were closed.
+
+        Raises:
+            OSError: it does not have one of them as it was written, or does not say.
+        """
+        self._writer.check_arrived()
 
     def abort(self) -> None:
         """Delete what was written. Never call it after a commit that may have landed."""

@@ -20,6 +20,7 @@ from lakelog.core.actions.z85 import z85_encoded
 from lakelog.core.deletion_vectors.reader import FILE_VERSION
 from lakelog.core.deletion_vectors.roaring import bitmap_of
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import delete_made, make_folder
 from lakelog.core.portable.syncing import sync_files
 from lakelog.logstores import keys as store_keys
@@ -71,6 +72,7 @@ class VectorWriter:
                 key=store_keys.MAX_INLINE.name,
             )
         self._made: list[str] = []
+        self._sizes: list[tuple[str, int]] = []
         self._content = bytearray()
         self._start()
 
@@ -106,10 +108,12 @@ class VectorWriter:
         """Write what is left.
 
         Raises:
-            OSError: the storage refused.
+            OSError: the storage refused, or does not have a file although it was acknowledged.
         """
         if self._content:
             self._end()
+        check_arrived(self._filesystem, self._sizes)
+        self._sizes = []
 
     def abort(self) -> None:
         """Delete the files made so far. Never call it after a commit that may have landed."""
@@ -129,6 +133,7 @@ class VectorWriter:
         self._made.append(path)
         with self._filesystem.open_output_stream(f"{self._root}/{path}") as sink:
             sink.write(bytes(self._content))
+        self._sizes.append((f"{self._root}/{path}", len(self._content)))
         if local:
             sync_files(self._root, [path])
         self._content = bytearray()

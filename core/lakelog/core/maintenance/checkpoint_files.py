@@ -58,9 +58,10 @@ def publish_parquet(
         rows = _write(filesystem, draft, schema, batches)
         size = _verify(snapshot, filesystem, draft, rows, files)
         _make_durable(filesystem, draft)
-    if not store.capabilities.atomic_overwrite:
-        # Two writers of one checkpoint may have torn each other's file.
-        place = store.filesystem_path(path)
+    place = store.filesystem_path(path)
+    if not store.capabilities.atomic_overwrite or not _is_there(store.filesystem, place, size):
+        # Two writers of one checkpoint may have torn each other's file, or replaced it; and a proxy
+        # may have answered in the storage's place.
         _verify(snapshot, store.filesystem, place, rows, files, published=True)
     return Published(path, rows, size)
 
@@ -82,9 +83,15 @@ def publish_lines(snapshot: Snapshot, path: str, lines: list[str]) -> Published:
             if source.read() != data:
                 raise _unlike(snapshot, draft, "it reads back differently")
         _make_durable(filesystem, draft)
-    if not store.capabilities.atomic_overwrite and store.read_bytes(path) != data:
+    if store.read_bytes(path) != data:
         raise _unlike(snapshot, path, "it reads otherwise", published=True)
     return Published(path, len(lines), len(data))
+
+
+def _is_there(filesystem: Any, place: str, size: int) -> bool:
+    """Whether the storage says that it has the file; it may also have another writer's."""
+    info = filesystem.get_file_info(place)
+    return bool(info.is_file and info.size == size)
 
 
 def _write(filesystem: Any, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
@@ -161,9 +168,9 @@ def _unlike(
     snapshot: Snapshot, path: str, why: str, published: bool = False
 ) -> CorruptCheckpointError:
     where = (
-        f"It is at {path}, where readers notice the damage and use the commits instead: the store "
-        "does not overwrite atomically, and another writer may have written the file at the same "
-        "time. Write the checkpoint again."
+        f"It is at {path}, where readers notice the damage and use the commits instead. Another "
+        "writer may have written the file at the same time, if the store does not overwrite "
+        "atomically, or a proxy has answered in the storage's place. Write the checkpoint again."
         if published
         else "It was not published; the table is as it was. Check the storage's disk and memory."
     )

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.at_once import do_at_once
 from lakelog.core.portable.leaves import (
     Leaf,
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 PICKLED_BY_VALUE = (
+    "lakelog.core.portable.arrival",
     "lakelog.core.portable.at_once",
     "lakelog.core.portable.leaves",
     "lakelog.core.portable.made_files",
@@ -163,7 +165,14 @@ class PartitionedWriter:
     `abort` may delete all that this writer made: nothing else refers to it yet.
     """
 
-    def __init__(self, plan: WritePlan, part: int = 0, *, keeps_footers: bool = False) -> None:
+    def __init__(
+        self,
+        plan: WritePlan,
+        part: int = 0,
+        *,
+        keeps_footers: bool = False,
+        checks_later: bool = False,
+    ) -> None:
         """Open nothing yet.
 
         Args:
@@ -171,12 +180,15 @@ class PartitionedWriter:
             part: the number in the file names, by custom that of Spark's partition.
             keeps_footers: whether results have footers as pyarrow's `FileMetaData`, for who stays
                 in this process.
+            checks_later: whether the caller calls `check_arrived` before anything names the files,
+                instead of `close`.
         """
         from pyarrow.fs import LocalFileSystem
 
         self._plan = plan
         self._part = part
         self._keeps_footers = keeps_footers
+        self._checks_later = checks_later
         self._open_files = 0
         self._filesystem = plan.filesystem or LocalFileSystem()
         fields = [pa.field(f.name, relaxed(f.type), f.nullable) for f in plan.schema]
@@ -225,7 +237,11 @@ class PartitionedWriter:
             self._split_staged()
 
     def close(self) -> list[tuple[Any, ...]]:
-        """End every file; give one tuple a file, in the order of `RESULT_SCHEMA`."""
+        """End every file; give one tuple a file, in the order of `RESULT_SCHEMA`.
+
+        Raises:
+            OSError: the storage refused a file, or does not have it; see `check_arrived`.
+        """
         self._split_staged()
         self._finish_small()
         while self._files:
@@ -233,7 +249,19 @@ class PartitionedWriter:
         if self._is_synced:
             # All at once: one after the other, the disk would be waited for once a file.
             sync_files(self._plan.root, [each[0] for each in self._results], self._synced)
+        if not self._checks_later:
+            self.check_arrived()
         return self._results
+
+    def check_arrived(self) -> None:
+        """Ask the storage for the files that `close` reported.
+
+        Raises:
+            OSError: it does not have one of them as it was written.
+        """
+        root = self._plan.root
+        files = [(f"{root}/{path}", size) for path, size, *_ in self._results]
+        check_arrived(self._filesystem, files)
 
     def abort(self) -> None:
         """Drop the buffers and delete the files made so far, as far as the storage lets us."""

@@ -24,7 +24,7 @@ from lakelog.core.schema import StructType
 from lakelog.core.transaction.reads import TransactionReads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lakelog.core.actions import Action, DomainMetadata
     from lakelog.core.clock import Clock
@@ -57,6 +57,7 @@ class TransactionChanges(TransactionReads):
         self._new_protocol: Protocol | None = None
         self._new_terms: TableTerms | None = None
         self._has_written = False
+        self._checks: list[Callable[[], object]] = []
         self._only_marks = False
 
     @property
@@ -220,6 +221,19 @@ class TransactionChanges(TransactionReads):
     def mark_written(self) -> None:
         """Note that data files were written for the metadata as it is now."""
         self._has_written = True
+
+    def check_before_commit(self, check: Callable[[], object]) -> None:
+        """Let something be checked before the commit is sent, beside what else is asked then.
+
+        Args:
+            check: raises what ends the commit; called once, perhaps while another thread looks at
+                the log. Of files: `DataFileWriter.check_arrived`.
+        """
+        self._checks.append(check)
+
+    def _check_now(self) -> None:
+        while self._checks:
+            self._checks.pop()()
 
     def advance_identity_columns(self, marks: Mapping[str, int]) -> None:
         """Set the high-water marks of identity columns, once, after their rows were written.

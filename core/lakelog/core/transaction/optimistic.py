@@ -97,7 +97,8 @@ class OptimisticTransaction(TransactionChanges):
     For engines that read and write data files themselves, as `write_arrow` and `lakelog.spark` do:
 
     - reading: `filter_file_table`, `files_in_same_partitions`, `track_files_read`;
-    - writing: `file_layout`, `assert_removable`, `advance_identity_columns`, `mark_written`;
+    - writing: `file_layout`, `assert_removable`, `advance_identity_columns`, `mark_written`,
+      `check_before_commit`;
     - the rest: `new_metadata`, `new_protocol`, `delta_log`, `clock`, `lock_choice`, `txn_id`,
       `active`.
 
@@ -203,6 +204,7 @@ class OptimisticTransaction(TransactionChanges):
         usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
         if not (usual and read and grouped and may_join(prepared, read)):
             return self._run(prepared)
+        self._check_now()  # what is wrong with one is its own failure
         sets = {each.app_id for each in prepared.actions if isinstance(each, SetTransaction)}
         member = Member(
             txn_id=self.txn_id,
@@ -297,6 +299,7 @@ class OptimisticTransaction(TransactionChanges):
 
         if self._snapshot is None and self._new_metadata is None:
             raise metadata_absent_error(self._table)
+        self._check_now()
         try:
             version = commit_large(
                 self,
@@ -435,6 +438,7 @@ class OptimisticTransaction(TransactionChanges):
             read_info=self._snapshot.commit_info if self._snapshot else None,
             read_modified=self._snapshot.state.timestamp if self._snapshot else None,
             landing=self._landing,
+            check=self._check_now if self._checks else None,
         )
         began = self._clock.monotonic()
         budget = self._conf.derived(CommitSettings).limits.seconds

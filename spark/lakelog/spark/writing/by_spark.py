@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from lakelog.core.arrow.variants import has_variants
 from lakelog.core.paths import data_path, encode_path
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
 from lakelog.core.portable.partition_text import (
     PartitionValueError,
@@ -97,10 +98,12 @@ def write_natively(
         adds = actions_of(list(zip(paths, values, strict=True)))
         if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
             moved = [_moved(filesystem, plan, each) for each in adds]
+            full = [data_path(plan.root, each.path) for each in moved]
             if plan.fsync and filesystem.type_name == "local":
                 # Hadoop's local file system closes files and flushes none of them.
-                full = (data_path(plan.root, each.path) for each in moved)
                 sync_files(plan.root, [each.removeprefix(f"{plan.root}/") for each in full])
+            sizes = (each.size for each in moved)
+            check_arrived(filesystem, list(zip(full, sizes, strict=True)))
             return moved
         _drop_unnamed(filesystem, plan.root, paths, adds)
         stays = bool(adds)

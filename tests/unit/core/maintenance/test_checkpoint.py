@@ -285,10 +285,11 @@ def test_a_part_of_a_v2_checkpoint_torn_under_its_name_is_not_pointed_at(tmp_pat
     assert read_last_checkpoint(store, log.table) is None
 
 
-def test_a_store_that_overwrites_atomically_is_taken_at_its_word(log):
+def test_a_store_that_overwrites_atomically_is_asked_for_the_length_alone(log):
     store = TornWhenPublished("checkpoint", atomic_overwrite=True)
-    stored(log, store).checkpoint()
-    assert read_last_checkpoint(store, log.table) is not None
+    with pytest.raises(CorruptCheckpointError, match="in the storage's place"):
+        stored(log, store).checkpoint()
+    assert read_last_checkpoint(store, log.table) is None
 
 
 def test_a_checkpoint_that_stands_is_pointed_at(log):

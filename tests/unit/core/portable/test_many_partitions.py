@@ -49,11 +49,14 @@ class Meddling(pyarrow.fs.FileSystemHandler):  # type: ignore[misc]
         self._on_open(path)
         return self._disk.open_output_stream(path)
 
+    def get_file_info(self, paths: list[str]) -> Any:
+        return self._disk.get_file_info(paths)
+
     def _unused(self, *_: Any) -> Any:
         raise NotImplementedError
 
     copy_file = create_file = delete_dir = delete_dir_contents = delete_root_dir_contents = _unused
-    get_file_info = get_file_info_selector = move = normalize_path = _unused
+    get_file_info_selector = move = normalize_path = _unused
     open_append_stream = open_input_file = open_input_stream = _unused
 
 

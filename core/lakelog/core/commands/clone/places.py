@@ -13,6 +13,7 @@ from lakelog.core.data.places import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.core.paths import data_path, encode_path, is_local
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import make_folder
 from lakelog.core.portable.partition_text import fitting_folder
 from lakelog.core.progress import Progress
@@ -143,13 +144,18 @@ class FileCopies:
 
         Raises:
             DataFileMissingError: the source lists a file that the storage does not have.
-            OSError: a storage failed.
+            OSError: a storage failed, or does not have a copy although it was acknowledged.
         """
+        sizes = []
         with ThreadPoolExecutor(_THREADS, "lakelog-clone") as pool:
             copied = 0
             for done, size in enumerate(pool.map(self._copy, self._jobs), 1):
                 copied += size
+                sizes.append(size)
                 tell(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
+        ours = self._target.store
+        places = (ours.filesystem_path(target) for _, target in self._jobs)
+        check_arrived(ours.filesystem, list(zip(places, sizes, strict=True)))
         return copied
 
     def _copy(self, job: Sequence[str]) -> int:

@@ -1,0 +1,79 @@
+"""Whether files that were written are where they were written to.
+
+A file system believes what answers it. Where a proxy or a gateway answers a PUT by itself (a login
+page, an empty 200 or 204), Arrow's takes the file for written, and the storage never heard of it.
+So before anything names a file, the storage is asked for it: that it is there, with as many bytes
+as were sent. It is one request a file, several at a time.
+
+Pickled by value to executors, as `lakelog.core.portable.writer` is.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from lakelog.core.portable.at_once import do_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyarrow.fs import FileSystem
+
+__all__ = ["check_arrived"]
+
+_THREADS: Final = 16
+_WAITS: Final = (0.1, 0.4, 1.5)
+"""Seconds before it is asked again: a storage may show a new file late, or fail for a moment."""
+
+
+def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> None:
+    """Ask the storage for files that were written.
+
+    Args:
+        filesystem: wrote them.
+        files: the path and the bytes of each.
+
+    Raises:
+        OSError: one of them is not there, or has another length, or the storage does not say.
+    """
+    seen = _wrong(filesystem, files)
+    for seconds in _WAITS:
+        if not seen:
+            return
+        time.sleep(seconds)
+        seen = _wrong(filesystem, [each for each in files if each[0] in seen])
+    for path, size in files:
+        if path in seen:
+            what = seen[path]
+            cause = what if isinstance(what, Exception) else None
+            seen_as = f"whether they are there is not known ({what})" if cause else what
+            raise OSError(
+                f"{path}: {size} bytes were written and acknowledged, but {seen_as}. Nothing was "
+                "committed. A proxy or a gateway on the way may have answered in the storage's "
+                "place: look at its log, or let the storage's host pass by it (NO_PROXY)."
+            ) from cause
+
+
+def _wrong(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> dict[str, str | Exception]:
+    """The paths at which not all is as it was written, and what is."""
+    found: dict[str, str | Exception] = {}
+
+    def look(file: tuple[str, int]) -> None:
+        path, size = file
+        try:
+            info = filesystem.get_file_info(path)
+        except Exception as exc:
+            found[path] = exc
+            return
+        if not info.is_file:
+            found[path] = "the storage has no such file"
+        elif info.size != size:
+            found[path] = f"the storage has a file of {info.size} bytes"
+
+    if len(files) == 1 or filesystem.type_name == "local":
+        for each in files:
+            look(each)
+    else:
+        do_at_once(look, files, _THREADS, "lakelog-arrival")
+    return found
