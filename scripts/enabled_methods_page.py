@@ -25,7 +25,7 @@ SPARKS_OWN = {
         removeProgressHandler removeTag session_id sparkContext stop streams tvf udf udtf version
     """,
     "DataFrame": """
-        agg alias approxQuantile asTable cache checkpoint coalesce colRegex collect columns corr
+        agg approxQuantile asTable cache checkpoint coalesce colRegex collect columns corr
         count cov crossJoin crosstab cube describe distinct drop dropDuplicates
         dropDuplicatesWithinWatermark drop_duplicates dropna dtypes exceptAll executionInfo exists
         explain fillna filter first foreach foreachPartition freqItems groupBy groupby groupingSets
@@ -57,6 +57,7 @@ test: a new PySpark has it, and somebody has to say what it means for Delta tabl
 DIFFERS = {
     "SparkSession.sql": "[which statements](sql.md)",
     "SparkSession.table": "reads the version that is the newest when it is called; of views, too",
+    "DataFrame.alias": "works; a view of it means the table that the DataFrame is read from",
     "DataFrame.mergeInto": "gives an object with the methods of `MergeIntoWriter`, all of which "
     "work but `whenNotMatchedBySource().updateAll()`, which has no row to take values from",
     "DataFrameReader.schema": "compared with the table's, and refused where it differs",
@@ -123,7 +124,8 @@ NOTES = {
     "catalog's entry has, which is neither columns nor properties: `DESCRIBE DETAIL`, "
     "`SHOW TBLPROPERTIES` and `SHOW CREATE TABLE` show those of the table.",
     "DataFrame": "The four methods that make views, and `registerTempTable`, are Spark's own; "
-    "names are looked up again after them. A view of a DataFrame stays at its version; one that "
+    "names are looked up again after them. A view of a DataFrame stays at its version until rows "
+    "are [changed by way of it](sql.md#changes-by-way-of-a-view); one that "
     "[SQL makes](sql.md#views) shows the newest.",
 }
 

@@ -21,7 +21,8 @@ from lakelog.spark.format.requests import (
     request_of,
     session_of_reader,
 )
-from lakelog.spark.names.identifiers import parse
+from lakelog.spark.names.frame_views import note_alias, note_view
+from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.session import is_connect
@@ -32,6 +33,8 @@ from lakelog.spark.sql_statements.named import (
     named_frame,
     uncache_table,
 )
+from lakelog.spark.sql_statements.places import Place
+from lakelog.spark.sql_statements.written_views import refreshed, written_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +123,8 @@ def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], A
 
 def _insert_into(original: Any) -> Any:
     def insert_into(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
-        if not is_our_name(self._spark, tableName):
+        place = _written(self._spark, tableName, "INSERT")
+        if place is None:
             original(self, tableName, overwrite)
             return
         from lakelog.spark.sql_statements.commands.insert import insert_rows
@@ -139,9 +143,30 @@ def _insert_into(original: Any) -> Any:
             )
         mode = (request.mode or "").lower()
         replaces = mode == "overwrite" if overwrite is None else overwrite
-        insert_rows(frame_of(self), parse(tableName), overwrite=replaces, options=request.options)
+        insert_rows(
+            frame_of(self),
+            parse(tableName),
+            overwrite=replaces,
+            options=request.options,
+            location=place.path if place.view else None,
+        )
+        refreshed(self._spark, place)
 
     return insert_into
+
+
+def _written(spark: SparkSession, name: object, verb: str) -> Place | None:
+    """The table whose rows a method changes, by its name or by that of a view that means it."""
+    if is_our_name(spark, name):
+        return Place("", parse(str(name)))
+    if not isinstance(name, str) or not is_ours(spark, "delta"):
+        return None
+    try:
+        parts = parse(name)
+    except DeltaAnalysisError:
+        return None
+    found = None if path_in(parts) is not None else written_place(spark, parts, verb)
+    return found if found is not None and not found.in_catalog else None
 
 
 def _makes_ours(spark: SparkSession, source: str | None, name: object) -> bool:
@@ -213,13 +238,18 @@ def _write_to(original: Any) -> Any:
 def _merge_into(original: Any) -> Any:
     def merge_into(self: Any, table: str, condition: Any) -> Any:
         spark = self.sparkSession
-        if not is_our_name(spark, table):
+        place = _written(spark, table, "MERGE")
+        if place is None:
             return original(self, table, condition)
         from lakelog.spark.table.delta_table import DeltaTable
         from lakelog.spark.table.merge_into import TableMerge
 
-        opened = DeltaTable.forName(spark, table).alias(parse(table)[-1])
-        return TableMerge(opened.merge(self, condition))
+        if place.view:
+            opened = DeltaTable.forPath(spark, place.path)
+        else:
+            opened = DeltaTable.forName(spark, table)
+        merge = opened.alias(parse(table)[-1]).merge(self, condition)
+        return TableMerge(merge, lambda: refreshed(spark, place))
 
     return merge_into
 
@@ -284,6 +314,33 @@ def _forgetting(original: Any) -> Any:
                 forget()
 
     return method
+
+
+def _alias(original: Any) -> Any:
+    def alias(self: Any, alias: str) -> Any:
+        named = original(self, alias)
+        note_alias(self, named, alias)
+        return named
+
+    return alias
+
+
+def _makes_view(*, shared: bool) -> Any:
+    """What makes a temporary view of a DataFrame, which may be the rows of a table of ours."""
+
+    def wrap(original: Any) -> Any:
+        forgetting = _forgetting(original)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            made = forgetting(self, *args, **kwargs)
+            name = str(args[0] if args else next(iter(kwargs.values()), ""))
+            if not name.startswith(_UNGUESSABLE):
+                note_view(self.sparkSession, self, name, shared=shared)
+            return made
+
+        return method
+
+    return wrap
 
 
 def refuse_changes(original: Any) -> Any:
@@ -436,11 +493,12 @@ WRITER = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
 FRAME = {
     "writeTo": _write_to,
     "mergeInto": _merge_into,
-    "createTempView": _forgetting,
-    "createOrReplaceTempView": _forgetting,
-    "createGlobalTempView": _forgetting,
-    "createOrReplaceGlobalTempView": _forgetting,
-    "registerTempTable": _forgetting,
+    "alias": _alias,
+    "createTempView": _makes_view(shared=False),
+    "createOrReplaceTempView": _makes_view(shared=False),
+    "createGlobalTempView": _makes_view(shared=True),
+    "createOrReplaceGlobalTempView": _makes_view(shared=True),
+    "registerTempTable": _makes_view(shared=False),
 }
 WRITER_V2 = {
     **noting(_V2_NOTES),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.names.frame_views import FrameSource, note_frame
+from lakelog.spark.names.lookup import is_watched
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import changes_df
@@ -175,7 +177,18 @@ class DeltaReader:
         df = self._matching(snapshot_df(self._spark, snapshot, condition, columns))
         if columns is not None and self._where:
             df = df.select(*map(quoted, columns))
-        return with_stated_nulls(df, snapshot.schema, columns)
+        df = with_stated_nulls(df, snapshot.schema, columns)
+        if columns is None and condition is None and is_watched(self._spark):
+            note_frame(df, self._source(self._one(path), snapshot))
+        return df
+
+    def _source(self, path: str, snapshot: Snapshot) -> FrameSource:
+        older = not {"versionasof", "timestampasof"}.isdisjoint(self._options) or (
+            # Of `t@v1` it may be the version, or the name.
+            "@" in path and not snapshot.table.endswith(path.rpartition("@")[2])
+        )
+        settings = {k: v for k, v in self._options.items() if k.lower().startswith(("fs.", "dfs."))}
+        return FrameSource(snapshot.table, older, settings)
 
     def _matching(self, df: DataFrame) -> DataFrame:
         for each in self._where:

@@ -20,10 +20,10 @@ from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import read_immediate
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placed_errors import placed_by_words
-from lakelog.spark.sql_statements.places import place_of
 from lakelog.spark.sql_statements.plain_values import inserted_values
 from lakelog.spark.sql_statements.queries import QueryRunner
 from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.written_views import may_mean_table, refused_by_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,7 @@ _MAY_NAME_TABLES = re.compile(
 )
 _CHANGE_NAMES = frozenset({"CREATE", "REPLACE", "DROP", "ALTER", "USE", "SET", "REFRESH", "MSCK"})
 """A name may mean something else after these."""
+_CHANGE_ROWS = ("DELETE", "UPDATE", "MERGE")
 
 
 def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
@@ -96,7 +97,7 @@ def run(
 def _are_plain_values(spark: SparkSession, text: str) -> bool:
     """Whether a text is `INSERT INTO t VALUES …`, and neither `t` nor anything else is ours."""
     name = inserted_values(text)
-    return name is not None and place_of(spark, parse(name)) is None
+    return name is not None and not may_mean_table(spark, parse(name))
 
 
 def _run(
@@ -139,7 +140,9 @@ def _run(
         command = command_of(spark, text, tokens, args, kwargs, runner)
         if command is not None:
             return _placing(command, text)
-        return runner.run(text, tokens, parameters, kwargs, otherwise)
+        return _in_words(
+            spark, text, lambda: runner.run(text, tokens, parameters, kwargs, otherwise)
+        )
     except NoDeltaTableError as exc:
         return _by_an_extension(otherwise, exc)
     finally:
@@ -160,6 +163,30 @@ def _by_an_extension(otherwise: Callable[[], DataFrame], error: NoDeltaTableErro
     raise error
 
 
+def _in_words(spark: SparkSession, text: str, run: Callable[[], DataFrame]) -> DataFrame:
+    """Run what is Spark's, which ends a change of rows of a temporary view in an internal error."""
+    tokens = tokenize(text)
+    at = next((n for n, each in enumerate(tokens) if each.upper in _CHANGE_ROWS), None)
+    if at is None or tokens[0].upper not in (*_CHANGE_ROWS, "WITH"):
+        return run()
+    try:
+        return run()
+    except Exception as exc:
+        cursor = Cursor(text, tokens)
+        verb = tokens[at].upper
+        cursor.at = at + 1
+        cursor.took("WITH", "SCHEMA", "EVOLUTION")
+        if not cursor.took("INTO"):
+            cursor.took("FROM")
+        try:
+            found = refused_by_spark(spark, cursor.name().parts, verb, exc)
+        except SqlSyntaxError:
+            found = None
+        if found is None:
+            raise
+        raise found from exc
+
+
 def _placing(command: Callable[[], DataFrame], text: str) -> DataFrame:
     """Run a command whose errors about an expression show it in the statement."""
     try:
@@ -176,7 +203,7 @@ def _inserts_into_ours(spark: SparkSession, text: str) -> bool:
     cursor = Cursor(text, tokens)
     cursor.at = target_at(tokens)
     try:
-        return place_of(spark, cursor.name().parts) is not None
+        return may_mean_table(spark, cursor.name().parts)
     except SqlSyntaxError:
         return False  # a folder, or nothing that can be read
 

@@ -35,6 +35,8 @@ class Place:
     """Whether a catalog has the name."""
     whole: tuple[str, ...] = ()
     """The name with its catalog and database, if a catalog has it."""
+    view: tuple[str, ...] = ()
+    """The temporary view of a DataFrame by which the statement names the table, if it does so."""
 
     @property
     def alias(self) -> str:

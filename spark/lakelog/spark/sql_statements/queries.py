@@ -13,6 +13,11 @@ from lakelog.spark.reading.reader import DeltaReader, SkippingReader
 from lakelog.spark.reading.stated import with_nulls_of
 from lakelog.spark.sql_statements.aggregates import answer, wanted
 from lakelog.spark.sql_statements.cached import current, has_cached, is_cached
+from lakelog.spark.sql_statements.hidden_columns import (
+    names_metadata,
+    star_edits,
+    with_metadata,
+)
 from lakelog.spark.sql_statements.options_clause import given_options
 from lakelog.spark.sql_statements.placed_errors import placed
 from lakelog.spark.sql_statements.places import Place, entry_of, opened, place_of
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.spark.sql_statements.parameters import Parameters
+    from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
 __all__ = ["QueryRunner"]
@@ -109,11 +115,14 @@ class QueryRunner:
                 return otherwise()
             return self.plain(sql, parameters.args, **kwargs)
         refuse_lasting(sql, tokens, found[0][0])
+        found, unseen = _with_metadata(tokens, found)
         frames = {f"lakelog_{i}": self._viewable(frame) for i, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
         tables = [each for each, _ in found]
         known = [self._names(each) for each in tables]
         edits = edits_of(tokens, tables, names, known)
+        if unseen:
+            edits = sorted([*edits, *unseen], key=lambda each: each[:2])
         if self._namespace:
             others = [each for each in named if each not in tables and len(each.parts) == 1]
             whole = [(*self._namespace, *each.parts) for each in others]
@@ -431,6 +440,23 @@ def _is_whole(tokens: Sequence[Token], table: Reference) -> bool:
     rest = [each.upper for each in tokens[table.end :]]
     first = [each.upper for each in tokens[: table.first]]
     return first == ["SELECT", "*", "FROM"] and rest in ([], [";"])
+
+
+def _with_metadata(
+    tokens: Sequence[Token], found: list[tuple[Reference, DataFrame]]
+) -> tuple[list[tuple[Reference, DataFrame]], list[Edit]]:
+    """The tables with their `_metadata`, if a query names it, and what keeps it out of its `*`."""
+    if not names_metadata(tokens):
+        return found, []
+    shown = [with_metadata(frame) for _, frame in found]
+    having = [each for (each, _), frame in zip(found, shown, strict=True) if frame is not None]
+    edits = star_edits(tokens, having)
+    if edits is None:
+        return found, []
+    return [
+        (each, plain if frame is None else frame)
+        for (each, plain), frame in zip(found, shown, strict=True)
+    ], edits
 
 
 def _unqualified(condition: str, alias: str | None) -> str:

@@ -28,8 +28,9 @@ from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundErr
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
 from lakelog.spark.dml.frames import GivenFrames
+from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.identifiers import parse, path_in
-from lakelog.spark.names.lookup import qualified
+from lakelog.spark.names.lookup import is_watched, qualified
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
 from lakelog.spark.reading.stated import with_stated_nulls
@@ -298,6 +299,8 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             snapshot,
             lambda: with_stated_nulls(snapshot_df(self._spark, snapshot), snapshot.schema),
         )
+        if is_watched(self._spark):
+            note_frame(df, FrameSource(snapshot.table))
         if self._alias is None:
             return df
         return with_stated_nulls(df.alias(self._alias), snapshot.schema)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column
 
@@ -22,9 +22,17 @@ class TableMerge:
     Nothing runs before `merge`, which raises what `DeltaMergeBuilder.execute` raises.
     """
 
-    def __init__(self, builder: DeltaMergeBuilder) -> None:
-        """Begin with a MERGE that has no clauses."""
+    def __init__(
+        self, builder: DeltaMergeBuilder, then: Callable[[], object] | None = None
+    ) -> None:
+        """Begin with a MERGE that has no clauses.
+
+        Args:
+            builder: of the MERGE.
+            then: called once it is done.
+        """
         self._builder = builder
+        self._then = then
 
     def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802  # PySpark's
         """Say what happens to rows of the table that a row of the source matches."""
@@ -47,6 +55,8 @@ class TableMerge:
     def merge(self) -> None:
         """Run it, as one commit."""
         self._builder.execute()
+        if self._then is not None:
+            self._then()
 
     def _next(self, builder: DeltaMergeBuilder) -> TableMerge:
         # PySpark's object changes with each call, and scripts may not use what a call returns.

@@ -12,6 +12,7 @@ from lakelog.core.schema.column_paths import dotted
 from lakelog.spark.sql_statements.errors import NoDeltaTableError
 from lakelog.spark.sql_statements.places import Place, opened, place_of
 from lakelog.spark.sql_statements.qualified_columns import Qualifiers
+from lakelog.spark.sql_statements.written_views import written_place
 from lakelog.spark.table.delta_table import DeltaTable
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Statement:
     """The names that its expressions may have before columns."""
     frames: tuple[str, ...] = ()
     """The temporary views that stand for DataFrames, while it runs."""
+    through: Place | None = None
+    """The table that is written by a view of a DataFrame, which shall show what was written."""
     is_ours: bool = False
     """Whether it is known to be about a Delta table; what can't be read before is Spark's."""
 
@@ -50,6 +53,20 @@ class Statement:
         """Go past the name of a table; `None` if it is not one of ours."""
         found = place_of(self.spark, self.cursor.name().parts)
         self.is_ours = self.is_ours or found is not None
+        return found
+
+    def written(self, verb: str) -> Place | None:
+        """Go past the name of a table whose rows are changed, or of a view that means one.
+
+        Args:
+            verb: see `written_place`.
+
+        Raises:
+            DeltaAnalysisError: a view that means none.
+        """
+        found = written_place(self.spark, self.cursor.name().parts, verb)
+        self.is_ours = self.is_ours or found is not None
+        self.through = found if found is not None and found.view else None
         return found
 
     def place_or_path(self) -> Place | None:

@@ -24,13 +24,15 @@ from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placeholders import Placeholders
 from lakelog.spark.sql_statements.references import after_ctes
 from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.written_views import refreshed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.spark.sql_statements.commands.base import Command
+    from lakelog.spark.sql_statements.places import Place
     from lakelog.spark.sql_statements.queries import QueryRunner
     from lakelog.spark.sql_statements.tokens import Token
 
@@ -136,9 +138,28 @@ def command_of(
         if statement.is_ours:
             raise
         return None
-    if command is None or not placeholders.frames:
+    if command is None:
+        return None
+    through = statement.through
+    if through is not None and tokens[start].upper != "EXPLAIN":
+        command = _through(spark, through, command)
+    if not placeholders.frames:
         return command
-    return lambda: placeholders.during(command)
+    done = command
+    return lambda: placeholders.during(done)
+
+
+def _through(spark: SparkSession, place: Place, command: Command) -> Command:
+    """A command that is given a view of a DataFrame, which shows the newest rows from then on."""
+
+    def run() -> DataFrame:
+        # The statement's own queries may read the view.
+        refreshed(spark, place)
+        answer = command()
+        refreshed(spark, place)
+        return answer
+
+    return run
 
 
 def _reader_of(tokens: Sequence[Token], start: int) -> Callable[[Statement], Command | None] | None:

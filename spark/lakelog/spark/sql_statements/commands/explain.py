@@ -52,7 +52,7 @@ def explain(s: Statement) -> Command | None:
 def _delete(s: Statement) -> tuple[str, str] | None:
     c = s.cursor
     c.need("DELETE", "FROM")
-    place = s.place()
+    place = s.written("DELETE")
     if place is None:
         return None
     alias = s.target(place, "WHERE")
@@ -64,7 +64,7 @@ def _delete(s: Statement) -> tuple[str, str] | None:
 def _update(s: Statement) -> tuple[str, str] | None:
     c = s.cursor
     c.need("UPDATE")
-    place = s.place()
+    place = s.written("UPDATE")
     if place is None:
         return None
     alias = s.target(place, "SET")
@@ -93,7 +93,7 @@ def _merge(s: Statement) -> tuple[str, str] | None:
     c.need("MERGE")
     c.took("WITH", "SCHEMA", "EVOLUTION")
     c.need("INTO")
-    place = s.place()
+    place = s.written("MERGE")
     if place is None:
         return None
     alias = s.target(place, "USING")

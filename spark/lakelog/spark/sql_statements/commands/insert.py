@@ -86,7 +86,7 @@ def insert(s: Statement) -> Command | None:
     else:
         overwrite = False
     c.took("TABLE")
-    place = s.place()
+    place = s.written("INSERT")
     if place is None or c.has("WITH", "("):
         return None
     wanted = _Insert(place, overwrite, _partition(c) if c.took("PARTITION") else [])
@@ -147,7 +147,12 @@ def _refuse_replace_on(c: Cursor) -> None:
 
 
 def insert_rows(
-    frame: DataFrame, parts: Sequence[str], *, overwrite: bool, options: Mapping[str, Any]
+    frame: DataFrame,
+    parts: Sequence[str],
+    *,
+    overwrite: bool,
+    options: Mapping[str, Any],
+    location: str | None = None,
 ) -> None:
     """Insert the rows of a DataFrame by the positions of their columns, as `insertInto` does.
 
@@ -156,6 +161,7 @@ def insert_rows(
         parts: the table's name.
         overwrite: whether they replace those that are there.
         options: of the writer.
+        location: the table's, where the name is that of a view.
 
     Raises:
         DeltaError: the columns don't fit; and what `DeltaWriter.save` raises.
@@ -175,7 +181,10 @@ def insert_rows(
         }
         save_frame(rows, location, mode, None, given)
 
-    with_location(spark, parts, insert)
+    if location is None:
+        with_location(spark, parts, insert)
+    else:
+        insert(location)
 
 
 def _partition(c: Cursor) -> list[tuple[str, str | None]]:
@@ -199,7 +208,7 @@ def _run(s: Statement, wanted: _Insert) -> DataFrame:
         options["replaceWhere"] = " AND ".join(_equals(snapshot.schema, *each) for each in static)
     replaces = wanted.overwrite or wanted.replace_where is not None
     mode: SaveMode = "overwrite" if replaces else "append"
-    reads = replaces and s.runner.has_read(wanted.place.path)
+    reads = replaces and (s.runner.has_read(wanted.place.path) or bool(wanted.place.view))
     save_frame(
         rows,
         wanted.place.path,

@@ -23,7 +23,7 @@ def merge(s: Statement) -> Command | None:
     c.need("MERGE")
     evolves = c.took("WITH", "SCHEMA", "EVOLUTION")
     c.need("INTO")
-    place = s.place()
+    place = s.written("MERGE")
     if place is None:
         return None
     alias = s.target(place, "USING")

@@ -24,7 +24,7 @@ def delete(s: Statement) -> Command | None:
     """`DELETE FROM t [alias] [WHERE condition]`."""
     c = s.cursor
     c.need("DELETE", "FROM")
-    place = s.place()
+    place = s.written("DELETE")
     if place is None:
         return None
     alias = s.target(place, "WHERE")
@@ -42,7 +42,7 @@ def update(s: Statement) -> Command | None:
     """`UPDATE t [alias] SET a = 1, … [WHERE condition]`."""
     c = s.cursor
     c.need("UPDATE")
-    place = s.place()
+    place = s.written("UPDATE")
     if place is None:
         return None
     alias = s.target(place, "SET")
