@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["METADATA", "names_metadata", "star_edits", "with_metadata"]
+__all__ = ["names_metadata", "star_edits", "with_metadata"]
 
-METADATA = "_metadata"
+_METADATA = "_metadata"
 """What Spark calls the struct of facts about the file of each row."""
 _BEFORE_STAR = ("SELECT", "DISTINCT", "ALL", ",", ".")
 
 
 def names_metadata(tokens: Sequence[Token]) -> bool:
     """Whether a text may name the column."""
-    return any((each.name or "").lower() == METADATA for each in tokens)
+    return any((each.name or "").lower() == _METADATA for each in tokens)
 
 
 def with_metadata(frame: DataFrame) -> DataFrame | None:
     """The rows with the column at their end; `None` for rows that don't have it."""
-    if METADATA in (each.lower() for each in frame.columns):
+    if _METADATA in (each.lower() for each in frame.columns):
         return None
     try:
-        shown = frame.select("*", frame.metadataColumn(METADATA))
+        shown = frame.select("*", frame.metadataColumn(_METADATA))
         _ = shown.schema
     except AnalysisException:
         return None
@@ -76,7 +76,7 @@ def star_edits(tokens: Sequence[Token], tables: Sequence[Reference]) -> list[Edi
                 if before.text != "(" or tokens[number - 2].upper != "COUNT":
                     return None
                 continue
-            hidden = [f"{quoted(name)}.{METADATA}" for name in names]
+            hidden = [f"{quoted(name)}.{_METADATA}" for name in names]
             if before.text == ".":
                 owner = (tokens[number - 2].name or "").lower()
                 hidden = [

@@ -8,7 +8,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.frame_views import GLOBAL, source_of_view
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
-from lakelog.spark.sql_statements.places import Place, entry_of, place_of
+from lakelog.spark.sql_statements.places import Place, entry_of, path_in, place_of
 from lakelog.spark.sql_statements.references import references
 from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.table.delta_table import DeltaTable
@@ -47,7 +47,9 @@ def written_place(spark: SparkSession, parts: Sequence[str], verb: str) -> Place
     found = place_of(spark, parts)
     if found is not None:
         return found
-    entry = entry_of(spark, parts)
+    # Others have one part alone.
+    may_be_view = len(parts) == 1 or parts[0].lower() == GLOBAL
+    entry = entry_of(spark, parts) if may_be_view else None
     if entry is None or entry.kind != "temporary view":
         return None
     if entry.view is not None:
@@ -68,10 +70,10 @@ def written_place(spark: SparkSession, parts: Sequence[str], verb: str) -> Place
 
 def may_mean_table(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Whether an INSERT into a name is ours to see to."""
-    if place_of(spark, parts) is not None:
+    if path_in(parts) is not None:
         return True
     entry = entry_of(spark, parts)
-    return entry is not None and entry.kind == "temporary view"
+    return entry is not None and (entry.is_delta or entry.kind == "temporary view")
 
 
 def refreshed(spark: SparkSession, place: Place) -> None:
