@@ -26,9 +26,12 @@ EXIT_INTERRUPTED: Final = 130
 """Ctrl-C, as shells have it. A closed pipe does not count: `lakelog history … | head`."""
 
 COMMANDS: Final = {
+    "alter": "lakelog.cli.alter",
     "checkpoint": "lakelog.cli.checkpoint",
+    "clone": "lakelog.cli.clone",
     "conformance": "lakelog.cli.conformance",
     "conflicts": "lakelog.cli.conflicts.command",
+    "convert": "lakelog.cli.convert",
     "delete": "lakelog.cli.row_changes.delete",
     "describe": "lakelog.cli.describe.command",
     "diff": "lakelog.cli.diff.command",
@@ -36,6 +39,7 @@ COMMANDS: Final = {
     "files": "lakelog.cli.files.command",
     "history": "lakelog.cli.history",
     "manifest": "lakelog.cli.manifest",
+    "merge": "lakelog.cli.merge",
     "migrate": "lakelog.cli.migrate",
     "optimize": "lakelog.cli.optimize",
     "properties": "lakelog.cli.properties",
@@ -45,6 +49,7 @@ COMMANDS: Final = {
     "serve": "lakelog.cli.serve",
     "update": "lakelog.cli.row_changes.update",
     "vacuum": "lakelog.cli.vacuum",
+    "write": "lakelog.cli.write",
 }
 """Name -> module, which has the click command as `command`."""
 
@@ -58,12 +63,17 @@ SECTIONS: Final = {
         "schema": "The columns of a table, as a tree, as SQL or as JSON.",
     },
     "Change a table": {
+        "alter": "Change columns, constraints and clustering.",
         "delete": "Delete the rows that match a condition.",
+        "merge": "Update, insert and delete rows by those of files.",
         "properties": "Show, set and unset the properties of a table.",
         "update": "Give columns new values in the rows that match.",
+        "write": "Write the rows of Parquet, CSV or JSON files.",
     },
     "Maintain a table": {
         "checkpoint": "Write a checkpoint, and read it back.",
+        "clone": "Make a table of another one, with or without its files.",
+        "convert": "Make a table of a folder of Parquet files.",
         "manifest": "Write symlink manifests, for Presto, Athena and the like.",
         "optimize": "Put small files together, or rows in order.",
         "restore": "Go back to an older version.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.plain_values import setting_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -157,12 +158,9 @@ class DeltaConf(Mapping[str, str]):
 
 
 def _text(key: str, value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value)
+    text = setting_text(value)
+    if text is not None:
+        return text
     raise DeltaAnalysisError(
         f"the conf {key} must be a string, a bool or a number, not {type(value).__name__}", key=key
     )

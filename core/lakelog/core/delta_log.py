@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, Union
 
+from lakelog.core.arguments import read_arguments
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.core.table_log import TableLog
 
@@ -80,6 +81,7 @@ class DeltaLog(TableLog):
 
         return hold_lock(lock_for(self._store, self._table, self._conf), self._table)
 
+    @read_arguments
     def upgrade_protocol(
         self,
         reader_version: int | None = None,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
+from lakelog.core.arguments import read_arguments
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
@@ -300,6 +301,7 @@ class TableLog:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
+    @read_arguments
     def snapshot_at(
         self, version: int | None = None, timestamp: int | str | datetime | None = None
     ) -> Snapshot:
@@ -325,15 +327,13 @@ class TableLog:
             from lakelog.core.state.time_travel import version_at
 
             version = version_at(self.update(), timestamp)
-        if not isinstance(version, int):
-            raise DeltaAnalysisError(
-                f"{version!r} is not a version of {self._table}: pass an int", table=self._table
-            )
+        assert version is not None
         known = self._snapshot
         if known is not None and known.version == version:
             return known
         return self._wrap(self._load(version))
 
+    @read_arguments
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was done to the table, newest first.
 
@@ -351,6 +351,7 @@ class TableLog:
         first = newest.version + 1 if since is None else since[0]
         return read_history(self._store, self._table, newest.version, limit, times_since=first)
 
+    @read_arguments
     def checkpoint(self, version: int | None = None, progress: GivenProgress = None) -> None:
         """Write a checkpoint, so that opening the table needs no older commits.
 

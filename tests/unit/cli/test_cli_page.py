@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakelog.cli.app import COMMANDS, app
@@ -31,6 +32,11 @@ DESCRIBED = (
     "checkpoint",
     "manifest",
     "optimize",
+    "write",
+    "merge",
+    "alter",
+    "clone",
+    "convert",
     "restore",
     "vacuum",
     "serve",
@@ -125,6 +131,27 @@ def test_the_documented_json_is_what_comes(
     assert {f for f in came if not f.startswith(free)} == {
         f for f in shown if not f.startswith(free)
     }
+
+
+def test_the_documented_json_of_commands_that_make_and_change_tables_is_what_comes(
+    tmp_path: Path,
+) -> None:
+    table, rows = str(tmp_path / "flights"), tmp_path / "rows.csv"
+    rows.write_text("id,day\n1,a\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    for name, arguments in {
+        "write": (table, str(rows)),
+        "merge": (table, str(rows), "--on", "target.id = source.id"),
+        "alter": (table, "--add", "gate string"),
+        "clone": (table, str(tmp_path / "copy")),
+        "convert": (str(folder),),
+    }.items():
+        real = json.loads(lakelog(name, *arguments, "--json").out)
+        (documented,) = _examples(name)
+        assert list(real) == list(documented)
+        assert _fields(documented) <= _fields(real)
 
 
 def test_the_documented_json_of_an_update_is_what_comes(tmp_path: Path) -> None:

@@ -26,9 +26,12 @@ def test_the_public_names_are_these(module: str) -> None:
 def test_the_commands_are_these() -> None:
     assert sorted(COMMANDS) == sorted(
         [
+            "alter",
             "checkpoint",
+            "clone",
             "conflicts",
             "conformance",
+            "convert",
             "delete",
             "describe",
             "diff",
@@ -36,6 +39,7 @@ def test_the_commands_are_these() -> None:
             "files",
             "history",
             "manifest",
+            "merge",
             "migrate",
             "optimize",
             "properties",
@@ -45,5 +49,6 @@ def test_the_commands_are_these() -> None:
             "serve",
             "update",
             "vacuum",
+            "write",
         ]
     )

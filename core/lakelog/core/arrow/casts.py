@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.encodings import bounded, decoded, is_encoded
 from lakelog.core.arrow.types import (
     from_arrow_type,
     is_list,
@@ -91,31 +92,19 @@ def cast_table(
             path = (field.name,)
             chunks = []
             cast.first_row = 0
-            for chunk in table.column(index).chunks:
-                found = cast.array(chunk, field.data_type, path)
+            pieces = (each for chunk in table.column(index).chunks for each in bounded(chunk))
+            for piece in pieces:
+                found = cast.array(piece, field.data_type, path)
                 chunks.append(cast.required(found, field.nullable, path))
-                cast.first_row += len(chunk)
+                cast.first_row += len(piece)
             columns.append(pa.chunked_array(chunks, type=arrow_field.type))
     return pa.Table.from_arrays(columns, schema=target)
 
 
-def cast_batch(
-    batch: pa.RecordBatch,
-    schema: StructType,
-    *,
-    timestamps: str = "UTC",
-    purpose: Purpose = "write",
-) -> pa.RecordBatch:
-    """`cast_table` for one batch."""
-    whole = pa.Table.from_batches([batch])
-    table = cast_table(whole, schema, timestamps=timestamps, purpose=purpose)
-    target = table.schema
-    # A table of one batch has one chunk a column, or none where the batch is empty.
-    arrays = [
-        column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
-        for column in table.columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
+def cast_batch(batch: pa.RecordBatch, schema: StructType) -> list[pa.RecordBatch]:
+    """`cast_table` for one batch; several where its columns would be too large as one."""
+    batches: list[pa.RecordBatch] = cast_table(pa.Table.from_batches([batch]), schema).to_batches()
+    return batches
 
 
 class _Cast:
@@ -132,10 +121,8 @@ class _Cast:
     def array(self, array: Any, target: DataType, path: tuple[str, ...]) -> Any:
         """The array as the Arrow type of `target`, children included."""
         source = array.type
-        if pa.types.is_dictionary(source):
-            return self.array(array.dictionary_decode(), target, path)
-        if pa.types.is_run_end_encoded(source):
-            return self.array(_compute().run_end_decode(array), target, path)
+        if is_encoded(source):
+            return decoded(array, lambda values: self.array(values, target, path))
         if pa.types.is_null(source):
             return pa.nulls(len(array), self._arrow(target, path))
         if target == VARIANT:
@@ -247,7 +234,7 @@ class _Cast:
 
     def _list(self, array: Any, target: ArrayType, path: tuple[str, ...]) -> Any:
         inner = (*path, "element")
-        array = _as_plain_list(array)
+        array = _compact(_as_plain_list(array))
         values = self.array(array.values, target.element_type, inner)
         if self._writes and not target.contains_null and values.null_count:
             # Slots outside all lists must not count, so look at the lists' own elements.
@@ -257,15 +244,13 @@ class _Cast:
         return _rebuilt(array, self._arrow(target, path), values)
 
     def _map(self, array: Any, target: MapType, path: tuple[str, ...]) -> Any:
+        array = _compact(array)
         keys = self.array(array.keys, target.key_type, (*path, "key"))
         inner = (*path, "value")
         items = self.array(array.items, target.value_type, inner)
         arrow = self._arrow(target, path)
         if self._writes and not target.value_contains_null and items.null_count:
-            first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-            if items.slice(first, last - first).null_count:
-                raise _not_null(dotted(inner))
-            items = _without_nulls(items)
+            raise _not_null(dotted(inner))
         entries = pa.StructArray.from_arrays(
             [keys, items], fields=[arrow.key_field, arrow.item_field]
         )
@@ -323,6 +308,26 @@ def _as_plain_list(array: Any) -> Any:
         valid = pa.concat_arrays([array.is_valid(), array_of([True], pa.bool_())])
         offsets = _compute().if_else(valid, offsets, scalar_of(None, pa.int32()))
     return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field))
+
+
+def _compact(array: Any) -> Any:
+    """A list or a map without elements before its first one and behind its last one."""
+    is_map = pa.types.is_map(array.type)
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    if array.offset == 0 and first == 0 and last == len(array.keys if is_map else array.values):
+        return array
+    valid = array.is_valid().buffers()[1] if array.null_count else None
+    offsets = _compute().subtract(array.offsets, scalar_of(first, pa.int32())).buffers()[1]
+    inside = slice(first, last)
+    child = array.values[inside] if not is_map else _entries(array, inside)
+    return pa.Array.from_buffers(
+        array.type, len(array), [valid, offsets], array.null_count, 0, children=[child]
+    )
+
+
+def _entries(array: Any, inside: slice) -> Any:
+    fields = [array.type.key_field, array.type.item_field]
+    return pa.StructArray.from_arrays([array.keys[inside], array.items[inside]], fields=fields)
 
 
 def _rebuilt(array: Any, target: Any, child: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelog.core.arguments import read_arguments
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.files import (
@@ -43,6 +44,7 @@ __all__ = ["ChangeFeed", "change_readers", "change_schema", "no_feed", "table_ch
 _THREADS = 16
 
 
+@read_arguments
 def table_changes(
     uri: TableOrLog,
     starting_version: int | None = None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.alter_columns import column_parameter, commit_columns, own_schema
 from lakelog.core.commands.given_types import schema_from
 from lakelog.core.delta_log import begin_change
@@ -38,6 +38,7 @@ class Addition:
     first: bool = False
 
 
+@read_arguments
 def add_columns(
     uri: TableOrLog,
     columns: GivenSchema,

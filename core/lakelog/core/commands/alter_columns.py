@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.given_types import type_from
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
@@ -165,6 +165,7 @@ def drop_columns(
     return commit_columns(txn, changed, Operation("DROP COLUMNS", {"columns": columns_json}))
 
 
+@read_arguments
 def change_column(
     uri: TableOrLog,
     column: ColumnPath,

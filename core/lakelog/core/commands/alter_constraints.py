@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -142,6 +142,7 @@ def new_violation(
     )
 
 
+@read_arguments
 def drop_constraint(
     uri: TableOrLog,
     name: str,

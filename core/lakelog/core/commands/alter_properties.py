@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions.operation import Operation, json_text
+from lakelog.core.arguments import read_arguments
 from lakelog.core.commands.enable_row_tracking import enablement_tags, give_row_ids
 from lakelog.core.commands.given_types import property_texts
 from lakelog.core.delta_log import begin_change, log_of
@@ -90,6 +91,7 @@ def set_properties(
     return _commit(txn, wanted, operation, next(iter(comments.values()), None))
 
 
+@read_arguments
 def unset_properties(
     uri: TableOrLog,
     names: str | Iterable[str],

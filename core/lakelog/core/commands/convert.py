@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lakelog.core.actions import Metadata
 from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.convert_files import find_files, merged_schema, with_partition_columns
 from lakelog.core.commands.given_types import property_texts, schema_from
 from lakelog.core.commands.path_spelling import spelling_for
@@ -32,6 +32,7 @@ __all__ = ["convert_to_delta"]
 _STEP = 1000
 
 
+@read_arguments
 def convert_to_delta(
     uri: TableOrLog,
     partition_schema: GivenSchema | None = None,

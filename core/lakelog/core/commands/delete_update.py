@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.arguments import check_text, checked_progress
+from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.commands.rewrite import RowRewrite, RowsChanged
 from lakelog.core.commands.touched_files import touched_files
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["delete_rows", "update_rows"]
 
 
+@read_arguments
 def delete_rows(
     uri: TableOrLog,
     where: Filter | None = None,
@@ -84,6 +85,7 @@ def delete_rows(
         return _run(log_of(uri, conf), job, tell)
 
 
+@read_arguments
 def update_rows(
     uri: TableOrLog,
     set: Mapping[str, Any],  # noqa: A002  # SQL's word

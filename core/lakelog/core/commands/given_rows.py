@@ -42,6 +42,14 @@ class SupportsArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
 
 
+class PolarsQuery(Protocol):
+    """A LazyFrame of Polars, which is run a batch at a time."""
+
+    def collect_schema(self) -> Any: ...
+
+    def collect(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
 GivenRows: TypeAlias = Union[
     "pa.Table",
     "pa.RecordBatch",
@@ -53,9 +61,10 @@ GivenRows: TypeAlias = Union[
     "Iterator[pa.RecordBatch | pa.Table]",
     SupportsArrow,
     SupportsArrowArray,
+    PolarsQuery,
 ]
 """Arrow data, datasets of pyarrow, generators of batches, `{"id": [1, 2]}`, `[{"id": 1}]`, or what
-can export itself to Arrow."""
+can export itself to Arrow; queries of Polars, too."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
 _OPTIONS = {
@@ -107,7 +116,7 @@ def arrow_table(given: GivenRows, schema: StructType | None = None) -> pa.Table:
             return _columns({name: [row.get(name) for row in data] for name in names})
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
-    except (pa.ArrowException, TypeError, ValueError) as exc:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         raise DeltaAnalysisError(
             f"the data can't be converted to an Arrow table: {unfit_value(data) or exc}"
         ) from exc
@@ -127,14 +136,56 @@ def arrow_stream(given: GivenRows) -> pa.RecordBatchReader | None:
     data: Any = given  # anything else is for `arrow_table`
     if isinstance(data, pa.RecordBatchReader):
         return data
+    if _is_polars(data, "LazyFrame"):
+        return _collected(data)
     if isinstance(data, pa.Table | pa.RecordBatch | Mapping) or _is_pandas(data):
         return None
     if not hasattr(data, "__arrow_c_stream__"):
         return None
+    if _is_polars(data, "DataFrame"):
+        _refuse_objects(data.schema)
     try:
         return pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, TypeError, ValueError) as exc:
-        raise DeltaAnalysisError(f"the data can't be converted to an Arrow table: {exc}") from exc
+        raise DeltaAnalysisError(
+            f"the data can't be converted to an Arrow table: {_unknown_column(data) or exc}"
+        ) from exc
+
+
+def _collected(frame: Any) -> pa.RecordBatchReader:
+    """A query of Polars, run a batch at a time."""
+    kinds = frame.collect_schema()
+    empty = sys.modules["polars"].DataFrame(schema=kinds)
+    first = arrow_stream(empty)
+    assert first is not None  # a DataFrame exports itself
+    # Polars 1.33 and before has no batches.
+    frames = frame.collect_batches() if hasattr(frame, "collect_batches") else [frame.collect()]
+    batches = (batch for each in frames for batch in pa.RecordBatchReader.from_stream(each))
+    return pa.RecordBatchReader.from_batches(first.schema, batches)
+
+
+def _refuse_objects(kinds: Mapping[str, Any]) -> None:
+    """Refuse columns whose export is the addresses of Python's objects."""
+    for name, kind in kinds.items():
+        if str(kind) == "Object":
+            raise DeltaAnalysisError(
+                f"the column {name} holds Python's objects (Polars' type Object), which are no "
+                "values of a table: make a column of one type of them, or leave it out",
+                column=name,
+                type=str(kind),
+            )
+
+
+def _unknown_column(data: Any) -> str | None:
+    """Which column of a frame of Polars Arrow does not know, as text."""
+    if not _is_polars(data, "DataFrame"):
+        return None
+    for name, kind in data.schema.items():
+        try:
+            pa.RecordBatchReader.from_stream(data.select(name))
+        except (pa.ArrowException, ValueError):
+            return f"the column {name} is of Polars' type {kind}, which Arrow has not; cast it"
+    return None
 
 
 def refuse_options(function: str, given: Collection[str], names: Collection[str]) -> None:
@@ -171,6 +222,11 @@ def _is_pandas(data: Any) -> bool:
     return frame is not None and isinstance(data, frame)
 
 
+def _is_polars(data: Any, kind: str) -> bool:
+    found = getattr(sys.modules.get("polars"), kind, None)
+    return found is not None and isinstance(data, found)
+
+
 def _columns(data: Any) -> pa.Table:
     frame = _is_pandas(data)
     table = _from_frame(data) if frame else without_index(pa.table(data))
@@ -190,7 +246,7 @@ def _from_frame(frame: Any) -> pa.Table:
             f"the index of the DataFrame ({frame.index[:3].tolist()!r}, …) has no name and is not "
             "written: name it (frame.index.name = …) to write it as a column, or drop it by "
             "frame.reset_index(drop=True)",
-            stacklevel=6,
+            stacklevel=7,
         )
     for name in named:
         if name in frame.columns:

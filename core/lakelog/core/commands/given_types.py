@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelog.core.arguments import check_texts
 from lakelog.core.arrow.types import from_arrow_schema, from_arrow_type
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.plain_values import setting_text
 from lakelog.core.schema import (
     ArrayType,
     DecimalType,
@@ -130,13 +131,9 @@ def property_texts(given: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _property_text(key: Any, value: Any) -> str:
-    if isinstance(key, str):
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, int):
-            return str(value)
+    text = setting_text(value) if isinstance(key, str) else None
+    if text is not None and not isinstance(value, float):
+        return text
     raise DeltaAnalysisError(
         "a property's name must be a string, and its value a string, a bool or an integer; "
         f"{key!r} has the value {value!r}",

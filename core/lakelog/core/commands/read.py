@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.arguments import read_arguments
 from lakelog.core.delta_log import log_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["read_arrow", "scan"]
 
 
+@read_arguments
 def read_arrow(
     uri: TableOrLog,
     columns: str | Sequence[str] | None = None,
@@ -66,6 +68,7 @@ def read_arrow(
     return rows.to_arrow()
 
 
+@read_arguments
 def scan(
     uri: TableOrLog,
     columns: str | Sequence[str] | None = None,

@@ -12,7 +12,7 @@ from lakelog.core import keys
 from lakelog.core.actions.file_keys import file_keys
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.arrays import array_of
 from lakelog.core.commands.older_version import time_in_zone, usable_version
 from lakelog.core.compute import pc
@@ -68,6 +68,7 @@ class TableRestored:
     """Files of the old version that the storage no longer has; sorted."""
 
 
+@read_arguments
 def restore(
     uri: TableOrLog,
     version: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from lakelog.core.arguments import is_long, require
+from lakelog.core.arguments import read_arguments, require
 from lakelog.core.clock import SystemClock
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.errors import DeltaConcurrentModificationException
@@ -25,6 +25,7 @@ _SHORTEST_WAIT = 0.2
 T = TypeVar("T")
 
 
+@read_arguments
 def retry_on_conflict(
     work: Callable[[], T],
     *,
@@ -60,7 +61,7 @@ def retry_on_conflict(
             fields, and with `attempts`.
         DeltaAnalysisError: `attempts` is not a whole number from 1 on.
     """
-    require(attempts, lambda each: is_long(each) and each >= 1, "attempts", "1 or more")
+    require(attempts, lambda each: each >= 1, "attempts", "1 or more")
     backoff = Backoff(clock or SystemClock(), max_wait)
     run = 1
     while True:

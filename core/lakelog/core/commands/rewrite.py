@@ -91,6 +91,7 @@ class RowRewrite:
         is_given_rows: bool = False,
         command: str | None = None,
         run_copies: RunCopies | None = None,
+        schema: StructType | None = None,
     ) -> None:
         """Prepare the rewrite; no file is opened yet.
 
@@ -103,12 +104,13 @@ class RowRewrite:
             command: whose conf says whether there are deletion vectors; `delete` or `update`,
                 by what is done, where it is `None`.
             run_copies: runs the tasks that copy rows; default: threads of this process.
+            schema: of the table as it will be, as files are read; default: as it is.
         """
         snapshot, log = txn.snapshot, txn.delta_log
         assert snapshot is not None
         self._now_ms = now_ms
         self._update = update
-        self._schema, table = snapshot.read_schema, log.table
+        self._schema, table = schema or snapshot.read_schema, log.table
         self._ids = MovedRowIds.from_snapshot(snapshot)
         self._files = TableFileReader(snapshot, self._with_ids(self._schema))
         properties = snapshot.properties
@@ -118,6 +120,8 @@ class RowRewrite:
         self._snapshot, self._store, self._layout = snapshot, log.store, layout
         self._made: list[str] = []
         self._has_feed = properties.change_data_feed
+        self._has_changes = False
+        """Whether the changes of the commit are in change files; known after `apply`."""
         deletes = update is None and not is_given_rows
         command = command or ("delete" if deletes else "update")
         conf = DeltaConf.from_mapping(log.conf)
@@ -164,6 +168,7 @@ class RowRewrite:
         # Readers take change files alone: they hold all changes of the commit, or there are none.
         has_changes = self._has_feed and (copies or self._update is not None)
         has_changes = has_changes and not self._is_given_rows
+        self._has_changes = has_changes
         copied = []
         for each in touched:
             self.metrics.count_touched(each.hit.true_count)
@@ -280,6 +285,11 @@ class RowRewrite:
             rows: the table's columns, and those of `row_ids`.
         """
         self._data.write(rows)
+
+    def write_inserted(self, rows: pa.Table) -> None:
+        """Report rows that the same commit adds, where change files hold its other changes."""
+        if self._has_changes:
+            self._changes.write(rows, "insert")
 
     def write_changed(self, old: pa.Table, new: pa.Table) -> None:
         """Write what rows were and have become for the change data feed, if the table has one."""

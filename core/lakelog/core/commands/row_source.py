@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from lakelog.core.arrow.encodings import row_pieces, table_bytes
 from lakelog.core.commands.given_rows import arrow_stream, arrow_table, kept_columns
 from lakelog.core.errors import DeltaAnalysisError
 
@@ -24,6 +25,8 @@ __all__ = ["RowSource", "stream_of_batches"]
 
 _ROWS: Final = 1 << 17
 _BYTES: Final = 32 << 20
+_DECODED: Final = 256 << 20
+"""Bytes of rows in memory that are written as one piece, whatever they take now."""
 
 _Stream: TypeAlias = tuple[pa.Schema, Iterator[Any]]
 
@@ -71,7 +74,8 @@ class RowSource:
             DeltaAnalysisError: a batch of a stream has another schema than the first one.
         """
         if self._table is not None:
-            yield self._table
+            # In memory already; decoded they may take many times as much.
+            yield from row_pieces(self._table, max(_DECODED, 2 * self._table.nbytes))
             return
         found = self._stream or _stream_of(self._given)
         assert found is not None
@@ -99,10 +103,10 @@ def _joined(schema: pa.Schema, batches: Iterator[Any]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
     is_first = True
-    for number, each in enumerate(batches):
-        held += _checked(each, schema, number)
+    for each in _pieces(schema, batches):
+        held += each.to_batches()
         rows += each.num_rows
-        size += each.nbytes
+        size += table_bytes(each)
         if rows >= _ROWS or size >= _BYTES:
             # Nothing here may hold rows while the next ones come.
             del each
@@ -111,6 +115,13 @@ def _joined(schema: pa.Schema, batches: Iterator[Any]) -> Iterator[pa.Table]:
             yield found.pop()
     if held or is_first:
         yield pa.Table.from_batches(held, schema)
+
+
+def _pieces(schema: pa.Schema, batches: Iterator[Any]) -> Iterator[pa.Table]:
+    for number, each in enumerate(batches):
+        found = pa.Table.from_batches(_checked(each, schema, number), schema)
+        del each
+        yield from row_pieces(found, _BYTES)
 
 
 def _checked(given: Any, schema: pa.Schema, number: int) -> list[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arguments import shown
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 
@@ -63,9 +64,9 @@ def _typed(name: str, values: Any, kind: pa.DataType) -> Any:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         at = _first_unfit(values, kind)
-        shown = "" if at is None else f" in row {at}: {values[at]!r} ({type(values[at]).__name__})"
+        where = "" if at is None else f" in row {at}: {shown(values[at])}"
         raise DeltaAnalysisError(
-            f"the column {name} of type {kind} can't hold its value{shown}: {exc}", column=name
+            f"the column {name} of type {kind} can't hold its value{where}: {exc}", column=name
         ) from exc
 
 
@@ -76,11 +77,10 @@ def unfit_value(data: Any) -> str | None:
         if at is None:
             continue
         before = next((v for v in reversed(values[:at]) if v is not None), None)
-        return (
-            f"the column {name} has in row {at}, counted from 0, {values[at]!r} "
-            f"({type(values[at]).__name__}), and before it {before!r} ({type(before).__name__}); "
-            "make them of one type"
-        )
+        here = f"the column {name} has in row {at}, counted from 0, {shown(values[at])}"
+        if before is None:
+            return f"{here}, for which Arrow has no type; a large number may be a decimal.Decimal"
+        return f"{here}, and before it {shown(before)}; make them of one type"
     return None
 
 

@@ -12,7 +12,7 @@ from lakelog.core import keys
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, write_metrics
-from lakelog.core.arguments import check_text, checked_progress
+from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.commands.given_rows import refuse_options
 from lakelog.core.commands.given_types import property_texts, schema_from
@@ -26,6 +26,7 @@ from lakelog.core.errors import (
     ProtocolChangedException,
     TableExistsError,
 )
+from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.metadata.column_mapping import reused_mapping
 from lakelog.core.progress import Progress, told
 from lakelog.core.rows.checks import check_rows, check_table_rules
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.commands.given_rows import GivenRows
     from lakelog.core.commands.given_types import GivenSchema
+    from lakelog.core.commands.rewrite import RowRewrite
     from lakelog.core.conf import DeltaConf
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.expressions.tree import Expression
@@ -82,6 +84,7 @@ class _Job:
     """What the application says it has done by this."""
 
 
+@read_arguments
 def write_arrow(
     uri: TableOrLog,
     data: GivenRows,
@@ -119,8 +122,9 @@ def write_arrow(
             that is run twice does not double the rows; `append`, `overwrite` all rows, or
             `ignore` the call.
         partition_by: partition columns of a new table; for an existing one they must be the same.
-        replace_where: with `overwrite`, replace only the partitions that match this condition,
-            which every new row must match too: SQL text, or any other `Filter`.
+        replace_where: with `overwrite`, replace only the rows for which this condition is true,
+            which every new row must match too: SQL text, or any other `Filter`. Of partition
+            columns alone it takes out whole files; else files are rewritten as by `delete_rows`.
         partition_overwrite_mode: with `overwrite`, `dynamic` replaces only the partitions that
             the data has rows of, `static` the whole table; `None` does what
             `spark.sql.sources.partitionOverwriteMode` says, unless `replace_where` is given. A
@@ -365,11 +369,41 @@ def _replaced(txn: OptimisticTransaction, job: _Job, predicate: Expression | Non
     """The files that an overwrite removes, after checking that it may."""
     if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
         return []
+    if _is_of_rows(txn, predicate):
+        txn.assert_removable()
+        return []
     found = (
         txn.filter_files() if predicate is None else to_add_files(matching_files(txn, predicate))
     )
     if found:
         txn.assert_removable()
+    return found
+
+
+def _is_of_rows(txn: OptimisticTransaction, predicate: Expression | None) -> bool:
+    """Whether an overwrite takes single rows out of files."""
+    from lakelog.core.expressions.tree import is_partition_only
+
+    if txn.snapshot is None or predicate is None:
+        return False
+    return not is_partition_only(predicate, txn.metadata.partition_columns)
+
+
+def _without_rows(
+    txn: OptimisticTransaction, predicate: Expression, files: AttemptFiles, tell: Tell
+) -> RowRewrite:
+    """Take the rows for which a condition is true out of the table."""
+    from lakelog.core.commands.rewrite import RowRewrite
+    from lakelog.core.commands.touched_files import touched_files
+
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    schema = None if txn.metadata == snapshot.metadata else txn.file_layout.schema
+    now = txn.delta_log.clock.now_ms()
+    found = files.own(RowRewrite(txn, now, command="delete", schema=schema))
+    found.apply(
+        list(touched_files(snapshot, txn.filter_file_table(predicate), predicate, tell)), tell
+    )
     return found
 
 
@@ -383,7 +417,6 @@ def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Exp
     """What `replace_where` says, bound to the schema; `None` where there is none."""
     if job.replace_where is None:
         return None
-    from lakelog.core.expressions.tree import is_partition_only
     from lakelog.core.filters.filter import normalize_filter
 
     log = txn.delta_log
@@ -391,14 +424,6 @@ def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Exp
         job.replace_where, schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
     )
     assert found is not None
-    columns = txn.metadata.partition_columns
-    if not is_partition_only(found, columns):
-        raise DeltaAnalysisError(
-            f"replace_where {_predicate_text(job, found)!r} may only use the partition columns "
-            f"{list(columns)} of {log.table}: to replace rows by other columns, use Spark "
-            "(lakelog.spark).",
-            table=log.table,
-        )
     return found
 
 
@@ -424,6 +449,9 @@ def _commit(
     layout = txn.file_layout
     plan = layout.plan(log.store, log.table)
     with AttemptFiles(txn) as files:
+        rows_out = None
+        if predicate is not None and _is_of_rows(txn, predicate):
+            rows_out = _without_rows(txn, predicate, files, tell)
         writer = files.own(
             DataFileWriter(plan, layout.schema, stats=layout.stats, checks_later=True)
         )
@@ -432,6 +460,8 @@ def _commit(
         written = 0
         for each in filled:
             writer.write(each.rows)
+            if rows_out is not None:
+                rows_out.write_inserted(each.rows)
             written += each.rows.num_rows
             tell(Progress(text="writing", done=written, total=job.data.count, unit="rows"))
             marks |= each.marks
@@ -446,9 +476,31 @@ def _commit(
         txn.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
+        operation = _operation(job, adds, removed, predicate)
+        if rows_out is not None:
+            actions += rows_out.actions()
+            operation = _of_rows(operation, txn, rows_out)
         if job.batch is not None:
             actions.insert(0, job.batch)
-        return txn.commit(actions, _operation(job, adds, removed, predicate))
+        return txn.commit(actions, operation)
+
+
+def _of_rows(operation: Operation, txn: OptimisticTransaction, found: RowRewrite) -> Operation:
+    """What the history says of an overwrite that took single rows out."""
+    told = found.metrics.operation_metrics("numDeletedRows")
+    names = ("numRemovedFiles", "numRemovedBytes", "numDeletedRows", "numCopiedRows")
+    metrics = {**operation.metrics, **{name: told[name] for name in names}}
+    metrics["numAddedChangeFiles"] = told["numAddedChangeFiles"]
+    for name, copied in (
+        ("numFiles", "numAddedFiles"),
+        ("numOutputBytes", "numAddedBytes"),
+        ("numOutputRows", "numCopiedRows"),
+    ):
+        if name in metrics:
+            metrics[name] = int(metrics[name]) + told[copied]
+    assert txn.snapshot is not None
+    tags = preservation_tags(txn.snapshot.terms, preserved=found.keeps_row_ids)
+    return replace(operation, metrics=metrics, tags=tags)
 
 
 def _operation(

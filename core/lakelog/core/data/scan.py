@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import importlib
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arguments import check_whole, refusal
+from lakelog.core.arguments import read_arguments, refusal
 from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.tree import columns as columns_of
-from lakelog.core.expressions.tree import to_sql
+from lakelog.core.expressions.tree import join_and, to_sql
 from lakelog.core.progress import Progress, check_told, told
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
@@ -109,6 +109,7 @@ class Scan:
         """The Arrow schema of what comes out."""
         return to_arrow_schema(self._output)
 
+    @read_arguments
     def limit(self, count: int) -> Scan:
         """The same rows, but no more than so many of them; nothing is read for the others.
 
@@ -118,7 +119,6 @@ class Scan:
         Raises:
             DeltaAnalysisError: it is not a whole number from 0 on.
         """
-        check_whole(count, "count")
         if count < 0:
             raise refusal(count, "count", "0 or more")
         most = count if self._limit is None else min(count, self._limit)
@@ -143,6 +143,7 @@ class Scan:
             return without_columns(sum(table.num_rows for table in tables))
         return pa.concat_tables(tables) if tables else empty_table(self.schema)
 
+    @read_arguments
     def to_batches(
         self, batch_size: int | None = None, *, ordered: bool = True
     ) -> Iterator[pa.RecordBatch]:
@@ -159,10 +160,8 @@ class Scan:
             DataFileError: likewise.
             InvalidPredicateError: likewise.
         """
-        if batch_size is not None:
-            check_whole(batch_size, "batch_size")
-            if batch_size < 1:
-                raise refusal(batch_size, "batch_size", "1 or more")
+        if batch_size is not None and batch_size < 1:
+            raise refusal(batch_size, "batch_size", "1 or more")
         return self._batches(batch_size, ordered)
 
     def _batches(self, batch_size: int | None, ordered: bool) -> Iterator[pa.RecordBatch]:
@@ -173,6 +172,7 @@ class Scan:
                 else:
                     yield pa.record_batch({"_": pa.nulls(table.num_rows)}).select([])
 
+    @read_arguments
     def to_reader(
         self, batch_size: int | None = None, *, ordered: bool = True
     ) -> pa.RecordBatchReader:
@@ -201,13 +201,41 @@ class Scan:
         _require("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
-    def to_polars(self) -> Any:
+    def narrowed(self, columns: Sequence[str] | None = None, where: Filter | None = None) -> Scan:
+        """A scan of some of these columns, and of some of these rows where that is known.
+
+        Args:
+            columns: which of them, in this order; all if `None`.
+            where: rows for which it is not true may be left out. Without effect where the scan has
+                a limit, or where it can't be evaluated.
+        """
+        names = self._output.names if columns is None else list(columns)
+        condition: Filter | None = self._expression
+        if where is not None and self._limit is None:
+            with suppress(DeltaError):
+                plain = Scan(self._snapshot, names, where)
+                plain._check_filter()
+                more = plain._expression
+                both = [each for each in (self._expression, more) if each is not None]
+                condition = join_and(both) if both else None
+        return Scan(self._snapshot, names, condition, limit=self._limit, progress=self._progress)
+
+    @read_arguments
+    def to_polars(self, *, lazy: bool = False) -> Any:
         """All rows, as a DataFrame of Polars.
+
+        Args:
+            lazy: whether as a LazyFrame, whose columns, condition and number of rows decide what is
+                read, and when. Deletion vectors and column mapping are no obstacle.
 
         Raises:
             ImportError: Polars is not installed.
         """
         polars = _require("polars", "to_polars")
+        if lazy:
+            from lakelog.core.data.polars_query import lazy_frame
+
+            return lazy_frame(self.schema, self.narrowed, polars)
         return polars.from_arrow(self.to_arrow())
 
     def to_pyarrow_dataset(self) -> Any:
@@ -301,13 +329,18 @@ class Scan:
             shown += f", where {to_sql(self._expression)}"
         return shown + (")" if self._limit is None else f", limit {self._limit})")
 
-    def head(self, limit: int) -> pa.Table:
+    @read_arguments
+    def head(self, limit: int = 5) -> pa.Table:
         """The first rows, in the order of the log; see `to_arrow`.
 
         Args:
             limit: how many rows, at most.
         """
         return self.limit(limit).to_arrow()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; see `to_batches`."""
+        return self.to_batches()
 
     def _streamed(
         self,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.arrow.partitions import parse_value
 from lakelog.core.arrow.time_zones import UndecidedTimeError, in_utc
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.plain_values import plain_value
 from lakelog.core.expressions.tree import (
     OPERATORS,
     And,
@@ -36,6 +35,7 @@ from lakelog.core.expressions.tree import (
     join_or,
     to_sql,
 )
+from lakelog.core.plain_values import plain_value
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import dotted, find_column, split_path, unknown_column
 from lakelog.core.schema.types import VARIANT

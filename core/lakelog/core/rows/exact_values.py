@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrays import scalar_of
+from lakelog.core.arrays import one_array, scalar_of
 from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.encodings import bounded, decoded, is_encoded
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import is_list, to_arrow_type
 from lakelog.core.compute import pc
-from lakelog.core.expressions.plain_values import MISSING
+from lakelog.core.plain_values import MISSING
 from lakelog.core.schema import (
     ArrayType,
     DataType,
@@ -53,6 +55,8 @@ def exact_scalar(value: Any, target: DataType, *, session_tz: str = "UTC") -> pa
     Raises:
         ValueError: it is not a value of that type, or not exactly; the message says where.
     """
+    while isinstance(value, pa.DictionaryScalar | pa.RunEndEncodedScalar):
+        value = value.value
     if (
         isinstance(value, pa.Scalar)
         and value.is_valid
@@ -81,8 +85,14 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
         return data
     if pa.types.is_null(data.type):
         return pa.chunked_array([pa.nulls(len(data), arrow)])
-    if pa.types.is_dictionary(data.type):
-        return exact_array(data.cast(data.type.value_type), target, session_tz=session_tz)
+    if is_encoded(data.type):
+        return pa.chunked_array(
+            [
+                decoded(each, partial(_values, target=target, zone=session_tz))
+                for each in _chunks(data)
+            ],
+            type=arrow,
+        )
     if pa.types.is_nested(data.type) or pa.types.is_nested(arrow):
         _check_fields(data.type, target, ())
         schema = StructType((StructField("value", target),))
@@ -98,9 +108,19 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
     return found.cast(arrow)
 
 
+def _chunks(data: Any) -> list[Any]:
+    whole = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
+    return [piece for each in whole for piece in bounded(each)]
+
+
+def _values(values: Any, target: DataType, zone: str) -> Any:
+    found = exact_array(values, target, session_tz=zone)
+    return one_array(found) if isinstance(found, pa.ChunkedArray) else found
+
+
 def _check_fields(arrow: Any, target: DataType, path: tuple[str, ...]) -> None:
     """Refuse a struct that lacks fields, at any depth: they would become null."""
-    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+    if is_encoded(arrow):
         _check_fields(arrow.value_type, target, path)
         return
     match target:
@@ -179,6 +199,8 @@ def _by_text(data: Any, arrow: Any) -> Any:
 
 def _nearest(data: Any, arrow: Any) -> Any:
     """Floating point of another width, if numbers stay finite and nothing becomes zero."""
+    if pa.types.is_float16(data.type):
+        return data.cast(pa.float32())  # which holds them all
     found = data.cast(arrow, safe=False)
     lost = pc.and_(pc.is_finite(data), pc.invert(pc.is_finite(found)))
     lost = pc.or_(lost, pc.and_(pc.not_equal(data, 0), pc.equal(found, 0)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from lakelog.core.arguments import check_text, check_whole
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
 from lakelog.core.schema.types import PrimitiveType, StructField
@@ -70,6 +70,7 @@ class Identity(NamedTuple):
         return self.start + index * self.step
 
 
+@read_arguments
 def generated_column(
     name: str,
     data_type: DataType | pa.DataType | str,
@@ -93,6 +94,7 @@ def generated_column(
     return StructField(name, kind, nullable, {GENERATION: expression, **_comment(comment)})
 
 
+@read_arguments
 def identity_column(
     name: str,
     *,
@@ -119,8 +121,6 @@ def identity_column(
         DeltaAnalysisError: a step of 0, or a start or step that is not an integer.
     """
     check_text(name, "name", needed=True)
-    check_whole(start, "start")
-    check_whole(step, "step")
     if step == 0:
         raise DeltaAnalysisError(
             f"[DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP] IDENTITY column step cannot be 0: column "
@@ -131,6 +131,7 @@ def identity_column(
     return StructField(name, _LONG, nullable, {**rules, **_comment(comment)})
 
 
+@read_arguments
 def column_with_default(
     name: str,
     data_type: DataType | pa.DataType | str,

@@ -27,6 +27,7 @@ __all__ = ["FUNCTIONS", "as_text", "common_type", "compared_type", "conjoined", 
 
 _DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_BOOLEAN = PrimitiveType("boolean")
 _DOUBLE, _VOID = PrimitiveType("double"), PrimitiveType("void")
 _TIMESTAMP, _NTZ = PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz")
 _FLOATS = {PrimitiveType("float"), _DOUBLE}
@@ -255,6 +256,13 @@ def _date_diff(values: Sequence[Value], zone: str) -> Value:
     return Value(pc.subtract_checked(end, start), _INTEGER)
 
 
+def _is_nan(values: Sequence[Value], zone: str) -> Value:
+    """Null is not NaN, as in Spark."""
+    (value,) = values
+    data = value.data if value.data_type in _FLOATS else cast_value(value, _DOUBLE, zone).data
+    return Value(pc.fill_null(pc.is_nan(data), False), _BOOLEAN)
+
+
 def _casting(name: str) -> Callable[[Sequence[Value], str], Value]:
     def apply(values: Sequence[Value], zone: str) -> Value:
         (value,) = values
@@ -282,6 +290,7 @@ FUNCTIONS: dict[str, Callable[[Sequence[Value], str], Value]] = {
     "datediff": _date_diff,
     "floor": _rounded("floor"),
     "ifnull": _coalesce,
+    "isnan": _is_nan,
     "lcase": _cased("lower"),
     "left": _left,
     "len": _length,

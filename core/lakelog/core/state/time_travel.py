@@ -7,6 +7,7 @@ from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lakelog.core.arguments import read_time
 from lakelog.core.errors import (
     DeltaAnalysisError,
     LogGapError,
@@ -110,6 +111,10 @@ def parse_timestamp(value: int | str | datetime) -> int:
         DeltaAnalysisError: the text is not an ISO 8601 date or time, or the value is none of the
             three.
     """
+    try:
+        value = read_time(value, "timestamp")
+    except DeltaAnalysisError as exc:
+        raise DeltaAnalysisError(f"[DELTA_TIMESTAMP_INVALID] {exc}") from None
     if isinstance(value, int):
         return value
     if isinstance(value, str):
@@ -122,11 +127,6 @@ def parse_timestamp(value: int | str | datetime) -> int:
                 f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: write it as 2026-01-31, "
                 "2026-01-31 12:00:00 or 2026-01-31T12:00:00.000Z"
             ) from None
-    if not isinstance(value, datetime):
-        raise DeltaAnalysisError(
-            f"[DELTA_TIMESTAMP_INVALID] {value!r} is not a time: pass epoch milliseconds as int, a "
-            "datetime, or ISO 8601 text"
-        )
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - _EPOCH) // timedelta(milliseconds=1)

@@ -126,7 +126,7 @@ class SourceWriter(DataSourceArrowWriter):
         with marked(), partition_errors(self._table):
             # Including void columns: the plan leaves out what no file can hold.
             schema = StructType.from_json(self._schema_string)
-            rows = (cast_batch(batch, schema) for batch in iterator)
+            rows = (rows for batch in iterator for rows in cast_batch(batch, schema))
             return _Written(write_batches(rows, self._plan, part=part))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

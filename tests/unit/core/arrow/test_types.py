@@ -367,8 +367,7 @@ def test_a_batch_is_cast_as_a_table_is_and_may_be_empty() -> None:
     batch = pa.record_batch({"c": pa.array([1], pa.int8())})
     wanted = column("long")
     for source in (batch, batch.slice(0, 0)):
-        out = cast_batch(source, wanted)
-        assert out.schema == to_arrow_schema(wanted)
+        out = pa.Table.from_batches(cast_batch(source, wanted), to_arrow_schema(wanted))
         assert out.num_rows == source.num_rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import delta_log
+from lakelog.core import delta_log, set_properties, table_changes
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.commands.write import write_arrow
@@ -118,9 +118,70 @@ def test_replace_where_replaces_the_partitions_and_only_them(uri: str) -> None:
     assert rows(uri) == [{"id": 2, "p": "b"}, {"id": 9, "p": "a"}]
     with pytest.raises(ConstraintViolationError, match=r"1 of 2, the first with p='b'"):
         write_arrow(uri, parts(id=[7, 8], p=["a", "b"]), mode="overwrite", replace_where="p = 'a'")
-    with pytest.raises(DeltaAnalysisError, match="partition columns"):
-        write_arrow(uri, parts(id=[1], p=["a"]), mode="overwrite", replace_where="id = 1")
     assert len(rows(uri)) == 2
+
+
+KINDS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "vectors": {"delta.enableDeletionVectors": "true"},
+    "feed": {"delta.enableChangeDataFeed": "true"},
+    "vectors and feed": {
+        "delta.enableDeletionVectors": "true",
+        "delta.enableChangeDataFeed": "true",
+    },
+    "mapped": {"delta.columnMapping.mode": "name"},
+    "tracked": {"delta.enableRowTracking": "true"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("where", "gone", "new"),
+    [
+        ("id >= 2", {2, 3, 4, 5}, [2, 7]),
+        ("id = 2 OR p = 'b'", {2, 3, 4}, [2]),
+        ("v > 0", {1, 3}, [9]),
+        ([("id", "in", [1, 5])], {1, 5}, []),
+        ("id > 100", set(), [101]),
+        ("id > 0", {1, 2, 3, 4, 5}, [1]),
+    ],
+)
+def test_replace_where_replaces_the_rows_for_which_it_is_true(
+    uri: str, kind: str, where: Any, gone: set[int], new: list[int]
+) -> None:
+    ones = [1, 2, 3, 4]
+    data = {"id": ones, "p": ["a", "a", "b", "b"], "v": [1, 0, 1, None]}
+    write_arrow(uri, data, partition_by=["p"], properties=KINDS[kind])
+    write_arrow(uri, {"id": [5], "p": ["c"], "v": [-1]}, mode="append")
+    before = {row["id"]: row for row in rows(uri)}
+    given = [{"id": each, "p": "b", "v": 1} for each in new]
+    version = write_arrow(
+        uri, given, schema="id bigint, p string, v bigint", mode="overwrite", replace_where=where
+    )
+    kept = [row for number, row in before.items() if number not in gone]
+    assert rows(uri) == sorted([*kept, *given], key=str)
+    log = DeltaLog.for_table(uri)
+    entry = log.history(1)[0]
+    assert entry.operation == "WRITE"
+    assert int(entry.metrics["numDeletedRows"]) == len(gone)
+    if "feed" in kind:
+        changes = table_changes(uri, version).read_all().to_pylist()
+        assert {row["id"] for row in changes if row["_change_type"] == "delete"} == gone
+        assert [row["id"] for row in changes if row["_change_type"] == "insert"] == new
+        assert len(changes) == len(gone) + len(new)
+
+
+def test_rows_that_replace_others_must_be_those_and_may_bring_a_column(uri: str) -> None:
+    write_arrow(uri, {"id": [1, 2, 3]})
+    with pytest.raises(ConstraintViolationError, match=r"1 of 2, the first with id=1"):
+        write_arrow(uri, {"id": [1, 2]}, mode="overwrite", replace_where="id > 1")
+    write_arrow(
+        uri, {"id": [2], "s": ["x"]}, mode="overwrite", replace_where="id > 1", schema_mode="merge"
+    )
+    assert rows(uri) == [{"id": 1, "s": None}, {"id": 2, "s": "x"}]
+    set_properties(uri, {"delta.appendOnly": True})
+    with pytest.raises(AppendOnlyError):
+        write_arrow(uri, {"id": [2], "s": ["y"]}, mode="overwrite", replace_where="id > 1")
 
 
 def test_data_that_does_not_fit_is_refused_and_leaves_no_file(uri: str) -> None:

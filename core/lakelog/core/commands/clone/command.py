@@ -10,7 +10,7 @@ from pyarrow.fs import FileSelector
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.clone.places import (
     FileCopies,
     absolute_file,
@@ -73,6 +73,7 @@ class TableCloned:
     """The operation's metrics, as the history shows them."""
 
 
+@read_arguments
 def clone(
     source: TableOrLog,
     target: TableOrLog,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.drop_feature.history import (
     cut_history,
     earliest_version,
@@ -41,6 +41,7 @@ _ROW_TRACKING: Final = (
 )
 
 
+@read_arguments
 def drop_feature(
     uri: TableOrLog,
     feature: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from lakelog.core.arguments import check_text, checked_progress, is_text, refusal
+from lakelog.core.arguments import check_text, checked_progress, is_text, read_arguments, refusal
 from lakelog.core.commands.merge.clauses import MergeClause, check_clauses
 from lakelog.core.commands.merge.run import MergeJob, run_merge
 from lakelog.core.commands.merge.search_condition import condition_of_columns
@@ -32,6 +32,7 @@ MergeCondition: TypeAlias = Union[str, "ArrowExpression"]
 """SQL text, or an expression of `pyarrow.compute`."""
 
 
+@read_arguments
 def merge(
     uri: TableOrLog,
     source: GivenRows,

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.encodings import taken
 from lakelog.core.commands.merge.clauses import takes_many_matches
 from lakelog.core.commands.merge.positions import mask_of, numbers
 from lakelog.core.commands.merge.sides import side_by_side
@@ -232,7 +233,7 @@ class Matcher:
     ) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """Each pair of a row and a source row that match, in the order of the rows."""
         for each in self._search.target_only:
-            mask = self._sides.true_for(each, rows.take(alive))
+            mask = self._sides.true_for(each, taken(rows, alive))
             alive = alive.filter(mask.combine_chunks())
         if not len(alive) or not len(self._candidates):
             nothing = pa.nulls(0, pa.int64())
@@ -240,7 +241,7 @@ class Matcher:
         if self._index is None:
             return self._nested(rows, alive)
         whole = len(alive) == rows.num_rows
-        living = rows if whole else rows.take(alive)
+        living = rows if whole else taken(rows, alive)
         keys = [
             comparable(self._sides.evaluate(each.target, living, each.data_type))
             for each in self._search.keys
@@ -283,7 +284,7 @@ class Matcher:
         names = {name for each in needing for name in each.names}
         mine = [name for name in rows.column_names if name in names]
         theirs = [name for name in self._used.table.column_names if name in names]
-        columns = dict(zip(mine, rows.select(mine).take(positions).columns, strict=True))
+        columns = dict(zip(mine, taken(rows.select(mine), positions).columns, strict=True))
         columns |= zip(theirs, self._used.take(theirs, sources).columns, strict=True)
         return pa.table(columns or {"": pa.nulls(len(positions))})
 

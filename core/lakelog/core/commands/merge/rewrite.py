@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import keys
+from lakelog.core.arrow.encodings import taken
 from lakelog.core.commands.merge.metrics import MergeMetrics
 from lakelog.core.commands.merge.positions import Positions
 from lakelog.core.commands.merge.sides import side_by_side
@@ -205,7 +206,7 @@ class MergeRewrite:
         """Write the new rows of some rows of one row group, and the changes."""
         for number in sorted(pc.unique(clauses).to_pylist()):
             mine = pc.equal(clauses, number)
-            old = rows.take(places.filter(mine))
+            old = taken(rows, places.filter(mine))
             clause, builder = self._clauses[number], self._builders[number]
             self.metrics.count_rows(clause, old.num_rows)
             if builder is None:

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.encodings import row_pieces, table_bytes, taken
 from lakelog.core.arrow.types import from_arrow_schema, to_arrow_schema
-from lakelog.core.commands.given_rows import arrow_stream, arrow_table, without_index
+from lakelog.core.commands.given_rows import arrow_stream, arrow_table, kept_columns, without_index
 from lakelog.core.commands.merge.names import check_unambiguous
 from lakelog.core.commands.merge.positions import Positions
 from lakelog.core.commands.row_source import stream_of_batches
@@ -27,6 +28,8 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lakelog.core.commands.given_rows import GivenRows
     from lakelog.core.schema import StructType
 
@@ -74,7 +77,7 @@ class SourceRows:
         """
         chosen = self.table.select(names)
         if not names or all(each.num_chunks < 2 for each in chosen.columns):
-            return chosen.take(places)
+            return taken(chosen, places) if names else chosen.take(places)
         batches, starts = self._batches
         order = pc.sort_indices(places)
         ascending = places.take(order)
@@ -84,10 +87,10 @@ class SourceRows:
             batch, start = batches[index], starts[index]
             end = bisect.bisect_left(numbers, start + batch.num_rows, lo=at)
             inside = pc.subtract_checked(ascending[at:end], start)
-            pieces.append(batch.select(names).take(inside))
+            pieces.append(taken(pa.Table.from_batches([batch.select(names)]), inside))
             at = end
-        found = pa.Table.from_batches(pieces, chosen.schema).combine_chunks()
-        return found.take(pc.sort_indices(order))
+        found = pa.concat_tables([empty_table(chosen.schema), *pieces])
+        return taken(found, pc.sort_indices(order))
 
 
 class MergeSource:
@@ -121,11 +124,14 @@ class MergeSource:
         stream = arrow_stream(self._given) or stream_of_batches(self._given)
         if stream is None:
             table = arrow_table(self._given)
-            self.schema = _schema_of(table.schema)
-            self._rows = SourceRows(cast_table(table, self.schema))
-            self._given = None
-            return self._rows
-        self.schema = _schema_of(without_index(empty_table(stream.schema)).schema)
+            if table_bytes(table) <= max(limit, 2 * table.nbytes):
+                self.schema = _schema_of(table.schema)
+                self._rows = SourceRows(cast_table(table, self.schema))
+                self._given = None
+                return self._rows
+            stream = table.to_reader()
+        kept = set(kept_columns(stream.schema))
+        self.schema = _schema_of(pa.schema([each for each in stream.schema if each.name in kept]))
         self._given = None
         self._rows = SourceRows(_read(stream, self.schema, limit))
         return self._rows
@@ -142,8 +148,8 @@ def _read(stream: pa.RecordBatchReader, schema: StructType, limit: int) -> pa.Ta
     size = 0
     file: _File | None = None
     try:
-        for batch in stream:
-            rows = cast_table(without_index(pa.Table.from_batches([batch])), schema)
+        for each in _pieces(stream):
+            rows = cast_table(each, schema)
             if file is not None:
                 file.write(rows)
                 continue
@@ -160,6 +166,11 @@ def _read(stream: pa.RecordBatchReader, schema: StructType, limit: int) -> pa.Ta
             file.abandon()
         raise
     return pa.concat_tables(held) if held else empty_table(to_arrow_schema(schema))
+
+
+def _pieces(stream: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    for batch in stream:
+        yield from row_pieces(without_index(pa.Table.from_batches([batch])), _BYTES)
 
 
 class _File:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions.operation import json_text
-from lakelog.core.arguments import check_text
+from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.commands.optimize.chosen_files import chosen_files
 from lakelog.core.commands.optimize.ordered_columns import clustered_by, z_ordered_by
 from lakelog.core.commands.optimize.ordering import RowOrder
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["optimize", "purge", "strategy_of"]
 
 
+@read_arguments
 def optimize(
     uri: TableOrLog,
     where: Filter | None = None,
@@ -173,6 +174,7 @@ def strategy_of(
     return ZOrder(settings, RowOrder(paths, "zorder"), columns), columns
 
 
+@read_arguments
 def purge(
     uri: TableOrLog,
     where: Filter | None = None,

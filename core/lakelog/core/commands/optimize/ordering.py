@@ -99,13 +99,17 @@ def _sample(parts: Iterable[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
         if len(places):
             kept.append([column.take(places) for column in columns])
             count += len(places)
-        while count > _SAMPLE_ROWS:
+        while count > 1 and (count > _SAMPLE_ROWS or _bytes(kept) > _MEMORY_BYTES):
             step *= 2
             whole = _joined(kept)
             every = integers(range(0, count, 2), pa.int64())
             kept = [[column.take(every) for column in whole]]
             count = len(every)
     return _joined(kept)
+
+
+def _bytes(parts: list[list[pa.ChunkedArray]]) -> int:
+    return sum(column.nbytes for columns in parts for column in columns)
 
 
 def _joined(parts: list[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:

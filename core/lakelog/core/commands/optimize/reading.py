@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import from_add_files
+from lakelog.core.arrow.encodings import row_pieces
 from lakelog.core.commands.optimize.tasks import BinFile
 from lakelog.core.compute import pc
 from lakelog.core.data.ahead import made_ahead
@@ -33,6 +34,8 @@ _RUN_FILES, _RUN_BYTES = 16, 1 << 20
 time waiting for each other's hold on the interpreter."""
 _JOINED_BYTES = 64 << 20
 """Rows of a run up to this size become one batch; of texts, more might not fit into one."""
+_PIECE_BYTES = 256 << 20
+"""Rows that are ordered or written at once: what a file holds may decode to far more."""
 _AHEAD_BYTES = 64 << 20
 """Rows of large files that wait: some of what is decoded while a row group is encoded."""
 
@@ -114,11 +117,13 @@ class BinReader:
         pairs = zip(files, places, strict=True)
         for is_small, group in groupby(pairs, key=lambda pair: pair[0].size <= _WHOLE_BYTES):
             if is_small:
+                # A small file may hold gigabytes of the same text.
                 for tables in in_order(self._of_run, list(_runs(group)), self._workers):
-                    yield from tables
+                    yield from (each for rows in tables for each in row_pieces(rows, _PIECE_BYTES))
             else:
                 pieces = (piece for pair in group for piece in self._pieces(*pair))
-                yield from made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
+                ahead = made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
+                yield from (each for rows in ahead for each in row_pieces(rows, _PIECE_BYTES))
 
     def _of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> list[pa.Table]:
         tables = [rows for pair in run for rows in self._whole(pair)]

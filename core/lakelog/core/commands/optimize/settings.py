@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.arguments import is_long, require
+from lakelog.core.arguments import read_whole, refusal
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.byte_sizes import parse_byte_size
 
@@ -83,8 +83,8 @@ class OptimizeSettings:
             DeltaAnalysisError: a value that is not a size, a share or a number of threads.
         """
         for name, given in (("target_size", target_size), ("batch_size", batch_size)):
-            if given is not None:
-                require(given, _is_size, name, "a number of bytes above 0")
+            if given is not None and read_whole(given, name) <= 0:
+                raise refusal(given, name, "a number of bytes above 0")
         target = target_size or _size(conf, keys.OPTIMIZE_MAX_SIZE)
         if target is None and TARGET_PROPERTY in properties:
             target = byte_size(properties[TARGET_PROPERTY], f"the table property {TARGET_PROPERTY}")
@@ -111,10 +111,6 @@ class OptimizeSettings:
             cube_size=max(cube, min_cube),
             threads=min(threads, os.cpu_count() or 1),
         )
-
-
-def _is_size(value: Any) -> bool:
-    return is_long(value) and value > 0
 
 
 def _size(conf: DeltaConf, key: Key[str | None]) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lakelog.core.arguments import read_arguments
 from lakelog.core.arrays import array_of
 from lakelog.core.commands.vacuum.candidates import Search, find_candidates
 from lakelog.core.commands.vacuum.inventory import INVENTORY_SCHEMA, written_paths
@@ -63,6 +64,7 @@ class TableVacuumed:
     """Files of the table's folder, or of the inventory or the log, that were looked at."""
 
 
+@read_arguments
 def vacuum(
     uri: TableOrLog,
     retention_hours: float | None = None,

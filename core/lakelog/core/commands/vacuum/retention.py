@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lakelog.core import keys
+from lakelog.core.arguments import BEYOND_LONG, read_number, refusal
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.portable.made_files import delete_made
 from lakelog.core.transaction.open_transactions import oldest_open
@@ -57,12 +58,16 @@ def retention_of(snapshot: Snapshot, hours: Any) -> Retention:
     checked = snapshot.conf.read(keys.RETENTION_CHECK)
     if hours is None:
         return Retention(None, own, checked)
-    if isinstance(hours, bool) or not isinstance(hours, int | float) or not math.isfinite(hours):
+    try:
+        hours = read_number(hours, "hours")
+        if hours * _HOUR_MS >= BEYOND_LONG:
+            raise refusal(hours, "hours", "a time of 64 bits")
+    except DeltaAnalysisError:
         raise DeltaAnalysisError(
             f"{hours!r} is not a retention for VACUUM of {table}: pass a number of hours, or "
             "nothing for the table's own retention.",
             table=table,
-        )
+        ) from None
     if hours < 0:
         raise DeltaAnalysisError(
             "[DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE] Retention for Vacuum can't be less than 0, "

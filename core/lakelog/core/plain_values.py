@@ -1,4 +1,4 @@
-"""Converts numpy, pandas and Arrow values to Python values, for filters."""
+"""Converts numpy, pandas and Arrow values to Python values, for arguments and filters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.core.arrays import scalar_of
-
-__all__ = ["MISSING", "plain_value"]
+__all__ = ["MISSING", "plain_value", "setting_text"]
 
 MISSING = ("NaTType", "NAType")
 """The nulls of pandas; it needn't be installed."""
@@ -32,6 +30,19 @@ def plain_value(value: Any) -> Any:
         raise ValueError(f"Python can't represent this {value.type}: {exc}") from None
 
 
+def setting_text(value: Any) -> str | None:
+    """A setting as Spark's conf has it: `true`, a number's digits, or the text; else `None`."""
+    if isinstance(value, str):
+        return value
+    try:
+        found = plain_value(value)
+    except ValueError:
+        return None
+    if isinstance(found, bool):
+        return str(found).lower()
+    return str(found) if isinstance(found, int | float) else None
+
+
 def _from_numpy(value: Any) -> Any:
     if getattr(value, "ndim", 0) or not hasattr(value, "item"):
         return value
@@ -41,7 +52,7 @@ def _from_numpy(value: Any) -> Any:
         unit = value.dtype.str.partition("[")[2].rstrip("]")
         if plain is None or unit not in ("s", "ms", "us", "ns"):
             return _no_time(value, plain)
-        return scalar_of(plain, pa.timestamp(unit))
+        return pa.scalar(plain, pa.timestamp(unit))
     if type(plain).__module__ == "numpy":
         raise ValueError(f"{value!r} is too large for a Python number")
     return plain
