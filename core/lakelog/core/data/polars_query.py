@@ -129,6 +129,7 @@ def _value(literal: Any) -> Any:
     if kind == "Date":
         return _EPOCH + timedelta(days=value)
     plain = kind in ("Int", "String", "Boolean") or kind.startswith(("Int", "UInt", "Float"))
-    if not plain or isinstance(value, dict | list):
+    # JSON has neither NaN nor infinity, and null in their place.
+    if not plain or value is None or isinstance(value, dict | list):
         raise ValueError(kind)
     return value

@@ -57,7 +57,7 @@ def conditions(draw: st.DrawFn) -> pl.Expr:
     if kind == "null":
         return pl.col(name).is_null() if draw(st.booleans()) else pl.col(name).is_not_null()
     if kind == "other":
-        return pl.col(name).is_in([value]) if draw(st.booleans()) else pl.col("a") % 2 == 0
+        return pl.col("s").is_in(["x0", "y"]) if draw(st.booleans()) else pl.col("a") % 2 == 0
     sides: tuple[Any, Any] = (pl.col(name), pl.lit(value))
     left, right = sides if kind == "compared" else sides[::-1]
     found: pl.Expr = getattr(left, draw(st.sampled_from(OPERATORS)))(right)
@@ -113,7 +113,8 @@ def test_what_is_not_understood_is_left_to_polars() -> None:
 
 def test_a_scan_with_a_limit_keeps_it_and_can_be_looped_over(rows: Scan) -> None:
     few = rows.limit(3)
-    assert few.to_polars(lazy=True).filter(pl.col("a") > 0).collect()["a"].to_list() == [2, 3]
+    above = pl.col("a") > few.to_arrow()["a"].to_pylist()[0]
+    assert few.to_polars(lazy=True).filter(above).collect().height == 2
     assert sum(batch.num_rows for batch in few) == 3
     assert [batch.num_columns for batch in few] == [4] * len(list(few))
     assert scan(_uri(rows), where="isnan(f)").count() == 3
