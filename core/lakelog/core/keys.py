@@ -106,6 +106,11 @@ CONSTRAINT_PROPERTIES: Final = flag(
     True,
     "Checks that what properties ask for goes together.",
 )
+TYPE_CHECK: Final = flag(
+    f"{_D}schema.typeCheck.enabled",
+    True,
+    "Refuses new columns of types that many clients can't read: intervals.",
+)
 NOT_NULL: Final = flag(
     f"{_D}constraints.allowUnenforcedNotNull.enabled",
     False,

@@ -33,7 +33,7 @@ from lakelog.core.schema import (
 )
 from lakelog.core.schema.column_mapping import by_name
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.types import VARIANT
+from lakelog.core.schema.types import DAY_TIME, VARIANT
 from lakelog.core.schema.upcasts import is_plain_text, is_upcast, is_widening
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["cast_batch", "cast_table"]
 
+
+_LONG = PrimitiveType("long")
+"""How files hold microseconds."""
 
 Purpose: TypeAlias = Literal["write", "read", "tell"]
 """Rows to be written are checked; rows read from the table are returned as they are; rows that were
@@ -261,7 +264,9 @@ class _Cast:
         if array.type.equals(arrow):
             return array
         found = from_arrow_type(array.type, path)
-        widened = not self._writes and is_widening(found, target)
+        widened = not self._writes and (
+            is_widening(found, target) or (found, target) == (_LONG, DAY_TIME)
+        )
         told = self._tells and target == PrimitiveType("string") and is_plain_text(found)
         if found != target and not (widened or told or is_upcast(found, target)):
             _mismatch(path, found, target)

@@ -15,7 +15,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.arrow.time_zones import clock_offset, named_zone, zone_of
+from lakelog.core.portable.interval_text import interval_value
 from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.types import YEAR_MONTH, is_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +65,8 @@ def cast_text(text: str | None, data_type: DataType, session_tz: str = "UTC") ->
 
     Returns:
         A Python value that Arrow takes for the type: a date is its number of days since 1970, a
-        timestamp its number of microseconds, because Python has neither beyond the year 9999.
+        timestamp its number of microseconds, because Python has neither beyond the year 9999; an
+        interval is its number of months or microseconds.
         NaN is always `math.nan` itself.
 
     Raises:
@@ -74,6 +77,8 @@ def cast_text(text: str | None, data_type: DataType, session_tz: str = "UTC") ->
     if isinstance(data_type, DecimalType):
         return _decimal(text, data_type)
     name = data_type.name if isinstance(data_type, PrimitiveType) else ""
+    if is_interval(data_type):
+        return interval_value(text, months=data_type == YEAR_MONTH)
     if name in _BITS:
         return _integer(text, _BITS[name])
     if name in ("timestamp", "timestamp_ntz"):

@@ -24,6 +24,7 @@ from lakelog.core.compute import pc
 from lakelog.core.portable.partition_text import partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.schema.column_mapping import physical_name
+from lakelog.core.schema.types import YEAR_MONTH, is_interval, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +82,7 @@ def serialize_value(value: Any, data_type: DataType) -> str | None:
         array = array_of([value], to_arrow_type(data_type))
     except pa.ArrowException as exc:
         raise ValueError(f"{value!r} is not a partition value of type {data_type}: {exc}") from exc
-    return partition_texts(array)[0]
+    return partition_texts(array, months=data_type == YEAR_MONTH)[0]
 
 
 def parse_value(text: str | None, data_type: DataType, session_tz: str = "UTC") -> Any:
@@ -95,7 +96,8 @@ def parse_value(text: str | None, data_type: DataType, session_tz: str = "UTC") 
         session_tz: the zone of a timestamp without one.
 
     Returns:
-        A Python value; timestamps are in UTC, NaN is always `math.nan` itself.
+        A Python value; timestamps are in UTC, NaN is always `math.nan` itself, an interval is its
+        number of months or microseconds.
 
     Raises:
         ValueError: the text is not such a value.
@@ -107,6 +109,8 @@ def parse_value(text: str | None, data_type: DataType, session_tz: str = "UTC") 
     if not isinstance(data_type, PrimitiveType):
         raise ValueError(f"{text!r}: a partition column can't be of type {data_type}")
     name = data_type.name
+    if is_interval(data_type):
+        return cast_text(text, data_type)
     if name in _BITS:
         return _parse_integer(text, _BITS[name])
     if name in ("timestamp", "timestamp_ntz"):
@@ -280,6 +284,8 @@ def _is_decided(text: str | None, micros: int | None, session_tz: str) -> bool:
 def _typed(
     texts: Any, data_type: DataType, session_tz: str, *, engine_decides: bool
 ) -> tuple[Any, Any]:
+    if not is_known(data_type):
+        return pa.nulls(len(texts)), texts.is_valid()
     asks = engine_decides and data_type == PrimitiveType("timestamp")
     # A partition holds many files: each text is parsed once.
     encoded = one_array(texts).dictionary_encode()

@@ -11,10 +11,13 @@
 | array, map, struct | list<element>, map<key, value>, struct |
 | void | null |
 | variant | struct<metadata, value>, two binaries that are not null |
+| interval day to second | duration(us) |
+| interval year to month | int32: the number of months |
 
 On the way in Arrow has many spellings of one thing (large, view, dictionary, run-end encoded);
-they are taken where the values fit. Seconds, milliseconds and nanoseconds count as timestamps;
-a value with a part smaller than a microsecond is refused when it is cast, never cut.
+they are taken where the values fit. Seconds, milliseconds and nanoseconds count as timestamps, and
+as durations; a value with a part smaller than a microsecond is refused when it is cast, never cut.
+Arrow has a type for months, but pyarrow and Parquet do not.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.rules import check_known
+from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +67,15 @@ _TO_ARROW = {
     "date": pa.date32(),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
+    DAY_TIME.name: pa.duration("us"),
+    YEAR_MONTH.name: pa.int32(),
 }
 _FROM_ARROW = {
-    **{arrow: name for name, arrow in _TO_ARROW.items() if name != "timestamp_ntz"},
+    **{
+        arrow: name
+        for name, arrow in _TO_ARROW.items()
+        if name not in ("timestamp_ntz", YEAR_MONTH.name)
+    },
     pa.large_string(): "string",
     pa.string_view(): "string",
     pa.large_binary(): "binary",
@@ -89,7 +100,7 @@ def to_arrow_type(
         path: the column, for messages.
 
     Raises:
-        DeltaAnalysisError: a type that this version does not know.
+        DeltaAnalysisError: a type that this version does not know; names the column.
     """
     match data_type:
         case PrimitiveType("timestamp"):
@@ -98,7 +109,7 @@ def to_arrow_type(
             return ARROW_VARIANT
         case PrimitiveType(name) if name in _TO_ARROW:
             return _TO_ARROW[name]
-        case DecimalType(precision, scale):
+        case DecimalType(precision, scale) if is_known(data_type):
             return pa.decimal128(precision, scale)
         case StructType():
             return pa.struct(
@@ -115,7 +126,8 @@ def to_arrow_type(
                 pa.field("value", values, nullable=value_contains_null),
             )
         case _:
-            raise _refused(path, data_type, "Arrow has no such type; read the column with Spark")
+            check_known(data_type, tuple(path))
+            raise AssertionError(data_type)  # a type is one of those above, or not known
 
 
 def to_arrow_field(
@@ -162,6 +174,8 @@ def from_arrow_type(arrow: pa.DataType, path: Sequence[str] = ()) -> DataType:
     types = pa.types
     if name := _FROM_ARROW.get(arrow):
         return PrimitiveType(name)
+    if types.is_duration(arrow):
+        return DAY_TIME
     if types.is_timestamp(arrow):
         return PrimitiveType("timestamp_ntz" if arrow.tz is None else "timestamp")
     if types.is_decimal(arrow) or arrow == pa.uint64():
@@ -187,7 +201,7 @@ def from_arrow_type(arrow: pa.DataType, path: Sequence[str] = ()) -> DataType:
 _ADVICE = {
     pa.time64("us").id: "cast it to int64 (microseconds) or to string",
     pa.time32("ms").id: "cast it to int32 (milliseconds) or to string",
-    pa.duration("us").id: "cast it to int64",
+    pa.month_day_nano_interval().id: "cast it to duration, or its months to int32",
 }
 
 

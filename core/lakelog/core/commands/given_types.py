@@ -221,6 +221,13 @@ def _field_of_node(node: Any, text: str, above: Sequence[str]) -> StructField:
 
 
 def _type_of_node(node: Any, path: Sequence[str]) -> DataType:
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Interval):
+        try:
+            return type_from_json_value(node.sql("spark").lower())
+        except ValueError:
+            raise _unknown(node.sql(), path) from None
     name, inner = node.this.name, node.expressions
     if not is_read(node):
         raise _unknown(node.sql(), path)

@@ -27,6 +27,7 @@ from lakelog.core.expressions.tree import (
 from lakelog.core.filters.pruning import keep_files
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_mapping import physical_name
+from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 from lakelog.core.stats.bounds import read_stats
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ __all__ = ["better_of", "counted", "extreme_so_far", "known_count", "known_extre
 _EXACT = frozenset(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))
 _WIDE = r'"tightBounds"\s*:\s*false'
 _FALSE = scalar_of(False, pa.bool_())
-_NO_ORDER = frozenset({"variant", "void"})
+_NO_ORDER = frozenset({"variant", "void", DAY_TIME.name, YEAR_MONTH.name})
 
 
 class Counted(NamedTuple):

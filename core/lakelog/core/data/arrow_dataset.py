@@ -10,6 +10,7 @@ from lakelog.core.data.file_reader import TableFileReader, storage_root
 from lakelog.core.errors import UnsupportedFeatureError
 from lakelog.core.schema.column_paths import walk
 from lakelog.core.schema.type_widening import TYPE_CHANGES
+from lakelog.core.schema.types import is_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,8 @@ def _refuse_features(snapshot: TableVersion, files: pa.Table) -> None:
         name = ".".join(path)
         if field.metadata.get(TYPE_CHANGES):
             _refuse(snapshot, "typeWidening", f"files may have {name} in an earlier type")
-        if str(field.data_type) in ("variant", "void"):
+        kind = field.data_type
+        if str(kind) in ("variant", "void") or is_interval(kind):
             _refuse(snapshot, str(field.data_type), f"{name} is of that type")
 
 

@@ -27,6 +27,7 @@ from lakelog.core.portable.writer import PartitionedWriter, WritePlan
 from lakelog.core.schema import PrimitiveType, StructType
 from lakelog.core.schema.column_mapping import physical_name, physical_schema
 from lakelog.core.schema.rules import partition_schema
+from lakelog.core.schema.types import YEAR_MONTH
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves, stats_from_footer
 from lakelog.core.stats.footer_gaps import FooterGaps, read_gaps
 
@@ -68,6 +69,7 @@ def write_plan(
         root=store.filesystem_path(table),
         schema=to_arrow_schema(stored),
         partition_columns=tuple(partition_columns),
+        month_columns=frozenset(f.name for f in stored if f.data_type == YEAR_MONTH),
         stored=stored_schema(stored),
         filesystem=store.filesystem,
         **options,

@@ -38,7 +38,7 @@ from lakelog.core.expressions.tree import (
 from lakelog.core.plain_values import plain_value
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import dotted, find_column, split_path, unknown_column
-from lakelog.core.schema.types import VARIANT
+from lakelog.core.schema.types import DAY_TIME, VARIANT, YEAR_MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ _DOUBLE = PrimitiveType("double")
 _LONG = PrimitiveType("long")
 _TIMESTAMP = PrimitiveType("timestamp")
 
-_UNORDERED = (PrimitiveType("void"), VARIANT)
+_UNORDERED = (PrimitiveType("void"), VARIANT, DAY_TIME, YEAR_MONTH)
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?(?:[ T].*)?", re.DOTALL)
 

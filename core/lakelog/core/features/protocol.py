@@ -72,13 +72,17 @@ def check_readable(protocol: Protocol, table: str, metadata: Metadata | None = N
         UnsupportedFeatureError: a reader version or feature that we do not have.
         CorruptLogError: the versions do not match the lists.
     """
-    _check_shape(protocol, table)
+    # Before anything else is read or judged: what a newer protocol writes may look malformed.
     if protocol.min_reader_version > _LISTS_READER:
         raise _unknown_version(protocol, table, "read")
     names = frozenset(protocol.reader_features or ())
     # Reader 2 has no list and implies column mapping, even beside a writer that lists features.
     if protocol.min_reader_version == 2:
         names = frozenset({"columnMapping"})
+    missing = {name for name in names if not _allowed(name, frozenset(), write=False)}
+    if missing:
+        raise _unsupported(missing, protocol, table, "read")
+    _check_shape(protocol, table)
     active = names if metadata is None else active_features(metadata)
     missing = {name for name in names if not _allowed(name, active, write=False)}
     if missing:

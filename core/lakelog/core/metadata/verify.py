@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
@@ -16,14 +16,19 @@ from lakelog.core.schema import ArrayType, DataType, MapType, StructField, Struc
 from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_nullable, check_schema
+from lakelog.core.schema.types import is_interval, is_known
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.schema import DataType
 
 __all__ = ["enforceable", "schema_of", "storable", "verify_new_metadata"]
 
+
+_Leaf: TypeAlias = tuple[tuple[str, ...], DataType]
+"""A column, and its type."""
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
@@ -70,9 +75,9 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
     """Refuse metadata that a table can't have.
 
     In this order: names that differ in nothing but case, nested ones too; characters that only
-    column mapping allows; types; partition columns; the names of the change data feed; columns
-    that a CHECK constraint or a generated column refers to; columns that writers fill; columns
-    with statistics; properties that exclude each other.
+    column mapping allows; types; partition columns; new types that clients may not know; the names
+    of the change data feed; columns that a CHECK constraint or a generated column refers to;
+    columns that writers fill; columns with statistics; properties that exclude each other.
 
     Args:
         old: as it is; `None` for a new table, or for one that is replaced as a whole.
@@ -89,6 +94,7 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
         column_mapping=properties.column_mapping_mode != "none",
     )
     before = (schema_of(old), TableProperties(old.configuration)) if old is not None else None
+    _check_new_types(schema, before[0] if before else StructType(), conf)
     perform_cdc_metadata_check(before[1] if before else None, properties, schema.names)
     check_dependent_columns(before, (schema, properties))
     check_filled_columns(schema, new.partition_columns, before[0] if before else None)
@@ -98,6 +104,46 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
         _check_stats_columns(schema, new.partition_columns, properties)
     if conf.read(keys.CONSTRAINT_PROPERTIES):
         _check_together(properties)
+
+
+def _check_new_types(schema: StructType, before: StructType, conf: DeltaConf) -> None:
+    """Refuse types that a table did not have: unknown ones, and those that no feature announces."""
+    known = set(_leaf_types(before, ()))
+    new = [each for each in _leaf_types(schema, ()) if each not in known]
+    strange = {dotted(path): str(kind) for path, kind in new if not is_known(kind)}
+    if strange:
+        raise _unsupported_types(strange, "This version of lakelog does not know them")
+    intervals = {dotted(path): str(kind) for path, kind in new if is_interval(kind)}
+    if intervals and conf.read(keys.TYPE_CHECK):
+        raise _unsupported_types(
+            intervals,
+            "Clients that don't know intervals could not open the table any more, and no table "
+            "feature would say why: store microseconds as bigint, or months as int. To have "
+            f"intervals all the same, set {keys.TYPE_CHECK.name}=false",
+        )
+
+
+def _unsupported_types(found: Mapping[str, str], why: str) -> DeltaAnalysisError:
+    named = ", ".join(f"{column}: {kind}" for column, kind in found.items())
+    return DeltaAnalysisError(
+        f"[DELTA_UNSUPPORTED_DATA_TYPES] Found columns using unsupported data types: {named}. "
+        f"{why}.",
+        columns=list(found),
+    )
+
+
+def _leaf_types(kind: DataType, path: tuple[str, ...]) -> Iterator[_Leaf]:
+    match kind:
+        case StructType():
+            for field in kind:
+                yield from _leaf_types(field.data_type, (*path, field.name))
+        case ArrayType(element):
+            yield from _leaf_types(element, (*path, "element"))
+        case MapType(key, value):
+            yield from _leaf_types(key, (*path, "key"))
+            yield from _leaf_types(value, (*path, "value"))
+        case _:
+            yield path, kind
 
 
 def _check_stats_columns(

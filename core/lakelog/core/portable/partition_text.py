@@ -1,7 +1,7 @@
 """Partition values as the text of the log, and as Hive folders.
 
-Imports the standard library, pyarrow and `shown_values` only: `writer` takes both along to
-executors that have no lakelog.
+Imports the standard library, pyarrow, `interval_text` and `shown_values` only: `writer` takes them
+along to executors that have no lakelog.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelog.core.portable.interval_text import interval_text
 from lakelog.core.portable.shown_values import python_value
 
 if TYPE_CHECKING:
@@ -122,18 +123,25 @@ class PartitionValueError(ValueError):
         return json.dumps([self.column, self.value, self.why])
 
 
-def partition_texts(values: pa.Array, column: str = "") -> list[str | None]:
+def partition_texts(
+    values: pa.Array, column: str = "", *, months: bool = False
+) -> list[str | None]:
     """Serialise partition values (PROTOCOL.md, "Partition Value Serialization").
 
     Args:
         values: of one column.
         column: its name, for errors.
+        months: whether integers are intervals of so many months.
 
     Raises:
         TypeError: a type that a table can't be partitioned by.
         PartitionValueError: bytes that are not UTF-8, or a date outside the years 1 to 9999.
     """
     kind = values.type
+    if months or pa.types.is_duration(kind):
+        counts = values.cast(pa.duration("us")) if not months else values
+        counts = counts.cast(pa.int64()).to_pylist()
+        return [None if v is None else interval_text(v, months=months) for v in counts]
     try:
         return [text or None for text in _texts(values, kind)]
     except (ValueError, OverflowError):

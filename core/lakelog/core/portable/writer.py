@@ -63,6 +63,7 @@ __all__ = [
 PICKLED_BY_VALUE = (
     "lakelog.core.portable.arrival",
     "lakelog.core.portable.at_once",
+    "lakelog.core.portable.interval_text",
     "lakelog.core.portable.leaves",
     "lakelog.core.portable.made_files",
     "lakelog.core.portable.syncing",
@@ -115,6 +116,8 @@ class WritePlan:
     schema: pa.Schema
     """Every column, those of the partitioning included, with Delta's Arrow types."""
     partition_columns: tuple[str, ...] = ()
+    month_columns: frozenset[str] = frozenset()
+    """Those of the partition columns whose integers are intervals of so many months."""
     stored: pa.Schema | None = None
     """The same columns in the same order under the names, and with the field ids, that files
     have; `None`: they have those of `schema`, and no ids."""
@@ -303,7 +306,7 @@ class PartitionedWriter:
             for name in self._partitions
         ]
         texts = [
-            partition_texts(column.dictionary, name)
+            partition_texts(column.dictionary, name, months=name in self._plan.month_columns)
             for column, name in zip(columns, self._plan.partition_columns, strict=True)
         ]
         codes = _combined([column.indices for column in columns])

@@ -17,6 +17,7 @@ from lakelog.core.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_known,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "as_list",
     "as_nullable",
     "check_holds_rows",
+    "check_known",
     "check_schema",
     "odd_names",
     "partition_schema",
@@ -63,6 +65,28 @@ def check_schema(
         _check_characters(schema)
     _check_types(schema)
     _check_partitioning(schema, partition_columns)
+
+
+def check_known(kind: DataType, path: tuple[str, ...] = ()) -> None:
+    """Refuse types that this version of lakelog can't read or write.
+
+    Args:
+        kind: a schema, or a type within one.
+        path: the column that has it.
+
+    Raises:
+        DeltaAnalysisError: names the first such column.
+    """
+    for column, part in _parts(kind, path):
+        if not is_known(part):
+            name = dotted(column) or "(the value)"
+            raise DeltaAnalysisError(
+                f"Column {name} has type {part}, which this version of lakelog can't read or "
+                "write. Read the table's other columns: name those that you need, as in "
+                'to_arrow(columns=[…]) or option("columns", …).',
+                column=name,
+                type=str(part),
+            )
 
 
 def resolve_columns(schema: StructType, names: Iterable[str], what: str = "column") -> list[str]:

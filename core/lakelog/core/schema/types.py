@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import orjson
 
 __all__ = [
+    "DAY_TIME",
     "VARIANT",
+    "YEAR_MONTH",
     "ArrayType",
     "DataType",
     "DecimalType",
@@ -18,24 +21,43 @@ __all__ = [
     "PrimitiveType",
     "StructField",
     "StructType",
+    "holds_months",
+    "is_interval",
+    "is_known",
     "is_variant_like",
     "type_from_json_value",
 ]
 
 
+_YEARS, _DAYS = "interval year to month", "interval day to second"
+_DAY_FIELDS = ("day", "hour", "minute", "second")
+
+_INTERVALS = {
+    **dict.fromkeys(("interval year", "interval month", _YEARS), _YEARS),
+    **{f"interval {each}": _DAYS for each in _DAY_FIELDS},
+    **{f"interval {a} to {b}": _DAYS for a, b in combinations(_DAY_FIELDS, 2)},
+}
+"""As tables spell them -> as they are written (the protocol's RFC "Interval Types")."""
+
 _PRIMITIVES = frozenset(
     (
         *("string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary"),
-        *("date", "timestamp", "timestamp_ntz", "void", "variant"),
+        *("date", "timestamp", "timestamp_ntz", "void", "variant", _YEARS, _DAYS),
     )
 )
 
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
+
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parameters, by its name in the schema JSON: `long`, `timestamp_ntz`, …"""
+    """A type without parameters, by its name in the schema JSON: `long`, `timestamp_ntz`, …
+
+    A table may have columns of types that this version does not know (`is_known`). They can't be
+    read or written; the table's other columns can be read.
+    """
 
     name: str
 
@@ -178,12 +200,12 @@ class StructType:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StructType:
-        """Parse `metaData.schemaString`.
+        """Parse `metaData.schemaString`; the name of a type may be one that nobody knows yet.
 
         Raises:
-            ValueError: not JSON, not a struct, or a type that the protocol does not have.
+            ValueError: not JSON, not a struct, or one without what a schema must have.
         """
-        parsed = type_from_json_value(orjson.loads(text))
+        parsed = _from_json(orjson.loads(text), _any_name)
         if not isinstance(parsed, StructType):
             raise ValueError(f"a table's schema is a struct, not {parsed}")
         return parsed
@@ -206,41 +228,123 @@ def type_from_json_value(value: Any) -> DataType:
     Raises:
         ValueError: a type that the protocol does not have.
     """
+    return _from_json(value, _known_name)
+
+
+def _from_json(value: Any, primitive: Callable[[str], DataType | None], depth: int = 0) -> DataType:
+    if depth > _DEEPEST:
+        raise ValueError(f"a table schema whose types are nested more than {_DEEPEST} times")
+    depth += 1
+    found = None
     if isinstance(value, str):
-        if value in _PRIMITIVES:
-            return PrimitiveType(value)
-        if value == "decimal":
-            return DecimalType(10, 0)
-        if match := _DECIMAL.fullmatch(value):
-            return DecimalType(int(match[1]), int(match[2]))
+        found = primitive(value)
     elif isinstance(value, Mapping):
         match value.get("type"):
             case "struct":
-                return StructType(
-                    tuple(
-                        StructField(
-                            f["name"],
-                            type_from_json_value(f["type"]),
-                            f.get("nullable", True),
-                            f.get("metadata") or {},
-                        )
-                        for f in value["fields"]
-                    )
-                )
+                fields = _needed(value, "fields", list)
+                found = StructType(tuple(_field(each, primitive, depth) for each in fields))
             case "array":
-                return ArrayType(
-                    type_from_json_value(value["elementType"]), value.get("containsNull", True)
+                found = ArrayType(
+                    _from_json(_needed(value, "elementType"), primitive, depth),
+                    _flag(value, "containsNull"),
                 )
             case "map":
-                return MapType(
-                    type_from_json_value(value["keyType"]),
-                    type_from_json_value(value["valueType"]),
-                    value.get("valueContainsNull", True),
+                found = MapType(
+                    _from_json(_needed(value, "keyType"), primitive, depth),
+                    _from_json(_needed(value, "valueType"), primitive, depth),
+                    _flag(value, "valueContainsNull"),
                 )
-    raise ValueError(f"unknown type in a table schema: {value!r}")
+    if found is None:
+        raise ValueError(f"unknown type in a table schema: {_shown(value)}")
+    return found
+
+
+def _field(value: Any, primitive: Callable[[str], DataType | None], depth: int) -> StructField:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"a field of a schema is an object, not {_shown(value)}")
+    metadata = value.get("metadata")
+    if not isinstance(metadata, Mapping | None):
+        raise ValueError(f"the metadata of a field is an object, not {_shown(metadata)}")
+    return StructField(
+        _needed(value, "name", str),
+        _from_json(_needed(value, "type"), primitive, depth),
+        _flag(value, "nullable"),
+        metadata or {},
+    )
+
+
+def _needed(value: Mapping[str, Any], key: str, kind: type = object) -> Any:
+    found = value.get(key)
+    if found is None or not isinstance(found, kind):
+        raise ValueError(f"a schema has {key}: {_shown(found)} in {_shown(value)}")
+    return found
+
+
+def _flag(value: Mapping[str, Any], key: str) -> bool:
+    found = value.get(key)
+    if not isinstance(found, bool | None):
+        raise ValueError(f"a schema has {key}: {_shown(found)}, and true or false is meant")
+    return found is not False
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+
+
+_SHOWN = 120
+
+_DEEPEST = 150
+"""What works on types calls itself, and Python allows that a thousand times."""
+
+
+def _known_name(name: str) -> DataType | None:
+    if name in _PRIMITIVES:
+        return PrimitiveType(name)
+    if name in _INTERVALS:
+        return PrimitiveType(_INTERVALS[name])
+    if name == "decimal":
+        return DecimalType(10, 0)
+    if match := _DECIMAL.fullmatch(name):
+        return DecimalType(int(match[1]), int(match[2]))
+    return None
+
+
+def _any_name(name: str) -> DataType | None:
+    return _known_name(name) or PrimitiveType(name)
 
 
 VARIANT = PrimitiveType("variant")
+
+YEAR_MONTH = PrimitiveType(_YEARS)
+"""A signed number of months."""
+
+DAY_TIME = PrimitiveType(_DAYS)
+"""A signed number of microseconds."""
+
+
+def is_interval(data: DataType) -> bool:
+    """Whether values are intervals: not ordered for readers, and without bounds in statistics."""
+    return data in (YEAR_MONTH, DAY_TIME)
+
+
+def holds_months(data: DataType) -> bool:
+    """Whether values are, or have within them, intervals of months."""
+    match data:
+        case StructType():
+            return any(holds_months(each.data_type) for each in data)
+        case ArrayType(element):
+            return holds_months(element)
+        case MapType(key, value):
+            return holds_months(key) or holds_months(value)
+    return data == YEAR_MONTH
+
+
+def is_known(data: DataType) -> bool:
+    """Whether this version can read and write values of a type that has no parts."""
+    if isinstance(data, DecimalType):
+        return 0 <= data.scale <= data.precision <= _MOST_DIGITS and data.precision > 0
+    return not isinstance(data, PrimitiveType) or data.name in _PRIMITIVES
 
 
 def is_variant_like(data: DataType) -> bool:

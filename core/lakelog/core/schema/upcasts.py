@@ -9,6 +9,7 @@ for that (`shares_int32`), and what every client writes as the same text (`is_pl
 from __future__ import annotations
 
 from lakelog.core.schema.types import (
+    YEAR_MONTH,
     DataType,
     DecimalType,
     PrimitiveType,
@@ -41,13 +42,15 @@ def is_upcast(source: DataType, target: DataType) -> bool:
     with no fewer digits on either side of the point; anything from `void`. Not `long` to `double`
     (rounds), not `date` or `timestamp_ntz` to `timestamp` (depends on a time zone), nothing to
     `string` (hides mistakes): those casts are left to the caller. `struct<metadata, value>` of
-    binaries is how data without Spark holds a `variant`.
+    binaries is how data without Spark holds a `variant`, and a whole number is how it holds months.
     """
     match source, target:
         case PrimitiveType("void"), _:
             return True
         case StructType(), PrimitiveType("variant"):
             return is_variant_like(source)
+        case PrimitiveType(a), PrimitiveType() if target == YEAR_MONTH:
+            return a in _INT32
         case PrimitiveType(a), PrimitiveType(b):
             grows = a in _ORDER and b in _ORDER and _ORDER[a] < _ORDER[b]
             return grows or (a, b) in _INTO_FLOATS

@@ -31,6 +31,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.portable.leaves import Leaf, leaves
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.schema.column_mapping import physical_path
+from lakelog.core.schema.types import is_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -153,7 +154,7 @@ def stats_from_footer(
             continue
         count, *raw = file.merged(*column)
         _put(nulls, path, count)
-        if count == rows or kind == _BINARY:
+        if count == rows or kind == _BINARY or is_interval(kind):
             continue
         least, most = _bounds(raw, kind, column[1], config)
         _put(low, path, least)

@@ -21,6 +21,7 @@ from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema.column_mapping import physical_schema
+from lakelog.core.schema.rules import check_known
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark.reading.many_paths import parquet_of
 from lakelog.spark.reading.positions import FILE, ROW, SIZE, with_places
@@ -62,7 +63,11 @@ def readable_schema(schema: TableSchema, *, nulls: bool = False) -> StructType:
         schema: the table's.
         nulls: keep what it says of nulls; else all is nullable, as Spark's file sources promise no
             more.
+
+    Raises:
+        DeltaAnalysisError: a column of a type that is not known.
     """
+    check_known(schema)
     flags = ("nullable", "containsNull", "valueContainsNull")
     fixed: dict[str, bool] = {} if nulls else dict.fromkeys(flags, True)
     return StructType.fromJson(_readable(json.loads(schema.to_json()), fixed))

@@ -31,7 +31,8 @@ from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.core.schema.column_paths import walk
 from lakelog.core.schema.type_widening import TYPE_CHANGES
-from lakelog.core.schema.types import type_from_json_value
+from lakelog.core.schema.types import StructType as Columns
+from lakelog.core.schema.types import holds_months, is_known, type_from_json_value
 from lakelog.core.schema.upcasts import is_widening, shares_int32
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
@@ -154,12 +155,13 @@ class _Read:
     def run(self) -> tuple[DataFrame, bool]:
         """The DataFrame, and whether Spark's own reader reads it."""
         spark, snapshot, files = self.spark, self.snapshot, self.files
-        whole = readable_schema(snapshot.schema if self.schema is None else self.schema)
+        whole = readable_schema(self._readable())
         names = self.columns
         shown = whole if names is None else StructType([whole[name] for name in names])
         way = _way(spark, snapshot, files)
         if way == "driver":
             # Spark's readers can't read the memory of this process, so the rows are sent instead.
+            _check_for_arrow(shown)
             scan = ArrowScan(snapshot, files, shown, self.prune, positions=self.positions)
             schema = with_places(shown) if self.positions else shown
             return read_only(spark.createDataFrame(scan.to_arrow(), schema)), False
@@ -172,12 +174,22 @@ class _Read:
                 if way == "native" or not lacks_filesystem(exc):
                     raise
                 _remember(spark, snapshot.table)
+        _check_for_arrow(shown)
         scan = ArrowScan(snapshot, files, shown, self.prune, positions=self.positions)
         return scan.to_df(spark), False
 
+    def _readable(self) -> TableSchema:
+        """The schema; without columns of unknown types, where a caller chose columns."""
+        schema = self.snapshot.schema if self.schema is None else self.schema
+        if self.columns is None:
+            return schema
+        wanted = {*self.columns, *self.snapshot.partition_columns}
+        kept = tuple(f for f in schema if f.name in wanted or is_known(f.data_type))
+        return schema if len(kept) == len(schema) else Columns(kept)
+
     def _native(self) -> DataFrame:
         snapshot = self.snapshot
-        schema = snapshot.schema if self.schema is None else self.schema
+        schema = self._readable()
         masked = self.files.filter(self.files["deletion_vector"].is_valid())
         return SparkScan(
             self.spark,
@@ -189,6 +201,19 @@ class _Read:
             vectors=read_vectors(snapshot, masked) if masked.num_rows else None,
             positions=self.positions,
         ).to_df()
+
+
+def _check_for_arrow(schema: StructType) -> None:
+    """Refuse columns whose values PySpark can't take from Python."""
+    for field in Columns.from_json(schema.json()):
+        if holds_months(field.data_type):
+            raise DeltaAnalysisError(
+                f"column {field.name} has intervals of months, which PySpark can't take from "
+                "Python, and this table is read in Python. Name the other columns with "
+                'option("columns", …), or read the table with lakelog.core.',
+                column=field.name,
+                type=str(field.data_type),
+            )
 
 
 def arrow_only_features(snapshot: Snapshot, files: pa.Table) -> list[str]:

@@ -15,6 +15,7 @@ from lakelog.core.schema import (
     StructType,
     type_from_json_value,
 )
+from lakelog.core.schema.rules import check_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,12 @@ def to_delta_schema(schema: spark_types.StructType) -> StructType:
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """The same schema as PySpark objects."""
+    """The same schema as PySpark objects.
+
+    Raises:
+        DeltaAnalysisError: a column of a type that is not known.
+    """
+    check_known(schema)
     from pyspark.sql.types import StructType as SparkStructType
 
     return SparkStructType.fromJson(json.loads(schema.to_json()))

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from lakelog.core.arrow.variants import has_variants
 from lakelog.core.paths import data_path, encode_path
 from lakelog.core.portable.arrival import check_arrived
+from lakelog.core.portable.interval_text import interval_text, interval_value
 from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
 from lakelog.core.portable.partition_text import (
     PartitionValueError,
@@ -206,6 +207,12 @@ def _partition_values(plan: WritePlan, path: str) -> dict[str, str | None]:
     for name, folder in zip(plan.partition_columns, folders, strict=True):
         text = unquote(folder.partition("=")[2])
         kind = plan.schema.field(name).type
+        months = name in plan.month_columns
+        if months or pa.types.is_duration(kind):
+            # A narrower type of Spark's leaves fields out.
+            value = None if text == _NULL else interval_value(text, months=months)
+            values[name] = None if value is None else interval_text(value, months=months)
+            continue
         try:
             value = None if text == _NULL else _value(text, kind)
             array = pa.array([value], kind)

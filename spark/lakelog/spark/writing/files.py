@@ -27,6 +27,7 @@ from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.portable.writer import write_batches
 from lakelog.core.schema import StructType
+from lakelog.core.schema.types import holds_months
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow, names_too_long
 from lakelog.spark.types.paths import scheme_of
@@ -126,9 +127,12 @@ class TableFileWriter:
                 features=features,
                 access="write",
             )
-        if way != "native" and has_variants(plan.schema):
-            # PySpark can't convert a null variant to Arrow.
-            way = self._native_alone(plan)
+        if way != "native":
+            # PySpark can convert neither a null variant to Arrow nor an interval of months.
+            if has_variants(plan.schema):
+                way = self._native_alone(plan, "variants", "struct<metadata, value>")
+            elif holds_months(layout.schema):
+                way = self._native_alone(plan, "intervals of months", "int")
         if way == "auto":
             fetched = self._fetched(frame, source, few)
             if fetched is not None:
@@ -150,15 +154,15 @@ class TableFileWriter:
             return fetched_if_small(frame, source, few)
         return fetched_if_held(frame if few is None else few) if self.fetch == "all" else None
 
-    def _native_alone(self, plan: WritePlan) -> str:
+    def _native_alone(self, plan: WritePlan, values: str, as_arrow: str) -> str:
         features = _arrow_only(plan)
         if features or plan.filesystem is None or plan.filesystem.type_name.endswith("memory"):
             raise UnsupportedFeatureError(
-                f"{self.log.table} has variants, which only Spark's own Parquet writer can write, "
+                f"{self.log.table} has {values}, which only Spark's own Parquet writer can write, "
                 f"and {', '.join(features) or 'its storage'}, which that writer does not support. "
-                "Write the rows with lakelog.core.write_arrow, as struct<metadata, value>.",
+                f"Write the rows with lakelog.core.write_arrow, as {as_arrow}.",
                 table=self.log.table,
-                features=["variantType", *features],
+                features=[*(["variantType"] if values == "variants" else []), *features],
                 access="write",
             )
         return "native"

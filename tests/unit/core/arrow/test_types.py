@@ -115,7 +115,6 @@ def test_the_many_spellings_of_arrow_become_one_delta_type(
     [
         pa.time64("us"),
         pa.time32("s"),
-        pa.duration("ns"),
         pa.month_day_nano_interval(),
         pa.decimal256(40, 2),
         pa.decimal128(5, -2),

@@ -127,8 +127,12 @@ def test_a_schema_that_stays_as_it_is_is_left_alone() -> None:
 
 
 def test_a_type_that_delta_does_not_have_is_named() -> None:
-    with pytest.raises(DeltaAnalysisError, match=r"DELTA_UNSUPPORTED_DATA_TYPES.*'interval day'"):
-        schema_of(metadata(schema_json(a="interval day")))
+    strange = replace(metadata(TWO), schema_string=schema_json(a="calendar"))
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_UNSUPPORTED_DATA_TYPES.*a: calendar"):
+        verify_new_metadata(None, strange, CONF)
+    verify_new_metadata(strange, strange, CONF)
+    with pytest.raises(DeltaAnalysisError, match=r"DELTA_UNSUPPORTED_DATA_TYPES.*type"):
+        schema_of(replace(strange, schema_string='{"type":"set"}'))
 
 
 def test_a_transaction_verifies_the_metadata_that_it_is_given() -> None:

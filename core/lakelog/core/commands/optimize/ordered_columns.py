@@ -16,6 +16,7 @@ from lakelog.core.schema.column_paths import (
     unknown_column,
     walk,
 )
+from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clustered_by", "z_ordered_by"]
 
-_UNORDERED = frozenset({"variant", "void"})
+_UNORDERED = frozenset({"variant", "void", DAY_TIME.name, YEAR_MONTH.name})
 
 
 def z_ordered_by(snapshot: Snapshot, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
