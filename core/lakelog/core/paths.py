@@ -107,11 +107,18 @@ def data_path(table: str, add_path: str) -> str:
         add_path: the action's `path`.
 
     Raises:
-        CorruptLogError: a relative path that leaves the table.
+        CorruptLogError: a relative path that leaves the table, or none that a file can have.
     """
     if ".." in add_path or "%" in add_path:
         refuse_escape(table, add_path)
-    return path_key(table, add_path)
+    path = path_key(table, add_path)
+    if not add_path or "\0" in path:
+        raise CorruptLogError(
+            f"the log of {table} names a file {add_path!r}, which no storage can have",
+            table=table,
+            path=add_path,
+        )
+    return path
 
 
 def refuse_escape(table: str, add_path: str) -> None:

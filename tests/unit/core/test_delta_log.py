@@ -344,7 +344,9 @@ def test_a_commit_of_our_own_need_not_be_read_back(log):
     _ = delta_log.snapshot
     store.reads.clear()
     for version in (3, 1):
-        delta_log.after_commit(parse_commit(b'{"add":{"path":"b","size":1}}', version, "x"))
+        delta_log.after_commit(
+            parse_commit(b'{"add":{"path":"b","partitionValues":{},"size":1}}', version, "x")
+        )
     assert paths(delta_log.snapshot) == ["a", "b"]
     assert store.reads == []
 
@@ -423,7 +425,7 @@ def test_a_log_without_protocol_or_metadata_is_damaged(tmp_path, first, lacking)
 
 def test_a_schema_that_is_no_schema_is_named(tmp_path):
     line = metadata()
-    line["metaData"]["schemaString"] = '{"type":"struct","fields":[{"name":"a","type":"odd"}]}'
+    line["metaData"]["schemaString"] = '{"type":"struct","fields":[{"name":"a","type":{"odd":1}}]}'
     log = RawLog(tmp_path).commit(PROTOCOL, line)
     with pytest.raises(CorruptLogError, match="odd"):
         _ = opened(log).snapshot.schema

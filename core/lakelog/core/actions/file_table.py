@@ -103,14 +103,18 @@ def files_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return _from_json(rows, FILE_SCHEMA)
 
 
-def tombstones_from_json(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+def tombstones_from_json(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Build rows of `TOMBSTONE_SCHEMA` from the JSON values of `remove` actions.
 
     Raises:
         pyarrow.ArrowException: a field has a value that its type can't hold.
     """
     # Absent means `true` (PROTOCOL.md, "Add File and Remove File").
-    return _from_json([{"dataChange": True, **row} for row in rows], TOMBSTONE_SCHEMA)
+    changes = [row if row.get("dataChange") is not None else row | _CHANGES for row in rows]
+    return _from_json(changes, TOMBSTONE_SCHEMA)
+
+
+_CHANGES: Final = {"dataChange": True}
 
 
 def _from_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -143,7 +147,7 @@ def to_add_files(table: pa.Table, *, data_change: bool = False) -> list[AddFile]
             path=path,
             partition_values=dict(values or ()),
             size=size,
-            modification_time=modified,
+            modification_time=modified or 0,
             data_change=data_change,
             stats=stats,
             tags=None if tags is None else dict(tags),

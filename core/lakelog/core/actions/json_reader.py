@@ -97,7 +97,20 @@ def _checked(kind: str, parsed: pa.ChunkedArray, count: int) -> pa.Table | None:
     # Two actions on one line would parse without complaint.
     if rows.num_rows != count or rows["path"].null_count:
         return None
-    return None if kind == "add" and rows["size"].null_count else rows
+    needed = ("size", "partition_values") if kind == "add" else ()
+    if any(rows[name].null_count for name in needed):
+        return None
+    return None if any(map(_lacks_part, rows["deletion_vector"].chunks)) else rows
+
+
+def _lacks_part(vectors: pa.StructArray) -> bool:
+    """Whether a vector is there and one of its fields, which it needs, is not."""
+    if vectors.null_count == len(vectors):
+        return False
+    return any(vectors.field(name).null_count > vectors.null_count for name in _OF_VECTOR)
+
+
+_OF_VECTOR = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 
 
 def _schemas(kind: str, data: bytes | memoryview) -> tuple[pa.Schema | None, pa.Schema | None]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import orjson
 
-from lakelog.core.actions.json_fields import JsonFields
+from lakelog.core.actions.json_fields import JsonFields, MalformedFieldError
 from lakelog.core.clock import utc_time
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _empty() -> Mapping[str, Any]:
 def _texts(value: Any) -> Any:
     """A mapping of texts, of one that another client wrote with nulls, numbers or flags."""
     if not isinstance(value, Mapping):
-        return value
+        return value  # and refused, where it is checked
     return {
         key: each if isinstance(each, str) else orjson.dumps(each).decode()
         for key, each in value.items()
@@ -80,6 +80,8 @@ def _whole(value: Any) -> Any:
 class DeletionVectorDescriptor(JsonFields):
     """Where the deletion vector of a file lies (PROTOCOL.md, "Deletion Vectors")."""
 
+    _ints: ClassVar[frozenset[str]] = frozenset({"offset", "size_in_bytes"})
+
     storage_type: str
     path_or_inline_dv: str
     offset: int | None = None
@@ -93,6 +95,8 @@ class AddFile(_Action):
     """A data file becomes part of the table."""
 
     kind: ClassVar[str] = "add"
+    _paths: ClassVar[frozenset[str]] = frozenset({"path"})
+    _read_as: ClassVar[Mapping[str, Any]] = {"modification_time": 0, "data_change": True}
     _nested: ClassVar[Mapping[str, type[JsonFields]]] = {
         "deletion_vector": DeletionVectorDescriptor
     }
@@ -153,6 +157,7 @@ class RemoveFile(_Action):
     """A data file leaves the table; the tombstone stays for `VACUUM` and for replay."""
 
     kind: ClassVar[str] = "remove"
+    _paths: ClassVar[frozenset[str]] = frozenset({"path"})
     _nested: ClassVar[Mapping[str, type[JsonFields]]] = {
         "deletion_vector": DeletionVectorDescriptor
     }
@@ -178,6 +183,7 @@ class AddCDCFile(_Action):
     """A file of change data; no part of the table's state."""
 
     kind: ClassVar[str] = "cdc"
+    _paths: ClassVar[frozenset[str]] = frozenset({"path"})
 
     path: str
     partition_values: Mapping[str, str | None]
@@ -204,6 +210,8 @@ class Metadata(_Action):
     """Schema, partitioning and properties of the table."""
 
     kind: ClassVar[str] = "metaData"
+    # Without it, values of partition columns would be looked for in files, and be null.
+    _needed: ClassVar[frozenset[str]] = frozenset({"partition_columns"})
     _nested: ClassVar[Mapping[str, type[JsonFields]]] = {"format": Format}
     _as_read: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
         "configuration": _texts,
@@ -229,6 +237,7 @@ class Protocol(_Action):
     """What a client must know to read, and to write, the table."""
 
     kind: ClassVar[str] = "protocol"
+    _ints: ClassVar[frozenset[str]] = frozenset({"min_reader_version", "min_writer_version"})
 
     min_reader_version: int
     min_writer_version: int
@@ -272,6 +281,7 @@ class CommitInfo(_Action):
     """Provenance of a commit; always the first line of those that we write."""
 
     kind: ClassVar[str] = "commitInfo"
+    _is_hearsay: ClassVar[bool] = True
 
     in_commit_timestamp: int | None = None
     timestamp: int | None = None
@@ -306,6 +316,7 @@ class SidecarFile(_Action):
     """A Parquet file of a V2 checkpoint, by its name under `_sidecars`."""
 
     kind: ClassVar[str] = "sidecar"
+    _paths: ClassVar[frozenset[str]] = frozenset({"path"})
 
     path: str
     size_in_bytes: int
@@ -377,6 +388,6 @@ def action_from_json(line: str | bytes) -> Action:
             continue
         try:
             return cls.from_json_value(value)  # type: ignore[return-value]  # _KINDS holds Actions
-        except (TypeError, AttributeError) as exc:
-            raise ValueError(f"a malformed {key} action: {exc}") from exc
+        except MalformedFieldError as exc:
+            raise ValueError(f"a malformed {key} action: {exc}") from None
     return UnknownAction(body)

@@ -245,16 +245,19 @@ def typed_partition_columns(
 
     Returns:
         Two tables with the same columns: the values, and booleans that are true where the log
-        has a string that is not a value of the type. Such a null says nothing about the file.
+        has a string that is not a value of the type, or no values at all. Such a null says
+        nothing about the file.
     """
     maps = file_table.column("partition_values")
     typed, unreadable = {}, {}
     for each in partition_schema:
         key = physical_name(each)
         texts = pa.chunked_array([_lookup(m, key) for m in maps.chunks], pa.string())
-        typed[each.name], unreadable[each.name] = _typed(
+        typed[each.name], bad = _typed(
             texts, each.data_type, session_tz, engine_decides=engine_decides
         )
+        # Of a file without a map nothing is known, and a null value would be something.
+        unreadable[each.name] = pc.or_(bad, maps.is_null()) if maps.null_count else bad
     return pa.table(typed), pa.table(unreadable)
 
 

@@ -17,6 +17,7 @@ from lakelog.core.actions import (
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
+from lakelog.core.log.lines import numbered_lines
 
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore
@@ -81,7 +82,7 @@ def read_change_commit(
     budget = LogBudget.from_store(store)
     data = read_log_file(store, path, budget)
     budget.take(AS_OBJECTS * len(data), path)
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in numbered_lines(data):
         if not line.strip():
             continue
         try:

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.data.row_reader import RowReader
 from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
-from lakelog.core.errors import CorruptLogError, DataFileMissingError
+from lakelog.core.errors import CorruptLogError, DataFileError, DataFileMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-
-    import pyarrow as pa
 
     from lakelog.core.data.row_reader import Piece
     from lakelog.core.data.table_version import TableVersion
@@ -141,7 +141,7 @@ class TableFileReader:
                 replace(
                     each,
                     partition={name: values[name][i] for name in values.column_names},
-                    partition_values=dict(texts[i]),
+                    partition_values=dict(texts[i] or ()),
                 )
                 for i, each in enumerate(found)
             ]
@@ -267,6 +267,21 @@ class TableFileReader:
             return None
         return partial(vector.deleted, self.store_of_vector(file).filesystem)
 
+    def _seen_instead(self, file: DataFile, error: Exception) -> str | None:
+        """What is wrong with a file that can't be read; `None` where that is not the reason."""
+        store = self._stores.for_path(file.path)
+        try:
+            with store.filesystem.open_input_file(store.filesystem_path(file.path)) as source:
+                size = source.size()
+                begin = source.read_at(min(size, _HEAD), 0)
+                end = source.read_at(min(size, len(_MAGIC)), max(size - len(_MAGIC), 0))
+        except OSError:
+            return None  # the storage fails
+        if not size:
+            return "it is empty"
+        seen = _what_is_there(begin, end)
+        return "it is damaged" if seen is None and isinstance(error, pa.ArrowInvalid) else seen
+
     @contextmanager
     def _explained(self, file: DataFile) -> Iterator[None]:
         snapshot = self._snapshot
@@ -284,9 +299,40 @@ class TableFileReader:
                 path=file.path,
                 version=snapshot.version,
             ) from exc
+        except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as exc:
+            if seen := self._seen_instead(file, exc):
+                raise DataFileError(
+                    f"the data file {file.path} can't be read: {seen}. Version "
+                    f"{snapshot.version} of {snapshot.table} lists it. Restore it from a backup, "
+                    f"or write its rows again and remove it from the table. ({exc})",
+                    table=snapshot.table,
+                    path=file.path,
+                    version=snapshot.version,
+                ) from exc
+            exc.add_note(f"while reading {file.path}, a file of {snapshot!r}")
+            raise
         except Exception as exc:
             exc.add_note(f"while reading {file.path}, a file of {snapshot!r}")
             raise
+
+
+_MAGIC = b"PAR1"
+"""At both ends of a Parquet file."""
+_HEAD = 64
+
+
+def _what_is_there(begin: bytes, end: bytes) -> str | None:
+    """What a file is that is no Parquet file; `None` for one that looks like one."""
+    whole = begin.startswith(_MAGIC), end == _MAGIC
+    if all(whole):
+        return None
+    if any(whole):
+        return "it is cut off or was written over in part"
+    text = begin.lstrip().lower()
+    if text.startswith((b"<", b"{", b"[")):
+        what = "HTML or XML" if text.startswith(b"<") else "JSON"
+        return f"it is no Parquet file but begins like {what}: a proxy or an error page got stored"
+    return "it is no Parquet file"
 
 
 def _piece_bytes(numbered: tuple[int, Piece]) -> int:

@@ -57,7 +57,7 @@ def readable_partitions(
             at = pc.index(unreadable[each.name], True).as_py()
         if at >= 0:
             path = files["path"][at].as_py()
-            text = dict(files["partition_values"][at].as_py())[physical_name(each)]
+            text = dict(files["partition_values"][at].as_py() or ()).get(physical_name(each))
             raise CorruptLogError(
                 f"[DELTA_PARTITION_COLUMN_CAST_FAILED] in version {snapshot.version} of "
                 f"{snapshot.table} the file {path} has the value {text!r} of the partition column "

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "enabled_since",
+    "is_time",
     "keep_enablement",
     "required_time",
     "with_enablement",
@@ -27,6 +28,8 @@ __all__ = [
 _VERSION = "delta.inCommitTimestampEnablementVersion"
 _TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 _EVER = -(2**63)
+_MOST = 253_402_300_800_000
+"""Milliseconds: the year 10000, which no clock of a writer shows."""
 
 
 def enabled_since(properties: TableProperties) -> tuple[int, int] | None:
@@ -59,6 +62,11 @@ def keep_enablement(old: Metadata, new: Metadata) -> Metadata:
     return replace(new, configuration={**new.configuration, **record})
 
 
+def is_time(value: Any) -> bool:
+    """Whether a JSON value can be the time of a commit."""
+    return type(value) is int and abs(value) < _MOST
+
+
 def required_time(info: Mapping[str, Any] | None, table: str, path: str, version: int) -> int:
     """The time in a `commitInfo` that must have one.
 
@@ -71,9 +79,9 @@ def required_time(info: Mapping[str, Any] | None, table: str, path: str, version
     Raises:
         CorruptCommitError: there is none.
     """
-    time = info.get("inCommitTimestamp") if info else None
-    if isinstance(time, int):
-        return time
+    time: Any = info.get("inCommitTimestamp") if info else None
+    if is_time(time):
+        return int(time)
     condition, lacking = (
         ("DELTA_MISSING_COMMIT_TIMESTAMP", "its commitInfo has no inCommitTimestamp")
         if info

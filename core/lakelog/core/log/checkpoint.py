@@ -26,12 +26,14 @@ from lakelog.core.actions import (
     SidecarFile,
 )
 from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from lakelog.core.actions.json_fields import MalformedFieldError
 from lakelog.core.compute import without_nulls
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.checkpoint_parts import Part, PartReader, corrupt_checkpoint, plain
 from lakelog.core.log.commit_file import Commit, parse_commit
 from lakelog.core.log.far import fetches_whole
+from lakelog.core.log.lines import numbered_lines
 from lakelog.core.log.names import sidecar_path
 
 if TYPE_CHECKING:
@@ -162,7 +164,7 @@ class CheckpointReader:
 
     def _small_rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         budget = LogBudget.from_store(self._store)
-        parts = self._top_parts()
+        parts = self.top_parts()
         reader = self.part_reader(opens=any(map(self._is_opened, parts)))
         for part in parts:
             for batch in reader.columns(part, list(ACTIONS)):
@@ -182,7 +184,7 @@ class CheckpointReader:
                 tables.append(top.inline.added() if kind == "add" else top.inline.removed())
             except CorruptCommitError as exc:
                 raise self.corrupt(str(exc)) from exc
-        here = [] if top.inline is not None else self._top_parts()
+        here = [] if top.inline is not None else self.top_parts()
         # They were kept for this; a snapshot may live for long.
         self._fetched = {}
         sidecars = self._sidecar_parts(top)
@@ -228,8 +230,12 @@ class CheckpointReader:
             for each in top.sidecars
         ]
 
-    def _top_parts(self) -> list[Part]:
-        """The Parquet files of the top level, with their bytes where those are better fetched."""
+    def top_parts(self) -> list[Part]:
+        """The Parquet files of the top level, with their bytes where those are better fetched.
+
+        Raises:
+            CorruptCheckpointError: one can't be fetched.
+        """
         paths = [each.path for each in self.checkpoint.files]
         if not self._is_fetched(self.checkpoint.size_in_bytes):
             return [self._part(each) for each in paths]
@@ -349,7 +355,7 @@ class TopLevel:
         commit = parse_commit(data, version, path, budget)
         small = SmallActions(commit.protocol, commit.metadata, commit.transactions, commit.domains)
         top = cls(small, inline=commit)
-        for line in data.splitlines():
+        for _, line in numbered_lines(data):
             # The others were parsed above, and a checkpoint with inline adds has many.
             if not any(f'"{kind}"'.encode() in line[:32] for kind in _V2):
                 continue
@@ -362,8 +368,8 @@ class TopLevel:
     def _take(self, kind: str, value: dict[str, Any]) -> None:
         try:
             action = ACTIONS[kind].from_json_value(value)
-        except (TypeError, AttributeError) as exc:
-            raise ValueError(f"a {kind} action lacks a field ({exc})") from exc
+        except MalformedFieldError as exc:
+            raise ValueError(f"a {kind} action is malformed ({exc})") from None
         match action:
             case Protocol():
                 self.small.protocol = action

@@ -88,7 +88,8 @@ class PartReader:
             share: which row groups, as `read_columns` has it.
 
         Raises:
-            CorruptCheckpointError: the file can't be read, or an action has no path.
+            CorruptCheckpointError: the file can't be read, or an action has no path, or an added
+                file no size.
         """
         wanted = [f"{kind}.{JSON_NAMES[name]}" for name in schema.names]
         if kind == "add":
@@ -100,8 +101,9 @@ class PartReader:
             rows = without_nulls(column)
             if len(rows):
                 found = self._conform(rows, schema)
-                if found.column("path").null_count:
-                    raise self.corrupt(f"one of its {kind} actions has no path")
+                for name in ("path", "size") if kind == "add" else ("path",):
+                    if found.column(name).null_count:
+                        raise self.corrupt(f"one of its {kind} actions has no {name}")
                 yield found
 
     def columns(
@@ -321,7 +323,8 @@ def _has(schema: pa.Schema, path: str) -> bool:
     index = schema.get_field_index(kind)
     if index < 0:
         return False
-    return not name or schema.field(index).type.get_field_index(name) >= 0
+    inside = schema.field(index).type
+    return not name or bool(pa.types.is_struct(inside) and inside.get_field_index(name) >= 0)
 
 
 def cast(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -332,7 +335,7 @@ def cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     """
     if array.type == target:
         return array
-    if pa.types.is_struct(target):
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
         children = dict(zip((f.name for f in array.type), array.flatten(), strict=True))
         columns = [
             cast(children[f.name], f.type) if f.name in children else pa.nulls(len(array), f.type)

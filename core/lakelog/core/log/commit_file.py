@@ -14,21 +14,32 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 import pyarrow as pa
 
-from lakelog.core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from lakelog.core.actions import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from lakelog.core.actions.file_table import files_from_json, tombstones_from_json
+from lakelog.core.actions.json_fields import MalformedFieldError
 from lakelog.core.actions.json_reader import read_file_actions
 from lakelog.core.errors import (
     CorruptCommitError,
 )
+from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
+from lakelog.core.log.lines import is_mostly_blank, numbered_lines
 from lakelog.core.log.names import commit_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Commit", "action_rows", "parse_commit", "read_commit", "skim_commit"]
+__all__ = ["Commit", "action_rows", "parse_commit", "protocol_in", "read_commit", "skim_commit"]
 
 
 Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
@@ -38,9 +49,9 @@ _MANY_LINES = 1000
 
 _MANY_ROWS = 100
 
-_ADD = '{"add":{'
+_ADD = b'{"add":{'
 
-_REMOVE = '{"remove":{'
+_REMOVE = b'{"remove":{'
 
 _REMEDY = (
     "A writer was interrupted on storage that shows half-written files, or the file was damaged "
@@ -99,7 +110,7 @@ def action_rows(kind: str, rows: Rows, path: str, version: int) -> pa.Table:
             return table
     try:
         return files_from_json(rows) if kind == "add" else tombstones_from_json(rows)
-    except (pa.ArrowException, AttributeError, TypeError) as exc:
+    except (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError) as exc:
         raise _corrupt(path, version, f"a file action is malformed ({exc})") from exc
 
 
@@ -122,11 +133,34 @@ def read_commit(
     Raises:
         FileNotFoundError: there is no such version.
         CorruptCommitError: the file is torn, empty, or not JSON.
+        UnsupportedFeatureError: it is malformed, and its own protocol is one that we do not have.
         LogTooLargeError: it would take more memory than there is.
     """
     path = path or commit_path(table, version)
     budget = budget or LogBudget.from_store(store)
-    return parse_commit(read_log_file(store, path, budget), version, path, budget)
+    data = read_log_file(store, path, budget)
+    try:
+        return parse_commit(data, version, path, budget)
+    except CorruptCommitError:
+        # What a newer client writes is not malformed, but nothing for this one.
+        if protocol := protocol_in(data):
+            check_readable(protocol, table)
+        raise
+
+
+def protocol_in(data: bytes) -> Protocol | None:
+    """The last protocol action of a commit, some of whose other lines may be malformed."""
+    found = None
+    for _, line in numbered_lines(data):
+        # Adds may be many and long, and hold the word in a text.
+        if b'"protocol"' not in line:
+            continue
+        try:
+            value = orjson.loads(line).get("protocol")
+            found = found if value is None else Protocol.from_json_value(value)
+        except (ValueError, AttributeError):
+            continue
+    return found
 
 
 def parse_commit(data: bytes, version: int, path: str, budget: LogBudget | None = None) -> Commit:
@@ -150,28 +184,30 @@ def parse_commit(data: bytes, version: int, path: str, budget: LogBudget | None 
         else:
             budget.take(AS_OBJECTS * len(data), path)
     try:
-        text = data.decode()
+        data.decode()
     except UnicodeDecodeError as exc:
         raise _corrupt(path, version, f"it is not UTF-8 ({exc.reason})") from exc
     commit = Commit(version, path)
-    rest: Iterable[tuple[int, str]]
     head = _take_adds_at_the_end(commit, data, count) if is_large else None
     if head is not None:
-        rest = enumerate(text[:head].split("\n"), 1)
+        rest = numbered_lines(data[:head])
     else:
-        lines = text.split("\n")
-        rest = _take_many(commit, lines) if is_large else enumerate(lines, 1)
+        rest = _take_many(commit, data) if is_large else numbered_lines(data)
     if budget is not None and is_large:
         left = head if head is not None else sum(len(line) for _, line in rest)
         budget.take(AS_OBJECTS * left, path)
+    _take_lines(commit, rest)
+    return commit
+
+
+def _take_lines(commit: Commit, lines: Iterable[tuple[int, bytes]]) -> None:
     empty = isinstance(commit.adds, list) and isinstance(commit.removes, list)
-    for number, line in rest:
+    for number, line in lines:
         if line and not line.isspace():
             _take_line(commit, number, line)
             empty = False
     if empty:
-        raise _corrupt(path, version, "it is empty")
-    return commit
+        raise _corrupt(commit.path, commit.version, "it is empty")
 
 
 def _take_adds_at_the_end(commit: Commit, data: bytes, lines: int) -> int | None:
@@ -179,7 +215,7 @@ def _take_adds_at_the_end(commit: Commit, data: bytes, lines: int) -> int | None
 
     Large commits look like that, and then no line need be cut out.
     """
-    prefix = _ADD.encode()
+    prefix = _ADD
     start = 0 if data.startswith(prefix) else data.find(b"\n" + prefix) + 1
     if not data.startswith(prefix, start) or not data.endswith(b"\n"):
         return None
@@ -194,13 +230,16 @@ def _take_adds_at_the_end(commit: Commit, data: bytes, lines: int) -> int | None
     return start
 
 
-def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
+def _take_many(commit: Commit, data: bytes) -> list[tuple[int, bytes]]:
     """Take the file actions that Arrow can read; return the other lines."""
+    if is_mostly_blank(data):
+        return list(numbered_lines(data))
+    lines = data.split(b"\n")
     adds = [line for line in lines if line.startswith(_ADD)]
     removes = [line for line in lines if line.startswith(_REMOVE)]
-    left: tuple[str, ...] = ()
+    left: tuple[bytes, ...] = ()
     for kind, prefix, found in (("add", _ADD, adds), ("remove", _REMOVE, removes)):
-        rows = read_file_actions(kind, _joined(found), len(found)) if found else None
+        rows = read_file_actions(kind, b"\n".join(found), len(found)) if found else None
         if rows is None:
             left += (prefix,)
         elif kind == "add":
@@ -211,11 +250,7 @@ def _take_many(commit: Commit, lines: Sequence[str]) -> list[tuple[int, str]]:
     return [numbered for numbered in enumerate(lines, 1) if not numbered[1].startswith(taken)]
 
 
-def _joined(lines: Sequence[str]) -> bytes:
-    return "\n".join(lines).encode()
-
-
-def _take_line(commit: Commit, number: int, line: str) -> None:
+def _take_line(commit: Commit, number: int, line: bytes) -> None:
     try:
         body = orjson.loads(line)
     except orjson.JSONDecodeError as exc:
@@ -229,19 +264,19 @@ def _take_line(commit: Commit, number: int, line: str) -> None:
             continue
         try:
             _take_action(commit, key, value)
-        except (TypeError, AttributeError, LookupError, ValueError) as exc:
+        except MalformedFieldError as exc:
             why = f"has a malformed {key} action ({exc}): {_cut(line)}"
-            raise _corrupt(commit.path, commit.version, why, number) from exc
+            raise _corrupt(commit.path, commit.version, why, number) from None
 
 
 def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
     match key:
         case "add":
-            if not isinstance(value["size"], int):
-                raise TypeError("its size is not a number")
-            commit.adds.append(_checked(value))
+            AddFile.check_json_value(value)
+            commit.adds.append(value)
         case "remove":
-            commit.removes.append(_checked(value))
+            RemoveFile.check_json_value(value)
+            commit.removes.append(value)
         case "commitInfo":
             commit.info = CommitInfo.from_json_value(value)
         case "txn":
@@ -250,27 +285,15 @@ def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
         case "metaData":
             commit.metadata = Metadata.from_json_value(value)
         case "protocol":
-            commit.protocol = _numbered(Protocol.from_json_value(value))
+            commit.protocol = Protocol.from_json_value(value)
         case "domainMetadata":
             domain = DomainMetadata.from_json_value(value)
             commit.domains[domain.domain] = domain
 
 
-def _checked(value: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(value["path"], str):
-        raise TypeError("its path is not a string")
-    return value
-
-
-def _numbered(protocol: Protocol) -> Protocol:
-    versions = (protocol.min_reader_version, protocol.min_writer_version)
-    if not all(isinstance(each, int) for each in versions):
-        raise TypeError("its versions are not numbers")
-    return protocol
-
-
-def _cut(line: str) -> str:
-    return repr(line if len(line) <= 80 else f"{line[:60]} … {line[-15:]}")
+def _cut(line: bytes) -> str:
+    text = line.decode(errors="replace")
+    return repr(text if len(text) <= 80 else f"{text[:60]} … {text[-15:]}")
 
 
 def _corrupt(path: str, version: int, why: str, line: int | None = None) -> CorruptCommitError:
@@ -299,14 +322,15 @@ def skim_commit(data: bytes, version: int, path: str, budget: LogBudget | None =
     """
     if budget is not None:
         budget.take(0, path, passing=2 * len(data))
-    lines = data.split(b"\n")
-    # An empty line in place of each, so that an error counts lines as the file does.
-    kept = [b"" if _is_file_action(line) else line for line in lines]
-    if any(kept) or not any(lines):
-        commit = parse_commit(b"\n".join(kept), version, path, budget)
+    lines = [each for each in numbered_lines(data) if each[1] and not each[1].isspace()]
+    kept = [each for each in lines if not _is_file_action(each[1])]
+    if budget is not None:
+        budget.take(AS_OBJECTS * sum(len(line) for _, line in kept), path)
+    commit = Commit(version, path)
+    if kept or not lines:
+        _take_lines(commit, kept)
         commit.adds, commit.removes = [], []
-        return commit
-    return Commit(version, path)
+    return commit
 
 
 def _is_file_action(line: bytes) -> bool:

@@ -20,14 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["read_commit_info"]
 
 
+_MOST_BLANK = 1 << 16
+
+
 def read_commit_info(store: LogStore, path: str) -> dict[str, Any]:
     """The `commitInfo` of a commit, as JSON value; empty where there is none.
 
     Raises:
-        CorruptCommitError: the line that should hold it is not JSON.
+        CorruptCommitError: the line that should hold it is not JSON, or blank lines never end.
         LogTooLargeError: the file has more bytes than there is memory.
     """
+    blank = 0
     for line in _lines(store, path):
+        if not line.strip():
+            blank += 1
+            if blank > _MOST_BLANK:
+                raise CorruptCommitError(
+                    f"the commit file {path} begins with more than {_MOST_BLANK} blank lines, "
+                    "which no writer makes: it was damaged",
+                    path=path,
+                )
         # It is the first line of nearly every writer; adds can be large, and are not parsed.
         if '"commitInfo"' not in line[:64]:
             continue

@@ -43,6 +43,22 @@ def covering(files: Iterable[CompactedFile], first: int, last: int) -> list[Comp
     return taken
 
 
+def _check(commit: Commit) -> None:
+    """Refuse a file that says nothing: whatever it is, the commits say as much.
+
+    Raises:
+        CorruptCommitError: it does, or an action has a value that its type can't hold.
+    """
+    rows = commit.added().num_rows + commit.removed().num_rows
+    small = commit.protocol or commit.metadata or commit.transactions or commit.domains
+    if not rows and not small:
+        raise CorruptCommitError(
+            f"the compaction file {commit.path} has no action",
+            path=commit.path,
+            version=commit.version,
+        )
+
+
 def read_compacted(
     store: LogStore, segment: LogSegment, read_commits: Callable[[dict[int, str]], list[Commit]]
 ) -> list[Commit]:
@@ -62,6 +78,7 @@ def read_compacted(
         for each in covering(segment.compacted, min(paths), segment.version):
             try:
                 commit = read_commit(store, segment.table, each.last, each.file.path)
+                _check(commit)
             except (OSError, CorruptCommitError, LogTooLargeError) as exc:
                 _log.warning("reading the commits instead of a compaction file: %s", exc)
                 continue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import CommitInfo
 from lakelog.core.clock import utc_time
-from lakelog.core.features.in_commit_timestamps import required_time
+from lakelog.core.features.in_commit_timestamps import is_time, required_time
 from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.segment import list_log
 
@@ -111,8 +111,8 @@ def read_history(
     paths = [listing.commits[version].path for version in versions]
     infos = _in_parallel(lambda path: read_commit_info(store, path), paths)
     for version, path, info in zip(versions, paths, infos, strict=True):
-        carried = info.get("inCommitTimestamp")
-        if times_since is None and isinstance(carried, int):
+        carried: Any = info.get("inCommitTimestamp")
+        if times_since is None and is_time(carried):
             times[version] = carried
         elif times_since is not None and version >= times_since:
             times[version] = required_time(info, table, path, version)
@@ -132,10 +132,7 @@ def commit_times(listing: Listing) -> dict[int, int]:
 
 
 def _entry(version: int, time: int, info: dict[str, Any]) -> HistoryEntry:
-    try:
-        known = CommitInfo.from_json_value(info)
-    except (TypeError, AttributeError):
-        known = CommitInfo()
+    known = CommitInfo.from_json_value(info)
     return HistoryEntry(
         version=version,
         timestamp=time,

@@ -130,14 +130,17 @@ def _quoted(text: str) -> str:
 
 
 def _parse(text: str) -> LastCheckpoint:
-    value = json.loads(text, object_pairs_hook=_no_duplicates)
+    try:
+        value = json.loads(text, object_pairs_hook=_no_duplicates)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
     checksum = value.get("checksum")
     if checksum is not None and checksum != hint_checksum(value):
         raise ValueError("its checksum does not match")
     version = value.get("version")
-    if type(version) is not int or version < 0:
+    if type(version) is not int or not 0 <= version < 1 << 63:
         raise ValueError(f"its version is {version!r}")
     return LastCheckpoint(
         version=version,

@@ -114,7 +114,8 @@ def _check_new_types(schema: StructType, before: StructType, conf: DeltaConf) ->
     if strange:
         raise _unsupported_types(strange, "This version of lakelog does not know them")
     intervals = {dotted(path): str(kind) for path, kind in new if is_interval(kind)}
-    if intervals and conf.read(keys.TYPE_CHECK):
+    is_checked = conf.read(keys.TYPE_CHECK)
+    if intervals and is_checked:
         raise _unsupported_types(
             intervals,
             "Clients that don't know intervals could not open the table any more, and no table "

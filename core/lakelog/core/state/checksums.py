@@ -83,6 +83,8 @@ class VersionChecksum:
             ValueError: it is not a checksum.
         """
         value = orjson.loads(data)
+        if not isinstance(value, dict):
+            raise ValueError("it is not a JSON object")
         try:
             transactions, domains = value.get("setTransactions"), value.get("domainMetadata")
             protocol, metadata = value.get("protocol"), value.get("metadata")
@@ -91,10 +93,10 @@ class VersionChecksum:
                 num_files=_number(value["numFiles"]),
                 protocol=protocol and Protocol.from_json_value(protocol),
                 metadata=metadata and Metadata.from_json_value(metadata),
-                txn_id=value.get("txnId"),
-                num_deleted_records=value.get("numDeletedRecordsOpt"),
-                num_deletion_vectors=value.get("numDeletionVectorsOpt"),
-                in_commit_timestamp=value.get("inCommitTimestampOpt"),
+                txn_id=None if value.get("txnId") is None else str(value["txnId"]),
+                num_deleted_records=_number_if_any(value, "numDeletedRecordsOpt"),
+                num_deletion_vectors=_number_if_any(value, "numDeletionVectorsOpt"),
+                in_commit_timestamp=_number_if_any(value, "inCommitTimestampOpt"),
                 transactions=None
                 if transactions is None
                 else tuple(map(SetTransaction.from_json_value, transactions)),
@@ -249,6 +251,10 @@ def _metadata(metadata: Metadata | None) -> tuple[Any, ...] | None:
 
 def _values(actions: tuple[SetTransaction | DomainMetadata, ...] | None) -> list[Any] | None:
     return None if actions is None else [action.to_json_value() for action in actions]
+
+
+def _number_if_any(value: dict[str, Any], key: str) -> int | None:
+    return None if value.get(key) is None else _number(value[key])
 
 
 def _number(value: Any) -> int:

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import (
     CorruptCheckpointError,
+    CorruptCommitError,
     CorruptLogError,
     LogGapError,
     VersionNotFoundError,
 )
+from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.checkpoint import CheckpointReader, SmallActions
 from lakelog.core.log.commit_file import Commit, read_commit, skim_commit
 from lakelog.core.log.compaction import read_compacted
 from lakelog.core.log.far import is_far
 from lakelog.core.log.segment import CheckpointFiles, LogSegment, find_segment
+from lakelog.core.log.stated_protocol import stated_protocol
 from lakelog.core.state.file_state import FileState
 from lakelog.core.state.replayer import ReplayJob, deferred_files
 
@@ -100,7 +103,14 @@ def load_state(
             raise first from None
         try:
             return _load(store, segment, rejects, use_compacted=use_compacted, replayer=replayer)
+        except CorruptCommitError:
+            # What a newer client writes is not malformed, but nothing for this one.
+            if protocol := stated_protocol(store, segment):
+                check_readable(protocol, table)
+            raise
         except CorruptCheckpointError as exc:
+            if protocol := stated_protocol(store, segment):
+                check_readable(protocol, table)
             first = first or exc
             assert segment.checkpoint is not None  # else nothing could be corrupt in this way
             rejects.append(segment.checkpoint)
@@ -131,6 +141,9 @@ def _load(
     small, commits = _small_and_commits(store, segment, reader, read)
     for commit in commits:
         _fold(small, commit)
+    if (small.protocol is None or small.metadata is None) and segment.compacted:
+        _log.warning("a compaction file of %s lacks the table's first actions", segment.table)
+        return _load(store, segment, rejected, use_compacted=False, replayer=replayer)
     if small.protocol is None or small.metadata is None:
         lacking = "protocol" if small.protocol is None else "metaData"
         raise CorruptLogError(

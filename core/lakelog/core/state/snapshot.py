@@ -360,6 +360,7 @@ class Snapshot:
 
         Raises:
             InvalidPredicateError: the condition can't be parsed or names an unknown column.
+            CorruptLogError: the schema lacks a partition column.
         """
         if where is None:
             return self.file_table
@@ -371,7 +372,7 @@ class Snapshot:
         expression = normalize_filter(where, schema, session_tz=zone, now_ms=self._clock.now_ms())
         if expression is None:
             return self.file_table
-        columns = tuple(self.partition_columns)
+        columns = tuple(self.partition_schema.names)
         selection = FileSelection(expression, schema, columns, session_tz=zone)
         found = self._of_files(lambda files: files.selected(selection))
         return selection.select(self.file_table) if found is None else found

@@ -134,7 +134,13 @@ def test_the_tombstone_of_a_file_says_of_it_what_the_file_said(values):
 )
 def test_what_other_clients_write_into_metadata_is_read_in_the_types_of_the_protocol(given, time):
     read = Metadata.from_json_value(
-        {"id": "x", "configuration": given, "format": {"options": given}, "createdTime": time}
+        {
+            "id": "x",
+            "partitionColumns": [],
+            "configuration": given,
+            "format": {"options": given},
+            "createdTime": time,
+        }
     )
     check_actions([read])
     assert read.configuration == read.format.options
@@ -155,7 +161,7 @@ def test_a_line_that_is_no_action_is_refused(line):
 
 
 def test_an_absent_object_has_its_default():
-    metadata = Metadata.from_json_value({"id": "i", "schemaString": "{}", "format": None})
+    metadata = Metadata.from_json_value({"id": "i", "partitionColumns": [], "format": None})
     assert metadata.format.provider == "parquet"
     assert CommitInfo.from_json_value({}) == CommitInfo()
 

@@ -127,7 +127,7 @@ def test_files_of_others_have_plain_integers(tmp_path: Path) -> None:
     stats = json.dumps({"numRecords": 2, "nullCount": {"i": 0, "d": 1, "m": 1}})
     RawLog(tmp_path).commit(PROTOCOL, metadata(schema=schema), add("f.parquet", stats=stats))
     table = str(tmp_path)
-    expected = [
+    expected: list[dict[str, Any]] = [
         {"i": 1, "d": dt.timedelta(microseconds=-1), "m": 18},
         {"i": 2, "d": None, "m": None},
     ]

@@ -128,7 +128,7 @@ BROKEN_TOPS = {
     "for version 7": lambda line: (
         {"checkpointMetadata": {"version": 7}} if "checkpointMetadata" in line else line
     ),
-    "a sidecar action lacks a field": lambda line: (
+    "a sidecar action is malformed": lambda line: (
         {"sidecar": {"path": "x"}} if "sidecar" in line else line
     ),
 }

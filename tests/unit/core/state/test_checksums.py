@@ -209,7 +209,7 @@ def test_a_checksum_that_matches_is_silent(log, caplog):
         ({"numFiles": 2}, "num files is 1, but the checksum has 2"),
         ({"tableSizeBytes": 17}, "table size bytes is 7, but the checksum has 17"),
         ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, "the protocol differs"),
-        ({"metadata": {"id": "other", "schemaString": "{}"}}, "the metadata differs"),
+        ({"metadata": {"id": "other", "partitionColumns": []}}, "the metadata differs"),
         ({"setTransactions": [{"appId": "x", "version": 1}]}, "application transactions"),
         (
             {"domainMetadata": [{"domain": "d", "configuration": "{}", "removed": False}]},
