@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.metrics import FileSizes, OptimizeMetrics
     from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
     from lakelog.core.commands.read import read_arrow, scan
+    from lakelog.core.commands.repair.command import repair, undo_repair
+    from lakelog.core.commands.repair.defects import Defect, TableRepaired
     from lakelog.core.commands.replace_columns import replace_columns
     from lakelog.core.commands.restore import TableRestored, restore
     from lakelog.core.commands.retry import retry_on_conflict
@@ -173,6 +175,8 @@ _HOMES = {
         "commands.replace_columns": "replace_columns",
         "commands.drop_feature.command": "drop_feature",
         "commands.clone.command": "TableCloned clone",
+        "commands.repair.command": "repair undo_repair",
+        "commands.repair.defects": "Defect TableRepaired",
         "commands.restore": "TableRestored restore",
         "commands.retry": "retry_on_conflict",
         "commands.rewrite": "RowsChanged",
@@ -231,6 +235,7 @@ __all__ = [
     "DataFileMissingError",
     "DataType",
     "DecimalType",
+    "Defect",
     "DeletionVectorDescriptor",
     "DeltaAnalysisError",
     "DeltaConcurrentModificationException",
@@ -282,6 +287,7 @@ __all__ = [
     "TableCloned",
     "TableExistsError",
     "TableNotFoundError",
+    "TableRepaired",
     "TableRestored",
     "TableVacuumed",
     "TimestampOutOfRangeError",
@@ -312,6 +318,7 @@ __all__ = [
     "purge",
     "read_arrow",
     "rename_column",
+    "repair",
     "replace_columns",
     "restore",
     "retry_on_conflict",
@@ -319,6 +326,7 @@ __all__ = [
     "set_properties",
     "sync_identity",
     "table_changes",
+    "undo_repair",
     "unset_properties",
     "update_rows",
     "vacuum",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
     from lakelog.logstores import LogStore
 
-__all__ = ["checksum_hook"]
+__all__ = ["checksum_hook", "publish_checksum"]
 
 
 def checksum_hook(committed: CommittedTransaction) -> None:
@@ -101,7 +101,7 @@ class _Checksum:
         if checksum is None:
             return
         self.log.last_checksum = (self.version, checksum)
-        _publish(self.log.store, self.log.table, self.version, checksum)
+        publish_checksum(self.log.store, self.log.table, self.version, checksum)
 
     def _made(self) -> VersionChecksum | None:
         before = None if self.change is None else self._before()
@@ -130,7 +130,7 @@ class _Checksum:
         return found
 
 
-def _publish(store: LogStore, table: str, version: int, checksum: VersionChecksum) -> None:
+def publish_checksum(store: LogStore, table: str, version: int, checksum: VersionChecksum) -> None:
     """Write the file unless it is there: another client may have been faster, with the same.
 
     One that names another transaction is of a table that was here before, or of a commit that

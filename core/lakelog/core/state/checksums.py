@@ -31,6 +31,7 @@ __all__ = [
     "check_state",
     "checksum_of",
     "completed_checksum",
+    "differences",
     "has_vectors",
     "read_checksum",
 ]
@@ -182,7 +183,7 @@ def check_state(store: LogStore, table: str, state: State, conf: DeltaConf) -> N
     recorded = read_checksum(store, table, state.version)
     if recorded is None:
         return
-    found = list(_differences(recorded, checksum_of(state, None)))
+    found = list(differences(recorded, checksum_of(state, None)))
     if not found:
         return
     path = state.segment.checksum.path
@@ -198,7 +199,8 @@ def check_state(store: LogStore, table: str, state: State, conf: DeltaConf) -> N
     _log.error("%s", text)
 
 
-def _differences(recorded: VersionChecksum, counted: VersionChecksum) -> Iterator[str]:
+def differences(recorded: VersionChecksum, counted: VersionChecksum) -> Iterator[str]:
+    """What two checksums of a version say differently, as text."""
     for name in (
         "num_files",
         "table_size_bytes",

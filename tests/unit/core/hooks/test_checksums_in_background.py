@@ -42,13 +42,13 @@ def far():
 @pytest.fixture
 def held(monkeypatch):
     """Checksums are written when this is let go, and not before."""
-    event, whole = threading.Event(), checksum._publish
+    event, whole = threading.Event(), checksum.publish_checksum
 
     def publish(*args):
         assert event.wait(PATIENCE)
         whole(*args)
 
-    monkeypatch.setattr(checksum, "_publish", publish)
+    monkeypatch.setattr(checksum, "publish_checksum", publish)
     yield event
     event.set()
 
@@ -170,7 +170,7 @@ def test_a_job_that_wants_to_hear_of_it_is_told(far, monkeypatch):
         raise OSError("the quota is used up")
 
     write_arrow(far, {"a": [1]}, conf=LATER, mode="append")
-    monkeypatch.setattr(checksum, "_publish", refuse)
+    monkeypatch.setattr(checksum, "publish_checksum", refuse)
     with pytest.raises(PostCommitError, match="the quota is used up"):
         write_arrow(far, {"a": [1]}, conf={**LATER, **THROWS}, mode="append")
 

@@ -12,7 +12,13 @@ from lakelog.spark.sql_statements.commands.describe import describe_table
 from lakelog.spark.sql_statements.commands.explain import explain
 from lakelog.spark.sql_statements.commands.history import convert, describe, restore
 from lakelog.spark.sql_statements.commands.insert import insert
-from lakelog.spark.sql_statements.commands.maintenance import generate, optimize, reorg, vacuum
+from lakelog.spark.sql_statements.commands.maintenance import (
+    fsck,
+    generate,
+    optimize,
+    reorg,
+    vacuum,
+)
 from lakelog.spark.sql_statements.commands.merge import merge
 from lakelog.spark.sql_statements.commands.partitions import show_partitions
 from lakelog.spark.sql_statements.commands.rows import delete, truncate, update
@@ -60,6 +66,7 @@ STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "OPTIMIZE": [(("OPTIMIZE",), optimize)],
     "REORG": [(("REORG", "TABLE"), reorg)],
     "VACUUM": [(("VACUUM",), vacuum)],
+    "FSCK": [(("FSCK", "REPAIR", "TABLE"), fsck)],
     "GENERATE": [(("GENERATE",), generate)],
     "RESTORE": [(("RESTORE",), restore)],
     "CONVERT": [(("CONVERT", "TO", "DELTA"), convert)],

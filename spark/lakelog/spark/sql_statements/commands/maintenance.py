@@ -1,10 +1,11 @@
-"""OPTIMIZE, REORG, VACUUM and GENERATE."""
+"""OPTIMIZE, REORG, VACUUM, FSCK and GENERATE."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lakelog.core.commands.optimize import command
+from lakelog.core.commands.repair.command import repair
 from lakelog.spark.table.optimization import optimized_row
 
 if TYPE_CHECKING:
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["generate", "optimize", "reorg", "vacuum"]
+__all__ = ["fsck", "generate", "optimize", "reorg", "vacuum"]
 
 _PATH = "path string"
+_DEFECTS = "kind string, path string, problem string, mend string, mended boolean"
 
 
 def optimize(s: Statement) -> Command | None:
@@ -100,6 +102,25 @@ def vacuum(s: Statement) -> Command | None:
         listed = None if inventory is None else s.runner.query(f"SELECT * FROM {inventory}")
         found = table.vacuum(retained, dryRun=dry_run, mode=mode, inventory=listed)
         return found if dry_run else s.answer(_PATH, (table.log.table,))
+
+    return run
+
+
+def fsck(s: Statement) -> Command | None:
+    """`FSCK REPAIR TABLE t [DRY RUN]`."""
+    c = s.cursor
+    c.need("FSCK", "REPAIR", "TABLE")
+    place = s.ours("FSCK REPAIR TABLE")
+    dry_run = c.took("DRY")
+    if dry_run:
+        c.need("RUN")
+    c.end()
+
+    def run() -> DataFrame:
+        done = repair(s.log(place), dry_run=dry_run)
+        left = set(done.left)
+        rows = [(d.kind, d.path, d.problem, d.mend, d not in left) for d in done.defects]
+        return s.answer(_DEFECTS, *rows)
 
     return run
 
