@@ -6,15 +6,16 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.core import DeltaLog
+from lakelog.core import DeltaAnalysisError, DeltaLog, create_table
 from lakelog.core.paths import data_path
-from lakelog.spark import write
+from lakelog.spark import read, sql, write
 
 WAYS = ["driver", "native", "arrow"]
 
@@ -214,3 +215,46 @@ def test_a_struct_may_be_null_whose_fields_never_are(spark, way, table, number):
     found = DeltaLog.for_table(table).snapshot.to_arrow().sort_by("id")
     expected = [None if i % 2 == 0 else {"x": i, "y": {"z": i}} for i in range(number)]
     assert found["s"].to_pylist() == expected
+
+
+def test_intervals_go_in_and_come_out(spark, tmp_path):
+    uri, both = str(tmp_path / "t"), "INTERVAL '1 02:03:04.5' DAY TO SECOND AS d"
+    allow = "spark.databricks.delta.schema.typeCheck.enabled"
+    with pytest.raises(DeltaAnalysisError, match=f"DELTA_UNSUPPORTED_DATA_TYPES.*{allow}"):
+        write(spark.sql(f"SELECT {both}")).save(uri)
+    create_table(uri, "i int, d interval day, m interval month", conf={allow: "false"})
+    partitioned = str(tmp_path / "p")
+    columns = {"partition_by": ["d", "m"], "conf": {allow: "false"}}
+    create_table(partitioned, "i int, d interval second, m interval year", **columns)
+    query = f"SELECT 1 AS i, {both}, INTERVAL '-1-6' YEAR TO MONTH AS m UNION SELECT 2, NULL, NULL"
+    texts = ["i", "CAST(d AS STRING)", "CAST(m AS STRING)"]
+    expected = [
+        (1, "INTERVAL '1 02:03:04.5' DAY TO SECOND", "INTERVAL '-1-6' YEAR TO MONTH"),
+        (2, None, None),
+    ]
+    for table in (uri, partitioned):
+        write(spark.sql(query)).mode("append").save(table)
+        found = read(spark).load(table)
+        assert sorted(map(tuple, found.selectExpr(*texts).collect())) == expected
+        assert found.where("m < INTERVAL '0' MONTH AND d > INTERVAL '1' DAY").count() == 1
+        rows = sorted(DeltaLog.for_table(table).snapshot.to_arrow().to_pylist(), key=str)
+        assert rows[0] == {"i": 1, "d": dt.timedelta(1, 7384, 500_000), "m": -18}
+    files = DeltaLog.for_table(partitioned).snapshot.files()
+    assert {tuple(each.partition_values.values()) for each in files} == {
+        expected[0][1:],
+        expected[1][1:],
+    }
+
+
+def test_a_broken_table_is_mended_by_sql(spark, tmp_path):
+    uri = str(tmp_path / "t")
+    write(spark.sql("SELECT 1 AS a")).save(uri)
+    (file,) = DeltaLog.for_table(uri).snapshot.files()
+    write(spark.sql("SELECT 2 AS a")).mode("append").save(uri)
+    Path(data_path(uri, file.path)).unlink()
+    for end, mended, left in ((" DRY RUN", False, 2), ("", True, 1)):
+        (row,) = sql(spark, f"FSCK REPAIR TABLE delta.`{uri}`{end}").collect()
+        assert (row.kind, row.path) == ("missing file", data_path(uri, file.path))
+        assert row.mended == mended
+        assert DeltaLog.for_table(uri).snapshot.num_files == left
+    assert sql(spark, f"fsck repair table delta.`{uri}`").collect() == []

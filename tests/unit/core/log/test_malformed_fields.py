@@ -295,6 +295,7 @@ def text(lines: list[Any]) -> str:
 
 @pytest.mark.parametrize(("kind", "path"), CASES, ids=IDS)
 def test_a_checkpoint_of_lines(tmp_path: Path, kind: str, path: tuple[str, ...]) -> None:
+    about = ""
     log = table_of(tmp_path)
     place = log.folder / f"{0:020d}.checkpoint.{UUID}.json"
     log.path(0).rename(tmp_path / "0")

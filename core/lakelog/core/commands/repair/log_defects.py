@@ -20,6 +20,7 @@ from lakelog.core.log.segment import find_segment, list_log
 from lakelog.core.maintenance.log_drafts import old_drafts
 from lakelog.core.state.checksums import checksum_of, differences, read_checksum
 from lakelog.core.state.replay import load_state
+from lakelog.logstores.doctor.lock_table import as_dynamodb_store
 
 if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
@@ -119,6 +120,10 @@ def find_newest(log: DeltaLog, found: LogDefects) -> int | None:
         if held:
             found.add("torn commit", path, f"{exc} A checkpoint has its version.", None)
             return newest
+        if as_dynamodb_store(store) is not None:
+            problem = f"{exc} A row of the lock table says that it is there."
+            found.add("torn commit", path, problem, None)
+            return None
         if age < _STILL_MS:
             problem = f"{exc} It was written {age // 1000} s ago, and may still be: look again."
             found.add("torn commit", path, problem, None)

@@ -23,7 +23,7 @@ from lakelog.core import (
     undo_repair,
     write_arrow,
 )
-from lakelog.core.commands.repair import command
+from lakelog.core.commands.repair import command, log_defects
 from lakelog.core.commands.repair.backup import Backup
 from lakelog.core.commands.repair.file_defects import find_file_defects
 from lakelog.core.paths import data_path
@@ -340,6 +340,14 @@ def test_two_repairs_never_both_move_a_commit(table: str) -> None:
     claim.unlink()
     repair(table, dry_run=False)
     assert rows(table) == ROWS
+
+
+def test_a_commit_that_a_lock_table_has_stays(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tear(table)
+    monkeypatch.setattr(log_defects, "as_dynamodb_store", lambda store: store)
+    (defect,) = repair(table, dry_run=False).defects
+    assert (defect.mend, "lock table" in defect.problem) == (None, True)
+    assert commit_file(table, 4).read_text() == TORN
 
 
 def test_a_folder_that_is_no_backup_is_refused(table: str, tmp_path: Path) -> None:
