@@ -224,8 +224,8 @@ def test_intervals_go_in_and_come_out(spark, tmp_path):
         write(spark.sql(f"SELECT {both}")).save(uri)
     create_table(uri, "i int, d interval day, m interval month", conf={allow: "false"})
     partitioned = str(tmp_path / "p")
-    columns = {"partition_by": ["d", "m"], "conf": {allow: "false"}}
-    create_table(partitioned, "i int, d interval second, m interval year", **columns)
+    columns = "i int, d interval second, m interval year"
+    create_table(partitioned, columns, partition_by=["d", "m"], conf={allow: "false"})
     query = f"SELECT 1 AS i, {both}, INTERVAL '-1-6' YEAR TO MONTH AS m UNION SELECT 2, NULL, NULL"
     texts = ["i", "CAST(d AS STRING)", "CAST(m AS STRING)"]
     expected = [
