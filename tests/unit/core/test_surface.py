@@ -18,6 +18,7 @@ SURFACE = {
         ConcurrentDeleteDeleteException ConcurrentDeleteReadException ConcurrentTransactionException
         ConcurrentWriteException ConstraintViolationError CorruptCheckpointError CorruptCommitError
         CorruptLogError DataFileError DataFileMissingError DataType DecimalType
+        Defect
         DeletionVectorDescriptor DeltaAnalysisError DeltaConcurrentModificationException DeltaConf
         DeltaError DeltaLog DomainMetadata Expression FileSizes FileTooLargeError Filter Format
         HistoryEntry InvalidCommittedVersionError InvalidPredicateError IsolationLevel LogGapError
@@ -29,12 +30,15 @@ SURFACE = {
         RemoveFile RowsChanged Scan SchemaMismatchError SetTransaction Snapshot
         StorageUnavailableError
         StructField StructType SystemClock TableCloned TableExistsError TableNotFoundError
+        TableRepaired
         TableRestored TableVacuumed TimestampOutOfRangeError TornCommitError UnsafeLogStoreError
         UnsupportedFeatureError VersionNotFoundError __version__ add_columns add_constraint
         change_column clone cluster_by column_with_default convert_to_delta create_table delete_rows
         drop_columns drop_constraint drop_feature enable_row_tracking generated_column hook_failed
-        identity_column lit merge optimize purge read_arrow rename_column replace_columns restore
-        retry_on_conflict scan set_properties sync_identity table_changes unset_properties
+        identity_column lit merge optimize purge read_arrow rename_column
+        repair replace_columns restore
+        retry_on_conflict scan set_properties sync_identity table_changes
+        undo_repair unset_properties
         update_rows vacuum write_arrow write_events_to
     """,
     "lakelog.core.actions": """

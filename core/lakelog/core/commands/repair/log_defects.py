@@ -14,10 +14,10 @@ from lakelog.core.errors import (
 )
 from lakelog.core.log.checkpoint import CheckpointReader
 from lakelog.core.log.commit_file import read_commit
+from lakelog.core.log.drafts import old_drafts
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.names import LAST_CHECKPOINT, commit_path, log_path
 from lakelog.core.log.segment import find_segment, list_log
-from lakelog.core.maintenance.log_drafts import old_drafts
 from lakelog.core.state.checksums import checksum_of, differences, read_checksum
 from lakelog.core.state.replay import load_state
 from lakelog.logstores.doctor.lock_table import as_dynamodb_store
