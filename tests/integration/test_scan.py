@@ -298,8 +298,8 @@ def test_what_keeps_spark_from_writing_to_a_frame_is_gone_from_its_plan(
     frame: Any = df
     assert str(frame._jdf.queryExecution().analyzed()).startswith("Filter true")
     assert str(frame._jdf.queryExecution().optimizedPlan()).startswith("Relation [")
-    found = df.where("n1 > 0").select("n2", "_metadata.file_name", "_metadata.row_index")
-    plan = str(found._jdf.queryExecution().executedPlan())
+    found: Any = df.where("n1 > 0").select("n2", "_metadata.file_name", "_metadata.row_index")
+    plan = str(found._jdf.queryExecution().executedPlan())  # pyright: ignore[reportOptionalCall]
     assert "ReadSchema: struct<n2:bigint,n1:bigint,_tmp_metadata_row_index:bigint>" in plan
     assert "PushedFilters: [IsNotNull(n1), GreaterThan(n1,0)]" in plan
     assert [tuple(row) for row in found.collect()] == [(2, "0.parquet", 0)]

@@ -14,6 +14,7 @@ __all__ = [
     "HADOOP_KEYS",
     "LAKELOG_KEYS",
     "LAKELOG_PREFIX",
+    "STORED_EXPRESSIONS",
     "Key",
     "flag",
     "hadoop",

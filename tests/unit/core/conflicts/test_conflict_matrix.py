@@ -155,7 +155,7 @@ def test_two_operations_conflict_as_delta_documents(cell: Cell) -> None:
     if cell.outcome != "-":
         with pytest.raises(DeltaConcurrentModificationException) as caught:
             loser.commit(our_actions, our_operation)
-        assert type(caught.value) is ERRORS[cell.outcome]
+        assert isinstance(caught.value, ERRORS[cell.outcome])
         assert caught.value.winning_version == log.update().version == 2
         return
     assert loser.commit(our_actions, our_operation) == 3

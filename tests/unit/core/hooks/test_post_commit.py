@@ -111,7 +111,8 @@ def test_a_rebased_commit_and_those_before_it_are_taken_over_without_reading(uri
     store.calls.clear()
     assert txn.commit([add_file("ours")], APPEND) == 4
     reads = [path.rpartition("/")[2] for operation, path in store.calls if operation == "read"]
-    assert [int(name[:20]) for name in reads] == [1, 2, 3, 4], "each winner once, and one look on"
+    # Before each try the version that was read, and between them each winner once, and one look on.
+    assert [int(name[:20]) for name in reads] == [0, 1, 2, 3, 4, 0]
     assert log.known_version == 4
     fresh = DeltaLog.for_table(uri).snapshot
     assert log.snapshot.transactions == fresh.transactions == {"app": 2}
@@ -127,7 +128,11 @@ def test_a_table_that_can_not_be_read_again_costs_the_commit_nothing(
     store = FaultyLogStore(inner.store)
     log = DeltaLog(inner.table, store, DeltaConf.from_mapping(None), ManualClock())
     txn = log.start_transaction()
-    store.failing_reads = 100
+
+    def fail_from_now(_: str) -> None:
+        store.failing_reads = 100
+
+    store.before_write = fail_from_now
     with caplog.at_level(logging.WARNING, "lakelog"):
         assert txn.commit(MANY, APPEND) == 1
     assert "version 1 is committed, but the table could not be read again" in caplog.text

@@ -104,7 +104,7 @@ def test_a_store_that_fails_behind_the_landing_takes_no_file_away(
             told = PostCommitError if issubclass(error, Exception) else error
             with pytest.raises(told, match="injected") as caught:
                 CHANGES[change](uri)
-            assert caught.value.__cause__ is None or type(caught.value.__cause__) is error
+            assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, error)
     log = DeltaLog.for_table(uri)
     assert log.snapshot.version == 1
     assert log.snapshot.to_arrow().num_rows == {"append": 6, "delete": 2}.get(change, 3)

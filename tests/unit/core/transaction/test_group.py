@@ -180,7 +180,7 @@ def test_a_change_of_the_table_is_a_conflict_of_each() -> None:
         txn.commit([_other_metadata(txn)], Operation("SET TBLPROPERTIES"))
 
     found = in_one_turn(log, first, others, meanwhile=change)
-    assert [type(each) for each in found] == [MetadataChangedException] * 3
+    assert [isinstance(each, MetadataChangedException) for each in found] == [True] * 3
     assert _paths(table) == []
     assert not any(each.txn.may_be_committed for each in (first, *others))
 
