@@ -1,6 +1,6 @@
 """Ways in which other clients lost data, where no other test of ours would have caught them.
 
-`docs/known-wounds.md` has the whole list.
+`docs/known-issues-elsewhere.md` has the whole list.
 """
 
 from __future__ import annotations
