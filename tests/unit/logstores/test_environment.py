@@ -14,6 +14,8 @@ from lakelog.logstores.azure.uri import parse_azure_uri
 from lakelog.logstores.environment import environment_proxy, needs_requests
 from lakelog.logstores.gcs.conf import GCSSettings
 from lakelog.logstores.gcs.filesystem import gcs_filesystem
+from lakelog.logstores.s3.conf import S3Settings
+from lakelog.logstores.s3.filesystem import arrow_filesystem
 
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -89,3 +91,28 @@ def test_data_files_go_where_the_log_goes(bare: pytest.MonkeyPatch) -> None:
     assert kinds() == ("gcs", "abfs")
     bare.setenv("HTTPS_PROXY", "http://proxy:1")
     assert all(kind.startswith("py::") for kind in kinds())
+
+
+@pytest.mark.parametrize(
+    ("proxy", "port"),
+    [
+        ("proxy", 80),
+        ("https://proxy/", 443),
+        ("http://u:w@proxy:", 80),
+        ("http://[::1]:3128", 3128),
+    ],
+)
+def test_arrow_is_told_the_port_of_a_proxy_that_names_none(
+    bare: pytest.MonkeyPatch, proxy: str, port: int
+) -> None:
+    bare.setenv("HTTPS_PROXY", proxy)
+    settings = S3Settings(region="eu-west-1", access_key="a", secret_key="b")
+    assert f"'port': {port}," in str(arrow_filesystem(settings).__reduce__())
+
+
+def test_the_endpoints_of_china_are_known_to_no_proxy(bare: pytest.MonkeyPatch) -> None:
+    bare.setenv("HTTPS_PROXY", "http://proxy:3128")
+    bare.setenv("NO_PROXY", ".amazonaws.com.cn")
+    for region, direct in (("cn-north-1", True), ("eu-west-1", False)):
+        settings = S3Settings(region=region, access_key="a", secret_key="b")
+        assert ("'host': 'proxy'" not in str(arrow_filesystem(settings).__reduce__())) is direct

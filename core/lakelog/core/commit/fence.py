@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.conflicts.winner import read_winner
 from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
 from lakelog.core.log.identity import has_lost_its_start, still_there
 from lakelog.core.log.segment import list_log
@@ -59,9 +60,18 @@ def check_fence(
         raise _dropped_error(table, version) from None
     if listing.latest() is None and not _has_commits(store, table):
         raise _dropped_error(table, version)
-    known = version - 1 in listing.commits
-    if not known or not still_there(store, table, version - 1, read_info, read_modified):
+    if version - 1 not in listing.commits:
         raise gone_error(table, version)
+    if still_there(store, table, version - 1, read_info, read_modified):
+        return
+    # Where `commitInfo` stands in an odd place, only who reads the whole commit finds it.
+    found = read_winner(store, table, version - 1)
+    if found is None or read_info is None or _names(found.commit_info) != _names(read_info):
+        raise gone_error(table, version)
+
+
+def _names(info: CommitInfo | None) -> tuple[object, object]:
+    return (None, None) if info is None else (info.txn_id, info.timestamp)
 
 
 def _has_commits(store: LogStore, table: str) -> bool:

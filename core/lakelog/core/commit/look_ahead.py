@@ -8,6 +8,7 @@ beside the one that is read, twice as many each time.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -98,8 +99,9 @@ class LookAhead:
             others.append(self._beside)
         self._attempt.requests += len(others)
         with ThreadPoolExecutor(max(1, len(others)), "lakelog-winners") as pool:
-            for each in others:
-                pool.submit(copy_context().run, each)
+            with suppress(RuntimeError):  # nobody may ask for threads any more
+                for each in others:
+                    pool.submit(copy_context().run, each)
             winner = read(version)
         self._width = min(_MOST, 2 * self._width)
         return winner

@@ -25,6 +25,7 @@ through at once: then `Landing` alone says whether the commit may be there.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit.attempt import Attempt, CommitLines, explain
@@ -380,11 +381,11 @@ class CommitLoop:
         attempt.requests += 1
         check, self._check = self._check, None
         if check is None:
-            self._check_fence()
+            self._writer.repeat(self._check_fence)
         elif self._store.capabilities.exclusive_create == Scope.CLUSTER:
             self._check_both(check)
         else:
-            self._check_fence()
+            self._writer.repeat(self._check_fence)
             check()
 
     def _check_both(self, check: Callable[[], object]) -> None:
@@ -392,11 +393,15 @@ class CommitLoop:
         from contextvars import copy_context
 
         with ThreadPoolExecutor(1, "lakelog-fence") as pool:
-            looking = pool.submit(copy_context().run, self._check_fence)
+            look = partial(self._writer.repeat, self._check_fence)
+            try:
+                looking = pool.submit(copy_context().run, look).result
+            except RuntimeError:  # nobody may ask for threads any more
+                looking = look
             try:
                 check()
             finally:
-                looking.result()  # it says more: the files of a table that was dropped are gone
+                looking()  # it says more: the files of a table that was dropped are gone
 
     def _check_fence(self) -> None:
         def left() -> float:

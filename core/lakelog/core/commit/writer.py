@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 from lakelog.core.commit.attempt import Attempt
 from lakelog.core.commit.unanswered import is_unanswered
 from lakelog.core.conflicts.winner import read_winner
-from lakelog.core.errors import CommitOutcomeUnknownError, CorruptCommitError, TornCommitError
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    CorruptCommitError,
+    DeltaError,
+    TornCommitError,
+)
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.names import commit_path
 
@@ -323,6 +328,30 @@ class CommitWriter:
     def is_ours(self, commit: WinningCommit) -> bool:
         """Whether an earlier write of this commit made it, by its txnId."""
         return commit.txn_id is not None and commit.txn_id == self._lines.commit_info.txn_id
+
+    def repeat(self, look: Callable[[], None]) -> None:
+        """Look at something in the log; allow a little time for storage that fails.
+
+        Args:
+            look: changes nothing; done again where the storage failed, not where it raises what
+                the log is like.
+
+        Raises:
+            DeltaError: as `look` raises it, at once.
+            OSError: the storage can't be read.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            began = self._clock.monotonic()
+            try:
+                return look()
+            except OSError as exc:
+                took = self._clock.monotonic() - began
+                late = not self.is_time_for(2 * took)
+                if isinstance(exc, DeltaError) or late or tries > _READ_TRIES:
+                    raise
+            self._backoff.wait(0.005, at_most=self._limits.max_wait)
 
     def read(self, attempt: Attempt, version: int) -> WinningCommit | None:
         """Read a commit; allow a little time for storage that fails or shows half a file.

@@ -25,6 +25,8 @@ __all__ = ["check_arrived"]
 _THREADS: Final = 16
 _WAITS: Final = (0.1, 0.4, 1.5)
 """Seconds before it is asked again: a storage may show a new file late, or fail for a moment."""
+_PATIENCE: Final = 30.0
+"""Seconds: a request that fails after longer was repeated below, and no other is made."""
 
 
 def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> None:
@@ -37,12 +39,14 @@ def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> N
     Raises:
         OSError: one of them is not there, or has another length, or the storage does not say.
     """
-    seen = _wrong(filesystem, files)
+    seen, is_silent = _wrong(filesystem, files)
     for seconds in _WAITS:
         if not seen:
             return
+        if is_silent:
+            break
         time.sleep(seconds)
-        seen = _wrong(filesystem, [each for each in files if each[0] in seen])
+        seen, is_silent = _wrong(filesystem, [each for each in files if each[0] in seen])
     for path, size in files:
         if path in seen:
             what = seen[path]
@@ -55,20 +59,31 @@ def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> N
             ) from cause
 
 
-def _wrong(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> dict[str, str | Exception]:
-    """The paths at which not all is as it was written, and what is."""
+def _wrong(
+    filesystem: FileSystem, files: Sequence[tuple[str, int]]
+) -> tuple[dict[str, str | Exception], bool]:
+    """The paths at which not all is as it was written, and what is; and whether it is silent."""
+    from pyarrow.fs import FileType
+
     found: dict[str, str | Exception] = {}
+    silent: list[Exception] = []
 
     def look(file: tuple[str, int]) -> None:
         path, size = file
+        if silent:
+            found[path] = silent[0]
+            return
+        began = time.monotonic()
         try:
             info = filesystem.get_file_info(path)
         except Exception as exc:
             found[path] = exc
+            if time.monotonic() - began > _PATIENCE:
+                silent.append(exc)
             return
-        if not info.is_file:
+        if info.type in (FileType.NotFound, FileType.Directory):
             found[path] = "the storage has no such file"
-        elif info.size != size:
+        elif info.size not in (size, None):  # not every file system knows sizes
             found[path] = f"the storage has a file of {info.size} bytes"
 
     if len(files) == 1 or filesystem.type_name == "local":
@@ -76,4 +91,4 @@ def _wrong(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> dict[str
             look(each)
     else:
         do_at_once(look, files, _THREADS, "lakelog-arrival")
-    return found
+    return found, bool(silent)

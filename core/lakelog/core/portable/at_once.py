@@ -6,11 +6,14 @@ Pickled by value to executors, as `lakelog.core.portable.writer` is.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
 __all__ = ["do_at_once"]
 
@@ -32,10 +35,14 @@ def do_at_once(work: Callable[[_T], object], items: Sequence[_T], threads: int, 
         Exception: the first that `work` raised.
     """
     stopped = threading.Event()
+    waiting = deque(items)
 
-    def run(share: Sequence[_T]) -> None:
-        for item in share:
-            if stopped.is_set():
+    # A task for each item would cost more than many an item asks of the processor.
+    def run() -> None:
+        while not stopped.is_set():
+            try:
+                item = waiting.popleft()
+            except IndexError:
                 return
             try:
                 work(item)
@@ -43,13 +50,18 @@ def do_at_once(work: Callable[[_T], object], items: Sequence[_T], threads: int, 
                 stopped.set()
                 raise
 
-    # A task for each item would cost more than many an item asks of the processor.
-    shares = [share for first in range(threads) if (share := items[first::threads])]
-    if not shares:
+    if not items:
         return
-    with ThreadPoolExecutor(len(shares), name) as pool:
+    with ThreadPoolExecutor(min(threads, len(items)), name) as pool:
         try:
-            list(pool.map(run, shares))
+            tasks: list[Future[None]] = []
+            with suppress(RuntimeError):  # nobody may ask for threads any more
+                for _ in range(min(threads, len(items))):
+                    tasks.append(pool.submit(run))
+            if not tasks:
+                run()
+            for each in tasks:
+                each.result()
         finally:
             # Also where this thread is interrupted while it waits.
             stopped.set()

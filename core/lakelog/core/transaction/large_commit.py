@@ -163,7 +163,7 @@ def commit_large(
     def fence() -> None:
         read, attempt.requests = txn.snapshot, attempt.requests + 1
         known = (None, None) if read is None else (read.commit_info, read.state.timestamp)
-        check_fence(log.store, log.table, attempt.version, *known)
+        writer.repeat(lambda: check_fence(log.store, log.table, attempt.version, *known))
 
     stream = _stream(txn, actions, operation, final, tell, fence)
     pending = _pending(txn, stream, final, reads)

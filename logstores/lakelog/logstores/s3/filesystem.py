@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from lakelog.logstores.environment import environment_proxy
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
@@ -45,7 +46,17 @@ def arrow_filesystem(settings: S3Settings) -> pyarrow.fs.S3FileSystem:
 
 def _default_endpoint(settings: S3Settings) -> str:
     scheme = "https" if settings.tls else "http"
-    return f"{scheme}://s3.{settings.region or _region()}.amazonaws.com"
+    region = settings.region or _region()
+    return f"{scheme}://s3.{region}.amazonaws.com{'.cn' * region.startswith('cn-')}"
+
+
+def _with_port(proxy: str) -> str:
+    """The URL with the port that its scheme implies, which Arrow does not know."""
+    parts = urlsplit(proxy)
+    if parts.port is not None:
+        return proxy
+    port = 443 if parts.scheme == "https" else 80
+    return f"{parts.scheme}://{parts.netloc.removesuffix(':')}:{port}"
 
 
 @lru_cache(maxsize=16)
@@ -68,7 +79,7 @@ def _made(
         # Arrow puts the bucket into the path on any endpoint that it is given.
         options["force_virtual_addressing"] = settings.addressing != "path"
     if proxy:
-        options["proxy_options"] = proxy
+        options["proxy_options"] = _with_port(proxy)
     options |= _credentials(settings)
     # Arrow learnt these after the oldest version of our range, the last one last: a small file is
     # one PUT, not a multipart upload of three requests; and other certificates than SSL_CERT_FILE.

@@ -252,3 +252,71 @@ def test_who_lost_to_the_same_table_goes_on(seconds: float, tmp_path: Path) -> N
     txn = log.start_transaction()
     store.seconds, store.before = seconds, lambda: _append(str(table))  # type: ignore[assignment]
     assert txn.commit([add_file("mine", p="a")], Operation("WRITE")) == VERSIONS + 1
+
+
+class _Shaky(_Contended):
+    """A store whose next reads fail, as often as it is told."""
+
+    fails = 0
+
+    def read(self, path: str) -> Iterator[str]:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("reset")
+        return super().read(path)
+
+
+def _shaky(table: Path, seconds: float) -> tuple[_Shaky, Any]:
+    _made(table)
+    store, conf = _Shaky(), DeltaLog.for_table(table).conf
+    store.seconds = seconds
+    txn = DeltaLog(str(table), store, conf, store.clock).start_transaction()
+    assert txn.read_version == VERSIONS - 1
+    return store, txn
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.03])
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_storage_that_fails_for_a_moment_is_looked_at_again(
+    seconds: float, checked: bool, tmp_path: Path
+) -> None:
+    store, txn = _shaky(tmp_path / "t", seconds)
+    if checked:
+        txn.check_before_commit(lambda: None)
+    store.fails = 2
+    assert txn.commit([add_file("mine", p="a")], Operation("WRITE")) == VERSIONS
+    assert not store.fails
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_process_that_ends_commits_without_threads(
+    lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    _, txn = _shaky(tmp_path / "t", 0.03)
+    checked: list[int] = []
+    txn.check_before_commit(lambda: checked.append(1))
+    if lost:
+        _append(str(tmp_path / "t"))
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refused)
+    assert txn.commit([add_file("mine", p="a")], Operation("WRITE")) == VERSIONS + lost
+    assert checked == [1]
+
+
+@pytest.mark.parametrize("odd", ["twice", "escaped", "far", "beside"])
+def test_a_commit_info_in_an_odd_place_does_not_close_the_table(odd: str, tmp_path: Path) -> None:
+    _made(tmp_path, 1)
+    write_arrow(str(tmp_path), {"id": [3], "p": ["a"]}, mode="append")
+    path = Path(commit_path(str(tmp_path), 1))
+    info, *rest = path.read_text().splitlines()
+    lines = {
+        "twice": ['{"commitInfo":{"timestamp":5,"txnId":"other"}}', info, *rest],
+        "escaped": [info.replace("commitInfo", "commit\\u0049nfo", 1), *rest],
+        "far": [" " * 80 + info, *rest],
+        "beside": [f"{rest[0][:-1]},{info[1:]}", *rest[1:]],
+    }
+    path.write_text("\n".join(lines[odd]) + "\n")
+    for version in (2, 3):
+        assert write_arrow(str(tmp_path), ROWS, mode="append") == version

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import uuid
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyarrow.fs import FileInfo, FileType
 
 from lakelog.core import (
     DeltaLog,
@@ -21,6 +24,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.errors import CorruptCheckpointError
+from lakelog.core.portable import arrival, at_once
 from lakelog.logstores.memory.filesystem import MemoryHandler
 
 if TYPE_CHECKING:
@@ -96,7 +100,7 @@ class _Storage:
         patch.setattr(MemoryHandler, "open_output_stream", self._opened())
         patch.setattr(MemoryHandler, "move", self._moved())
         patch.setattr(MemoryHandler, "get_file_info", self._seen())
-        patch.setattr("lakelog.core.portable.arrival.time.sleep", self.waits.append)
+        patch.setattr(arrival.time, "sleep", self.waits.append)
 
     def _opened(self) -> Callable[..., Any]:
         usual, storage = MemoryHandler.open_output_stream, self
@@ -212,3 +216,44 @@ def test_a_storage_that_does_not_say_is_no_proof(
             write_arrow(made, ROWS, mode="append")
     assert _content(made) == before
     assert storage.waits == [0.1, 0.4, 1.5]
+
+
+def test_a_silent_storage_is_asked_once(made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = itertools.count(0.0, 100.0)
+    clock = SimpleNamespace(monotonic=lambda: next(times), sleep=lambda _: pytest.fail("waited"))
+    monkeypatch.setattr(arrival, "time", clock)
+    asked: list[str] = []
+
+    class Silent:
+        type_name = "local"  # one file after the other
+
+        def get_file_info(self, path: str) -> None:
+            asked.append(path)
+            raise TimeoutError("silence")
+
+    files: Any = Silent()
+    with pytest.raises(OSError, match="is not known \\(silence\\)"):
+        arrival.check_arrived(files, [("a", 1), ("b", 1)])
+    assert asked == ["a"]
+
+
+@pytest.mark.parametrize("kind", [FileType.File, FileType.Unknown])
+def test_a_file_system_need_not_know_sizes(kind: FileType) -> None:
+    class Vague:
+        type_name = "py::vague"
+
+        def get_file_info(self, path: str) -> FileInfo:
+            return FileInfo(path, kind)
+
+    files: Any = Vague()
+    arrival.check_arrived(files, [("a", 1), ("b", 2)])
+
+
+def test_a_process_that_ends_asks_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(at_once.ThreadPoolExecutor, "submit", refused)
+    done: list[int] = []
+    at_once.do_at_once(done.append, range(5), 3, "threads")
+    assert done == [0, 1, 2, 3, 4]
