@@ -86,6 +86,10 @@ __all__ = [
 ]
 
 
+_IN_PYTHON = 1 << 9
+"""The flag of classes that Python code makes; the others are Python's own."""
+
+
 class DeltaError(Exception):
     """Base of all errors of `lakelog.core`.
 
@@ -97,7 +101,9 @@ class DeltaError(Exception):
         """Make an instance of the class that a front has for this one, where there is a front."""
         chosen = cls if _chosen is None else _chosen(cls, str(args[0]) if args else "")
         # Of several bases `super` may find one that can't make what is laid out as an OSError.
-        base: Any = OSError if issubclass(chosen, OSError) else Exception
+        base: Any = chosen
+        while base.__flags__ & _IN_PYTHON:
+            base = base.__base__
         made: Self = base.__new__(chosen, *args)
         return made
 

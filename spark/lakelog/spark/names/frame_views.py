@@ -69,10 +69,11 @@ def note_view(spark: SparkSession, frame: DataFrame, name: Any, *, shared: bool 
     """
     key = _key((GLOBAL, str(name)) if shared else (str(name),))
     of_session = _views.setdefault(spark, {})
+    # One that all see is another one for all: frames of two empty tables are told apart by nothing.
+    for each in list(_views.values()) if shared else [of_session]:
+        each.pop(key, None)
     source = _sources.get(frame)
-    if source is None:
-        of_session.pop(key, None)
-    else:
+    if source is not None:
         of_session[key] = frame, source
 
 

@@ -185,7 +185,7 @@ class DeltaReader:
     def _source(self, path: str, snapshot: Snapshot) -> FrameSource:
         older = not {"versionasof", "timestampasof"}.isdisjoint(self._options) or (
             # Of `t@v1` it may be the version, or the name.
-            "@" in path and not snapshot.table.endswith(path.rpartition("@")[2])
+            "@" in path and not snapshot.table.endswith(f"@{path.rstrip('/').rpartition('@')[2]}")
         )
         settings = {k: v for k, v in self._options.items() if k.lower().startswith(("fs.", "dfs."))}
         return FrameSource(snapshot.table, older, settings)

@@ -70,14 +70,11 @@ class _AsPySpark:
     fields: dict[str, Any]
 
     def __str__(self) -> str:
-        return str(self.args[0])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (own_class(type(self)), self.args[0], self.fields)
+        return str(self.args[0]) if self.args else ""
 
     def getCondition(self) -> str | None:  # noqa: N802  # PySpark's name
         """delta-spark's or Spark's condition: `DELTA_MISSING_DELTA_TABLE`; `None` without one."""
-        found = _condition(type(self), str(self.args[0]))
+        found = _condition(type(self), _AsPySpark.__str__(self))
         sub = self.fields.get("sub_condition")
         return found if found is None or sub is None or "." in found else f"{found}.{sub}"
 
@@ -141,9 +138,20 @@ def _both(cls: Any, kind: str, delta_sparks: Any) -> Any:
     if kind == DeltaInvariantViolationException.__name__:
         first, kind = DeltaInvariantViolationException, "PySparkException"
     theirs = getattr(errors, kind) if delta_sparks is None else delta_sparks
-    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return type(cls.__name__, (first, cls, theirs), names)
+    names = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__reduce__": _reduced,
+    }
+    # What a script's own subclass says of itself goes before what is said here.
+    return type(cls.__name__, (cls, first, theirs), names)
 
 
-def _rebuilt(cls: type[Any], message: str, fields: dict[str, Any]) -> Any:
-    return cls(message, **fields)
+def _reduced(error: Any) -> tuple[Any, ...]:
+    """What pickling keeps: names of lakelog's own class, since the other is made anew there."""
+    made = type(error)
+    own: Any = own_class(made)
+    call, arguments, *state = own.__reduce__(error)
+    arguments = tuple(own if each is made else each for each in arguments)
+    return (own if call is made else call, arguments, *state)

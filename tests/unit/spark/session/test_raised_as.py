@@ -169,6 +169,47 @@ def test_a_broken_rule_has_the_name_that_scripts_look_for(condition: str, named:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+class OfAScriptError(DeltaAnalysisError):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"[DELTA_MISSING_DELTA_TABLE] code {code}", code=code)
+
+    def __str__(self) -> str:
+        return f"code {self.code}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code,)
+
+
+class OfAnImportError(DeltaError, ImportError):
+    pass
+
+
+class WithoutMessageError(DeltaError):
+    def __init__(self) -> None:
+        pass
+
+
+def test_subclasses_of_scripts_keep_their_own_ways() -> None:
+    error = OfAScriptError(7)
+    assert isinstance(error, AnalysisException)
+    assert error.getCondition() == "DELTA_MISSING_DELTA_TABLE"
+    for each in (error, pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(each) is type(error)
+        assert (str(each), each.code) == ("code 7", 7)
+    assert str(OfAnImportError("no module")) == "no module"
+    assert str(WithoutMessageError()) == ""
+
+
+def test_an_error_arrives_in_a_process_without_spark() -> None:
+    code = (
+        "import pickle, sys; error = pickle.load(sys.stdin.buffer); "
+        "assert type(error).__mro__[1].__name__ == 'DeltaError', type(error).__mro__; "
+        "assert error.path == 'p' and str(error) == 'none'; assert 'pyspark' not in sys.modules"
+    )
+    sent = pickle.dumps(TableNotFoundError("none", path="p"))
+    subprocess.run([sys.executable, "-c", code], input=sent, check=True)
+
+
 def test_an_error_is_what_delta_sparks_package_has_if_that_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
