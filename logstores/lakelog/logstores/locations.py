@@ -27,12 +27,15 @@ _PASSWORDS: Final = (
     # A bucket has no port.
     re.compile(r"((?:s3[an]?|gs|oss):/+)[^/@:\s\"']*:[^\s\"']*@", re.IGNORECASE),
 )
-_SIGNATURES: Final = re.compile(
-    r"((?:[?&;]|%3f|%26|\b)(?:sig|signature|accountkey|sharedaccesssignature|x-amz-signature|"
-    r"x-amz-credential|x-amz-security-token|x-goog-signature|x-goog-credential|awsaccesskeyid)"
-    r"(?:=|%3d))[^&;\s\"']+",
-    re.IGNORECASE,
+_NAMES: Final = (
+    r"(?:sig|signature|accountkey|sharedaccesssignature|x-amz-signature|x-amz-credential|"
+    r"x-amz-security-token|x-goog-signature|x-goog-credential|awsaccesskeyid)(?:=|%3d)"
 )
+_SIGNATURES: Final = re.compile(rf"((?:[?&;]|%3f|%26|\b){_NAMES})[^&;\s\"']+", re.IGNORECASE)
+_FOLDERS: Final = re.compile(rf"(?<=/){_NAMES}[^/?&;%]*(?=/|$)", re.IGNORECASE)
+"""What only looks like one: the folder of a partition, such as `/signature=x`."""
+_LOCAL: Final = re.compile(r"file:/|/|(?!.*[a-z][a-z0-9+.\-]+:/)", re.IGNORECASE)
+"""No user goes before the path of a local file."""
 _WITH_AUTHORITY: Final = re.compile(
     r"(s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|az|oss|cos|oci):(?!//[^/])", re.IGNORECASE
 )
@@ -61,7 +64,8 @@ def check_uri(uri: str) -> None:
         LogStoreConfError: it carries credentials, which are not shown, or its scheme is one of an
             object store, and no bucket follows.
     """
-    if without_secrets(uri) != uri:
+    named = _FOLDERS.sub("", uri)
+    if _LOCAL.match(uri) is None and without_secrets(named) != named:
         raise LogStoreConfError(
             f"{shown(uri)} is refused, because its original holds credentials, and URIs end up in "
             "logs. Set them in the conf, such as spark.hadoop.fs.s3a.access.key and .secret.key, "

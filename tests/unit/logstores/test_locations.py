@@ -66,6 +66,26 @@ def test_other_uris_are_nobody_s_secret(uri: str) -> None:
     assert shown(uri) == repr(uri)
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:/data:v1/me@example.com/t",
+        "file:///C:/Users/me@example.com/t",
+        "/lake/sig=1/t",
+        "s3a://bucket/t/signature=x/p=1",
+        "abfss://c@account.dfs.core.windows.net/sig=1",
+    ],
+)
+def test_what_only_looks_like_one_is_taken(uri: str) -> None:
+    check_uri(uri)
+
+
+def test_a_folder_hides_no_signature_behind_it() -> None:
+    for uri in ("wasbs://c@a/sig=1/t?sig=xx", "az://c/sig=1?sig=xx", "az://c/sig=1&sig=xx"):
+        with pytest.raises(LogStoreConfError):
+            check_uri(uri)
+
+
 def everything_of(error: BaseException) -> str:
     """All that anybody could print, log, keep or send of an error."""
     text = "".join(traceback.format_exception(error))

@@ -155,6 +155,8 @@ class JsonFields:
             if item is None or key not in rules:
                 continue
             kind, check, what, nested = rules[key]
+            if kind is int and type(item) is float and item.is_integer():
+                item = int(item)  # some clients write 1.0
             if type(item) is not kind or (check is not None and not check(item)):
                 raise MalformedFieldError(f"its {key} is {_shown(item)} and not {what}")
             if nested is not None:
@@ -190,6 +192,8 @@ class JsonFields:
                 extra[key] = item
             elif item is not None:
                 nested = cls._nested.get(name)
+                if type(item) is float:
+                    item = int(item)  # whole, as it was checked
                 known[name] = nested.from_json_value(item) if nested else item
         return cls(**{**known, "extra": extra})
 

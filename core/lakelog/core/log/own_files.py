@@ -8,6 +8,7 @@ the files of a folder, one with such a name:
 | `_delta_log` | files of the log, hints, drafts of both |
 | `_delta_log/.tmp` | drafts |
 | `_delta_log/_sidecars` | sidecars |
+| `_delta_log/_repair` | claims of repairs |
 | `_symlink_format_manifest` | manifests, and Hadoop's checksums of them |
 | anywhere else | what its caller found to be unused, but nothing of another table's log |
 
@@ -43,10 +44,15 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["MANIFEST_FOLDER", "MANIFEST_NAME", "OwnFiles"]
+__all__ = ["CLAIM", "MANIFEST_FOLDER", "MANIFEST_NAME", "REPAIR_FOLDER", "OwnFiles"]
 
 MANIFEST_FOLDER = "_symlink_format_manifest"
 MANIFEST_NAME = "manifest"
+
+REPAIR_FOLDER = "_repair"
+"""In the log: what repairs keep."""
+CLAIM = ".claim"
+"""What the name of a repair's claim ends with."""
 
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 _SIDECAR = re.compile(rf"(?i)(?:[0-9]{{20}}\.checkpoint\.[0-9]+\.[0-9]+\.)?{_UUID}\.parquet")
@@ -199,4 +205,6 @@ def _is_of_log(folders: list[str], name: str) -> bool:
         return is_hint or parse_log_name(name) is not None or is_draft(name)
     if folders == [SIDECAR_FOLDER]:
         return _SIDECAR.fullmatch(name) is not None or is_draft(name)
+    if folders == [REPAIR_FOLDER]:
+        return name.endswith(CLAIM)
     return folders == [DRAFT_FOLDER] and is_draft(name, DRAFT_FOLDER)

@@ -53,6 +53,22 @@ def test_unknown_fields_and_null_actions_are_ignored():
     assert commit.added()["path"].to_pylist() == ["f"]
 
 
+@pytest.mark.parametrize("count", [1, 300])
+def test_whole_numbers_may_be_written_as_floats(count):
+    times = {"modificationTime": 5.0, "size": 3.0}
+    gone = {"deletionTimestamp": 7.0, "size": 4.0}
+    commit = parse(
+        {"txn": {"appId": "a", "version": 2.0}},
+        *({"add": {**add(f"f{n}")["add"], **times}} for n in range(count)),
+        *({"remove": {**remove(f"g{n}")["remove"], **gone}} for n in range(count)),
+    )
+    assert repr(commit.transactions["a"].version) == "2"
+    added, removed = commit.added(), commit.removed()
+    assert added["modification_time"].to_pylist() == [5] * count
+    assert added["size"].to_pylist() == [3] * count
+    assert removed["deletion_timestamp"].to_pylist() == [7] * count
+
+
 def test_blank_lines_are_ignored():
     assert parse_commit(joined(["", json.dumps(PROTOCOL), "  "]), 0, "p").protocol is not None
 

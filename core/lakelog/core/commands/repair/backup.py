@@ -18,6 +18,7 @@ import orjson
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.names import log_path
+from lakelog.core.log.own_files import REPAIR_FOLDER, OwnFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.logstores import LogStore
 
-__all__ = ["FOLDER", "Backup", "read_plan"]
+__all__ = ["Backup", "read_plan"]
 
-FOLDER = "_repair"
 _PLAN = "plan.json"
 
 
@@ -47,7 +47,7 @@ class Backup:
         """One that nobody else has."""
         time = datetime.fromtimestamp(log.clock.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         name = f"{time}-{secrets.token_hex(4)}"
-        return cls(log.store, log.table, log_path(log.table, f"{FOLDER}/{name}"))
+        return cls(log.store, log.table, log_path(log.table, f"{REPAIR_FOLDER}/{name}"))
 
     @property
     def name(self) -> str:
@@ -92,10 +92,9 @@ class Backup:
         return data
 
     def _put(self, name: str, data: bytes) -> None:
-        filesystem = self.store.filesystem
+        OwnFiles(self.store, self.table).create_folder(self.folder)
         place = self.store.filesystem_path(f"{self.folder}/{name}")
-        filesystem.create_dir(place.rpartition("/")[0], recursive=True)
-        with filesystem.open_output_stream(place) as sink:
+        with self.store.filesystem.open_output_stream(place) as sink:
             sink.write(data)
 
     def _get(self, name: str) -> bytes:
@@ -110,7 +109,7 @@ def read_plan(log: DeltaLog, folder: str) -> tuple[dict[str, Any], dict[str, byt
     Raises:
         DeltaAnalysisError: it is no backup of this table.
     """
-    prefix = log_path(log.table, f"{FOLDER}/")
+    prefix = log_path(log.table, f"{REPAIR_FOLDER}/")
     if not folder.startswith(prefix) or "/" in folder.removeprefix(prefix).strip("/"):
         raise DeltaAnalysisError(
             f"{folder} is no backup of {log.table}: those are folders of {prefix}",

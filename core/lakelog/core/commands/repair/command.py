@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions.objects import AddFile
 from lakelog.core.actions.operation import Operation
-from lakelog.core.commands.repair.backup import FOLDER, Backup, read_plan
+from lakelog.core.commands.repair.backup import Backup, read_plan
 from lakelog.core.commands.repair.defects import TableRepaired
 from lakelog.core.commands.repair.file_defects import FileDefects, find_file_defects
 from lakelog.core.commands.repair.log_defects import find_log_defects
 from lakelog.core.commands.retry import retry_on_conflict
+from lakelog.core.compute import pc
 from lakelog.core.data.layout import FileLayout
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
@@ -29,12 +30,15 @@ from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.names import (
     LAST_CHECKPOINT,
+    LogFileKind,
     checksum_path,
     commit_path,
     log_path,
     parse_log_name,
 )
+from lakelog.core.log.own_files import CLAIM, REPAIR_FOLDER, OwnFiles
 from lakelog.core.state.checksums import checksum_of
+from lakelog.core.state.replay import read_commits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,12 +46,10 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action
     from lakelog.core.commands.repair.log_defects import LogDefects
     from lakelog.core.delta_log import DeltaLog, TableOrLog
-    from lakelog.core.log.names import LogFileKind
     from lakelog.core.state.snapshot import Snapshot
 
 __all__ = ["repair", "undo_repair"]
 
-_CLAIM = "claim"
 _BACKUP = "backup"
 
 
@@ -98,8 +100,11 @@ def repair(
     defects = (*found.defects, *files.defects)
     if dry_run or not any(each.mend for each in defects):
         return TableRepaired(table=log.table, dry_run=dry_run, defects=defects)
-    backup = Backup.new(log)
     replaced = [*found.broken, *filter(None, (found.torn, found.hint, found.checksum))]
+    linked = OwnFiles(log.store, log.table).link_error(log_path(log.table))
+    if linked is not None and (replaced or found.leftovers):
+        raise linked
+    backup = Backup.new(log)
     backup.begin(_newest(log, found).version, replaced, files.gone, files.before)
     if found.torn is not None:
         _move_torn(log, backup, found.torn)
@@ -158,7 +163,7 @@ def _move_torn(log: DeltaLog, backup: Backup, path: str) -> None:
     Only who holds the claim may delete it, so that nobody deletes the good commit that another
     writer makes in its place.
     """
-    claim = log_path(log.table, f"{FOLDER}/{path.rpartition('/')[2]}.{_CLAIM}")
+    claim = log_path(log.table, f"{REPAIR_FOLDER}/{path.rpartition('/')[2]}{CLAIM}")
     try:
         log.store.write(claim, [backup.folder])
     except FileExistsError:
@@ -168,14 +173,14 @@ def _move_torn(log: DeltaLog, backup: Backup, path: str) -> None:
             table=log.table,
             path=claim,
         ) from None
-    filesystem, place = log.store.filesystem, log.store.filesystem_path
+    own = OwnFiles(log.store, log.table)
     try:
         with contextlib.suppress(FileNotFoundError):
             kept = backup.keep(path)
             if _is_torn(log, path) and log.store.read_bytes(path) == kept:
-                filesystem.delete_file(place(path))
+                own.delete_file(path)
     finally:
-        filesystem.delete_file(place(claim))
+        own.delete_file(claim)
     log.doubt()
 
 
@@ -186,7 +191,7 @@ def _is_torn(log: DeltaLog, path: str) -> bool:
 
 def _mend_log(log: DeltaLog, found: LogDefects, backup: Backup) -> None:
     """What the state does not depend on."""
-    filesystem, place = log.store.filesystem, log.store.filesystem_path
+    own = OwnFiles(log.store, log.table)
     snapshot = log.update()
     kept = {path: _kept(backup, path) for path in found.broken}
     if found.hint is not None and _kept(backup, found.hint) is not None:
@@ -194,7 +199,7 @@ def _mend_log(log: DeltaLog, found: LogDefects, backup: Backup) -> None:
         if hint is not None and hint.version > snapshot.version:
             # The new one would give way to it.
             with contextlib.suppress(FileNotFoundError):
-                filesystem.delete_file(place(found.hint))
+                own.delete_file(found.hint)
     if found.wants_checkpoint:
         log.checkpoint()
     for path, data in kept.items():
@@ -202,12 +207,12 @@ def _mend_log(log: DeltaLog, found: LogDefects, backup: Backup) -> None:
         # be a good one by now.
         with contextlib.suppress(FileNotFoundError):
             if data is not None and log.store.read_bytes(path) == data:
-                filesystem.delete_file(place(path))
+                own.delete_file(path)
     if found.checksum is not None and _kept(backup, found.checksum) is not None:
         _mend_checksum(log, snapshot, found.checksum)
     for path in found.leftovers:
         with contextlib.suppress(FileNotFoundError):
-            filesystem.delete_file(place(path))
+            own.delete_file(path)
 
 
 def _kept(backup: Backup, path: str) -> bytes | None:
@@ -219,14 +224,15 @@ def _kept(backup: Backup, path: str) -> bytes | None:
 
 
 def _mend_checksum(log: DeltaLog, snapshot: Snapshot, path: str) -> None:
+    own = OwnFiles(log.store, log.table)
     if path != checksum_path(log.table, snapshot.version):
         # A commit came after it, and has its own.
         with contextlib.suppress(FileNotFoundError):
-            log.store.filesystem.delete_file(log.store.filesystem_path(path))
+            own.delete_file(path)
         return
     info = snapshot.commit_info
     text = checksum_of(snapshot.state, None if info is None else info.txn_id).to_json()
-    log.store.write(path, [text], overwrite=True)
+    own.replace(path, [text])
 
 
 def undo_repair(
@@ -235,9 +241,10 @@ def undo_repair(
     """Take a repair back: what it removed or replaced is there again.
 
     Files of the log come back where nothing has their name: a torn commit only as long as its
-    version was not made since. The hint and a checksum replace what is there. Files that were taken
-    out of the table are added again in one commit, and others get the size and the statistics that
-    they had, as far as the table has not changed them since.
+    version was not made since. The hint and a checksum replace what is there. Files that were
+    taken out of the table are added again in one commit, and others get the size and the
+    statistics that they had. Where rows were deleted or replaced since, or columns changed, what
+    was in those files may have had to go, too: then nothing is put back.
 
     Args:
         uri: where the table is, or its `DeltaLog`.
@@ -249,31 +256,37 @@ def undo_repair(
 
     Raises:
         TableNotFoundError: there is no table.
-        DeltaAnalysisError: no such backup.
+        DeltaAnalysisError: no such backup, or the table was changed since.
         DeltaConcurrentModificationException: other writers were faster ten times over.
         OSError: the storage failed; call it again.
     """
     log = log_of(uri, conf)
     plan, kept = read_plan(log, backup)
     done = None
-    if (plan["gone"] or plan["before"]) and _was_committed(log, plan["version"], backup):
+    repaired = None
+    if plan["gone"] or plan["before"]:
+        repaired = _committed_as(log, plan["version"], backup)
+    if repaired is not None:
         gone = [AddFile.from_json_value(each) for each in plan["gone"]]
         before = [AddFile.from_json_value(each) for each in plan["before"]]
-        done = retry_on_conflict(lambda: _put_back(log, gone, before, backup), clock=log.clock)
+        done = retry_on_conflict(
+            lambda: _put_back(log, repaired, gone, before, backup), clock=log.clock
+        )
     for name, data in kept.items():
-        path = log_path(log.table, name)
-        if (
-            _kind(name) is None
-            or name.endswith(".crc")
-            or not log.store.filesystem.get_file_info(log.store.filesystem_path(path)).is_file
-        ):
+        path, kind = log_path(log.table, name), _kind(name)
+        if kind is LogFileKind.COMMIT:
+            with contextlib.suppress(FileExistsError):
+                # Never over the commit of a writer that is at it now.
+                text = data.decode(errors="replace").removesuffix("\n")
+                log.store.write(path, text.split("\n") if text else [])
+        elif kind in (None, LogFileKind.CRC) or not _is_there(log, path):
             _write(log, path, data)
     log.doubt()
     return done
 
 
-def _was_committed(log: DeltaLog, after: int, backup: str) -> bool:
-    """Whether the repair came to its commit: it may have been killed before, or right after."""
+def _committed_as(log: DeltaLog, after: int, backup: str) -> int | None:
+    """The repair's commit, if it came to it: it may have been killed before, or right after."""
     name = backup.rstrip("/").rpartition("/")[2]
     for version in range(after + 1, log.update().version + 1):
         info = read_commit_info(log.store, commit_path(log.table, version))
@@ -281,8 +294,8 @@ def _was_committed(log: DeltaLog, after: int, backup: str) -> bool:
         if not isinstance(said, dict) or info.get("operation") != "FSCK":
             continue
         if name in str(said.get(_BACKUP)):
-            return True
-    return False
+            return version
+    return None
 
 
 def _is_there(log: DeltaLog, path: str) -> bool:
@@ -296,12 +309,16 @@ def _kind(name: str) -> LogFileKind | None:
     return None if found is None else found.kind
 
 
-def _put_back(log: DeltaLog, gone: list[AddFile], before: list[AddFile], backup: str) -> int | None:
+def _put_back(
+    log: DeltaLog, repaired: int, gone: list[AddFile], before: list[AddFile], backup: str
+) -> int | None:
     txn = log.start_transaction()
     snapshot = txn.snapshot
     assert snapshot is not None  # it was read before
     txn.read_whole_table()
     live = {each.path: each for each in snapshot.files()}
+    if any(each.path not in live for each in gone):
+        _check_unchanged(log, repaired, snapshot)
     actions = [each for each in gone if each.path not in live]
     actions += [each for each in before if each.path in live and _is_other(each, live[each.path])]
     if not actions:
@@ -313,6 +330,31 @@ def _put_back(log: DeltaLog, gone: list[AddFile], before: list[AddFile], backup:
     return txn.commit(again, Operation("FSCK", {"undo": backup}))
 
 
+def _check_unchanged(log: DeltaLog, repaired: int, snapshot: Snapshot) -> None:
+    """Refuse to add files again to a table that may have taken their rows out since."""
+    versions = range(repaired + 1, snapshot.version + 1)
+    paths = {version: commit_path(log.table, version) for version in versions}
+    what = None
+    for commit in read_commits(log.store, log.table, paths):
+        if pc.any(commit.removed()["data_change"]).as_py():
+            what = f"version {commit.version} deleted or replaced rows"
+    if what is None and _shape(log.snapshot_at(repaired)) != _shape(snapshot):
+        what = "its columns were changed"
+    if what is not None:
+        raise DeltaAnalysisError(
+            f"nothing was put back into {log.table}: {what} since the repair (version {repaired}), "
+            "and that may concern the files that it took out, too. Where they exist again, RESTORE "
+            f"to version {repaired - 1} brings them back, and takes back all that came after it.",
+            table=log.table,
+            version=repaired,
+        )
+
+
+def _shape(snapshot: Snapshot) -> tuple[str, str, list[str]]:
+    metadata = snapshot.metadata
+    return metadata.id, metadata.schema_string, list(metadata.partition_columns)
+
+
 def _is_other(before: AddFile, now: AddFile) -> bool:
     same_rows = before.deletion_vector == now.deletion_vector
     return same_rows and (before.size, before.stats) != (now.size, now.stats)
@@ -320,7 +362,7 @@ def _is_other(before: AddFile, now: AddFile) -> bool:
 
 def _write(log: DeltaLog, path: str, data: bytes) -> None:
     with (
-        log.store.staged(path) as (filesystem, draft),
+        OwnFiles(log.store, log.table).staged(path) as (filesystem, draft),
         filesystem.open_output_stream(draft) as sink,
     ):
         sink.write(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,10 @@ def find_newest(log: DeltaLog, found: LogDefects) -> int | None:
     try:
         read_commit(store, table, newest)
     except CorruptCommitError as exc:
+        if not _is_cut(store.read_bytes(path)):
+            # Its writer has finished it, and other clients may read it.
+            found.add("commit", path, f"{exc} It is whole, so it was not torn.", None)
+            return None
         age = log.clock.now_ms() - segment.last_file.modification_time
         if newest == 0:
             found.add("torn commit", path, f"{exc} It is the table's first.", None)
@@ -137,6 +142,19 @@ def find_newest(log: DeltaLog, found: LogDefects) -> int | None:
         )
         return newest - 1
     return newest
+
+
+def _is_cut(data: bytes) -> bool:
+    """Whether a commit is empty, or has a line that is no JSON by any reading."""
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    try:
+        for line in lines:
+            json.loads(line)  # takes what orjson does not, such as NaN
+    except ValueError:
+        return True
+    except RecursionError:
+        return False
+    return not lines
 
 
 def _state(log: DeltaLog, found: LogDefects, newest: int) -> State | None:
