@@ -11,6 +11,8 @@ import warnings
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow as pa
+
 from lakelog.core.arrays import empty_table
 from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.tree import (
@@ -22,12 +24,11 @@ from lakelog.core.expressions.tree import (
     Literal,
     Not,
     Or,
+    columns,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import pyarrow as pa
 
     Narrowed: TypeAlias = Callable[[Sequence[str] | None, Expression | None], Any]
 
@@ -61,7 +62,10 @@ def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[Any]:
-        rows = narrowed(with_columns, pushed_condition(predicate))
+        condition = pushed_condition(predicate)
+        if condition is not None and not rounded.isdisjoint(path[0] for path in columns(condition)):
+            condition = None
+        rows = narrowed(with_columns, condition)
         left = n_rows
         for batch in rows.to_batches(batch_size or None):
             frame = polars.from_arrow(batch)
@@ -74,6 +78,12 @@ def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
             if left == 0:
                 return
 
+    # Polars rounds a value to such a column's type, and Spark's rules widen the column.
+    rounded = {
+        each.name
+        for each in schema
+        if pa.types.is_float32(each.type) or pa.types.is_decimal(each.type)
+    }
     kinds = polars.from_arrow(empty_table(schema)).schema
     return register_io_source(source, schema=kinds)
 

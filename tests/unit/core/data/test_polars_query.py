@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from lakelog.core import Scan, delete_rows, scan, write_arrow
 from lakelog.core.data.polars_query import pushed_condition
 from support.examples import examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIRST = dt.date(2024, 1, 1)
 
@@ -118,3 +122,15 @@ def test_a_scan_with_a_limit_keeps_it_and_can_be_looped_over(rows: Scan) -> None
     assert sum(batch.num_rows for batch in few) == 3
     assert [batch.num_columns for batch in few] == [4] * len(list(few))
     assert scan(_uri(rows), where="isnan(f)").count() == 3
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.decimal128(5, 2)])
+def test_a_value_that_polars_rounds_to_the_type_of_a_column_leaves_out_no_row(
+    tmp_path: Path, kind: Any
+) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, pa.table({"v": pa.array([0.1, 0.25, None]).cast(kind, safe=False)}))
+    for condition in (pl.col("v") == 0.1, pl.col("v") <= 0.1):
+        whole = scan(uri).to_polars().filter(condition)
+        assert whole.height == 1
+        assert scan(uri).to_polars(lazy=True).filter(condition).collect().equals(whole)
