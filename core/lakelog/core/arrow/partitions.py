@@ -110,7 +110,7 @@ def parse_value(text: str | None, data_type: DataType, session_tz: str = "UTC") 
         raise ValueError(f"{text!r}: a partition column can't be of type {data_type}")
     name = data_type.name
     if is_interval(data_type):
-        return cast_text(text, data_type)
+        return cast_text(text, data_type, session_tz)
     if name in _BITS:
         return _parse_integer(text, _BITS[name])
     if name in ("timestamp", "timestamp_ntz"):

@@ -32,6 +32,12 @@ FOREIGN = {
 ROWS = StructType([StructField("id", LongType())])
 
 
+class _Session(SimpleNamespace):
+    """What is known of a session is kept by the session."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 def registered(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
     """The class that a session with all these keys is given."""
     given: list[Any] = []
@@ -40,7 +46,7 @@ def registered(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
     monkeypatch.setattr(_register, "ship", lambda _: None)
     monkeypatch.setattr(_register, "is_ours", lambda *_: True)
     monkeypatch.setattr(_register, "note_accepted", lambda _: None)
-    session: Any = SimpleNamespace(conf=conf, dataSource=source)
+    session: Any = _Session(conf=conf, dataSource=source)
     register(session, **arguments)
     assert [each.name() for each in given] == ["lakelog", "delta"]
     assert given[0].conf is given[1].conf
