@@ -100,6 +100,12 @@ def events(folder: Path, uri: str) -> str:
 
 
 ARGUMENTS: dict[str, list[list[str]]] = {
+    "alter": [["{uri}", "--drop", "nothing"]],
+    "clone": [["{uri}", "{new}"]],
+    "convert": [["{uri}"]],
+    "merge": [["{uri}", "{rows}", "--on", "target.id = source.id"]],
+    "repair": [["{uri}", "--dry-run"]],
+    "write": [["{uri}", "{rows}"], ["{uri}", "{rows}", "--mode", "append"]],
     "checkpoint": [["{uri}"], ["{uri}", "--dry-run"]],
     "conflicts": [["{events}"]],
     "delete": [["{uri}", "--where", "id = 11"], ["{uri}", "--where", "nothing = 1"]],
@@ -149,7 +155,10 @@ def test_every_command_is_driven() -> None:
 def test_nothing_of_a_table_reaches_the_terminal_as_a_command(
     command: str, way: list[str], uri: str, tmp_path: Path
 ) -> None:
-    given = {"{uri}": uri}
+    named = tmp_path / HOSTILE.replace("/", "")
+    rows = tmp_path / f"{named.name}.json"
+    rows.write_text('{"id": 21, "p": "y"}\n')
+    given = {"{uri}": uri, "{new}": str(named), "{rows}": str(rows)}
     if "{events}" in way:
         given["{events}"] = events(tmp_path, uri)
     result = CliRunner().invoke(app, [command, *(given.get(each, each) for each in way)])

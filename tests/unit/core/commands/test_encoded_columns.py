@@ -199,9 +199,8 @@ def test_a_frame_of_polars_or_its_query_is_written_and_merged(lazy: bool, tmp_pa
         (pl.Series([b"12345678"], dtype=pl.Object), "column odd holds Python's objects"),
         (pl.Series([1 << 70], dtype=pl.Int128), "column odd is of Polars' type Int128"),
         (pl.Series([dt.time(1)]), "Column odd has type time64"),
-        (pl.Series([dt.timedelta(1)]), "Column odd has type duration"),
     ],
-    ids=["objects", "bytes as objects", "128 bits", "time", "duration"],
+    ids=["objects", "bytes as objects", "128 bits", "time"],
 )
 def test_a_column_that_holds_no_values_is_refused_by_name(
     column: pl.Series, why: str, lazy: bool, tmp_path: Path

@@ -167,7 +167,7 @@ def test_a_dry_run_commits_nothing_and_says_the_same(uri):
         ),
         ({}, DeltaAnalysisError, "neither"),
         ({"version": 0, "timestamp": "2999-01-01"}, DeltaAnalysisError, "not both"),
-        ({"version": "0"}, DeltaAnalysisError, "pass an int"),
+        ({"version": "0"}, DeltaAnalysisError, "must be a whole number"),
     ],
 )
 def test_a_version_that_is_not_there_is_refused(uri, asked, error, condition):

@@ -27,6 +27,7 @@ CONSTRUCTIONS = {
     "metadata/verify.py": (2, "new metadata, not checked yet, and the table's"),
     "rows/constraints.py": (1, "the rules of metadata, for callers that hold it alone"),
     "change_feed/commits.py": (1, "the metadata of one commit"),
+    "change_feed/removed.py": (1, "the mode by which files of another version are read"),
     "change_feed/feed.py": (1, "the metadata of one commit"),
     "streaming/schema_changes.py": (1, "the metadata of one commit, or of a stream's log"),
     "commands/clone/command.py": (1, "the metadata that a clone is to have"),

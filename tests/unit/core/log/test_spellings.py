@@ -161,6 +161,13 @@ _MAY = {
     "core/commands/optimize/committing.py: pc.is_in(table['path'], value_set=paths)",
     "core/commands/optimize/committing.py: {file.path: file for file in "
     "to_add_files(table.filter(pc.is_in(table['path'], value_set=paths)))}",
+    # The same snapshot's, or one that has another spelling by now and is left alone.
+    "core/commands/repair/command.py: {each.path for each in (*files.gone, *files.before)}",
+    "core/commands/repair/command.py: each.path in planned",
+    # A listing's own spelling.
+    "core/commands/vacuum/linked.py: f.path not in inner",
+    # Whether it is in a folder.
+    "core/commit/file_checks.py: '/' in action.path",
     # Whether it is an absolute one.
     "core/commands/clone/places.py: ':/' in add.path",
     # Columns of a Parquet file.

@@ -37,6 +37,7 @@ from lakelog.core.log.names import (
     parse_log_name,
 )
 from lakelog.core.log.own_files import CLAIM, REPAIR_FOLDER, OwnFiles
+from lakelog.core.paths import data_path
 from lakelog.core.state.checksums import checksum_of
 from lakelog.core.state.replay import read_commits
 
@@ -316,11 +317,14 @@ def _put_back(
     snapshot = txn.snapshot
     assert snapshot is not None  # it was read before
     txn.read_whole_table()
-    live = {each.path: each for each in snapshot.files()}
-    if any(each.path not in live for each in gone):
+    live = {data_path(log.table, each.path): each for each in snapshot.files()}
+    actions = [each for each in gone if data_path(log.table, each.path) not in live]
+    if actions:
         _check_unchanged(log, repaired, snapshot)
-    actions = [each for each in gone if each.path not in live]
-    actions += [each for each in before if each.path in live and _is_other(each, live[each.path])]
+    for each in before:
+        now = live.get(data_path(log.table, each.path))
+        if now is not None and _is_other(each, now):
+            actions.append(each)
     if not actions:
         return None
     # Not as new data: the rows were there before, as far as any reader knows.
