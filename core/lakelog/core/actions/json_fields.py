@@ -192,9 +192,9 @@ class JsonFields:
                 extra[key] = item
             elif item is not None:
                 nested = cls._nested.get(name)
-                if type(item) is float:
-                    item = int(item)  # whole, as it was checked
-                known[name] = nested.from_json_value(item) if nested else item
+                # A float is whole, as it was checked.
+                plain = int(item) if type(item) is float else item
+                known[name] = nested.from_json_value(item) if nested else plain
         return cls(**{**known, "extra": extra})
 
     @classmethod

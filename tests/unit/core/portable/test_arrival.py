@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +102,9 @@ class _Storage:
         patch.setattr(MemoryHandler, "open_output_stream", self._opened())
         patch.setattr(MemoryHandler, "move", self._moved())
         patch.setattr(MemoryHandler, "get_file_info", self._seen())
-        patch.setattr(arrival.time, "sleep", self.waits.append)
+        # The module's alone: other threads sleep, too.
+        clock = SimpleNamespace(sleep=self.waits.append, monotonic=time.monotonic)
+        patch.setattr(arrival, "time", clock)
 
     def _opened(self) -> Callable[..., Any]:
         usual, storage = MemoryHandler.open_output_stream, self
@@ -253,7 +257,7 @@ def test_a_process_that_ends_asks_without_threads(monkeypatch: pytest.MonkeyPatc
     def refused(*_: object) -> None:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
-    monkeypatch.setattr(at_once.ThreadPoolExecutor, "submit", refused)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refused)
     done: list[int] = []
     at_once.do_at_once(done.append, range(5), 3, "threads")
     assert done == [0, 1, 2, 3, 4]

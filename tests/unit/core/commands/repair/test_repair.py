@@ -24,7 +24,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.commands.repair import command, log_defects
-from lakelog.core.commands.repair.backup import Backup
+from lakelog.core.commands.repair.backup import Backup, read_plan
 from lakelog.core.commands.repair.file_defects import find_file_defects
 from lakelog.core.paths import data_path
 from lakelog.core.portable.made_files import LinkedFolderError
@@ -406,7 +406,6 @@ def test_a_torn_commit_never_comes_back_over_another(
     tear(table)
     done = repair(table, dry_run=False)
     assert done.backup is not None
-    read_plan = command.read_plan
 
     def late(*args: Any) -> Any:
         found = read_plan(*args)
