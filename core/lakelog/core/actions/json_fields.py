@@ -192,9 +192,10 @@ class JsonFields:
                 extra[key] = item
             elif item is not None:
                 nested = cls._nested.get(name)
-                # A float is whole, as it was checked.
-                plain = int(item) if type(item) is float else item
-                known[name] = nested.from_json_value(item) if nested else plain
+                if nested:
+                    known[name] = nested.from_json_value(item)
+                else:  # a float is whole, as it was checked
+                    known[name] = int(item) if type(item) is float else item
         return cls(**{**known, "extra": extra})
 
     @classmethod
