@@ -90,7 +90,7 @@ def test_timestamp_as_of_is_a_time_of_the_session_zone(
 def test_times_that_the_log_does_not_cover_are_refused(spark: SparkSession, table: str) -> None:
     with pytest.raises(TimestampOutOfRangeError):
         delta.read(spark).option("timestampAsOf", "2001-01-01").load(table)
-    with pytest.raises(DeltaAnalysisError, match="not a timestamp"):
+    with pytest.raises(DeltaAnalysisError, match="cannot be converted to a valid timestamp"):
         delta.read(spark).option("timestampAsOf", "yesterday-ish").load(table)
 
 

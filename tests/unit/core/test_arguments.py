@@ -203,7 +203,7 @@ NO_VALUE_OF_THE_LOG = {
     *("uri", "conf", "data", "schema", "mode", "schema_mode", "partition_overwrite_mode"),
     *("where", "replace_where", "set", "if_exists", "first", "nullable", "data_type", "by_default"),
     *("partition_schema", "collect_stats", "non_ascii_paths", "progress", "unknown"),
-    *("retention_hours", "dry_run", "inventory"),
+    *("retention_hours", "dry_run", "inventory", "backup"),
     *("source", "target", "timestamp", "shallow", "replace_target", "full", "truncate_history"),
     "with_schema_evolution",
 }

@@ -364,7 +364,7 @@ def test_an_older_version_can_be_read(log):
 
 @pytest.mark.parametrize("kwargs", [{"version": "1"}, {"timestamp": 1.5}, {"timestamp": b"x"}])
 def test_time_travel_to_what_is_no_version_and_no_time_is_refused(log, kwargs):
-    with pytest.raises(DeltaAnalysisError, match=r"is not a (version|time)"):
+    with pytest.raises(DeltaAnalysisError, match=r"(version|timestamp) must be"):
         opened(log).snapshot_at(**kwargs)
 
 

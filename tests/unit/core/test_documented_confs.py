@@ -143,6 +143,8 @@ ELSEWHERE = {
     "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
     "spark.sql.streaming.checkpointLocation": "streams alone",
     "spark.lakelog.unsafe.singleWriter": "the stores that ask for it",
+    "spark.lakelog.unsafe.storedExpressions": "the functions that a table's expressions call",
+    f"{DELTA}schema.typeCheck.enabled": "columns of intervals, which have tests of their own",
     **dict.fromkeys(
         (
             f"{DELTA}optimize.{name}"

@@ -155,7 +155,11 @@ def test_who_pays_depends_on_the_mode_and_the_bucket() -> None:
     assert settings(project__id="p").payer("a") is None
 
 
-def test_arrows_own_file_system_is_used_where_its_settings_reach() -> None:
+def test_arrows_own_file_system_is_used_where_its_settings_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
     plain = {"spark.hadoop.fs.gs.auth.type": "UNAUTHENTICATED"}
     assert GCSLogStore(plain).filesystem.type_name == "gcs"
     proxied = {**plain, "spark.hadoop.fs.gs.proxy.address": "p:3128"}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions.objects import AddFile
 from lakelog.core.actions.operation import Operation
+from lakelog.core.arguments import read_arguments
 from lakelog.core.commands.repair.backup import Backup, read_plan
 from lakelog.core.commands.repair.defects import TableRepaired
 from lakelog.core.commands.repair.file_defects import FileDefects, find_file_defects
@@ -54,6 +55,7 @@ __all__ = ["repair", "undo_repair"]
 _BACKUP = "backup"
 
 
+@read_arguments
 def repair(
     uri: TableOrLog, *, dry_run: bool = True, conf: Mapping[str, str] | None = None
 ) -> TableRepaired:
