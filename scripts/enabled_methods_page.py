@@ -94,6 +94,7 @@ STATEMENT_NOTES = {
     "OPTIMIZE": "works",
     "REORG TABLE": "`APPLY (PURGE)`; `UPGRADE UNIFORM` is refused",
     "VACUUM": "works",
+    "FSCK REPAIR TABLE": "works, also `DRY RUN`; delta-spark has none",
     "GENERATE": "works",
     "RESTORE": "works",
     "CONVERT TO DELTA": "works, of Parquet",
