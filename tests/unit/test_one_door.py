@@ -38,6 +38,12 @@ ALLOWED = {
     "temporary folder that Python made",
     ("core/lakelog/core/commands/clone/places.py", "open_output_stream"): "a file of a new name, "
     "in a folder that the door has made",
+    ("core/lakelog/core/commands/repair/backup.py", "open_output_stream"): "a copy in a backup's "
+    "own folder, whose random name is new",
+    ("core/lakelog/core/commands/repair/command.py", "open_output_stream"): "a draft that the door "
+    "gave",
+    ("core/lakelog/core/commands/repair/command.py", "staged"): "the door's own",
+    ("core/lakelog/core/sql/casts.py", "move"): "an offset of times, and no file",
     ("core/lakelog/core/commands/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
     ("core/lakelog/core/deletion_vectors/writer.py", "open_output_stream"): "as a clone's",
