@@ -31,7 +31,7 @@ from integration import (
     test_write_types,
     test_write_ways,
 )
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lakelog.core.errors import (

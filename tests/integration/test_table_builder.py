@@ -114,7 +114,7 @@ def test_what_is_done_about_a_table_that_exists(spark, tmp_path):
         ({"dataType": "DOUBLE", "generatedAlwaysAs": "rand()"}, "NON_DETERMINISTIC"),
         ({"dataType": "INT", "generatedAlwaysAs": IdentityGenerator()}, "UNSUPPORTED_DATA_TYPE"),
         ({"dataType": "BIGINT", "generatedAlwaysAs": IdentityGenerator(1, 0)}, "ILLEGAL_STEP"),
-        ({"dataType": "BIGINT", "generatedByDefaultAs": "a"}, "takes an IdentityGenerator"),
+        ({"dataType": "BIGINT", "generatedByDefaultAs": "a"}, "must be IdentityGenerator"),
         (
             {
                 "dataType": "BIGINT",
