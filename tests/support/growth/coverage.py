@@ -79,7 +79,7 @@ _REASONS = {
     """,
     "a part of every commit or write that is measured": """
         DeltaLog.for_table DeltaLog.start_transaction DeltaLog.with_new_transaction
-        DeltaLog.after_commit DeltaLog.table_exists
+        DeltaLog.after_commit DeltaLog.table_exists OptimisticTransaction.check_before_commit
         DeltaLog.is_commit_lock_enabled DeltaLog.lock_commit_if_enabled
         DeltaLog.protocol_read DeltaLog.protocol_write
         OptimisticTransaction.metadata OptimisticTransaction.protocol
@@ -96,19 +96,29 @@ _REASONS = {
         retry_on_conflict
     """,
     "reads as to_batches or to_arrow, which are measured": """
-        Scan.head Scan.to_arrow Scan.to_pandas Scan.to_polars Scan.to_reader
+        Scan.narrowed Scan.head Scan.to_arrow Scan.to_pandas Scan.to_polars Scan.to_reader
     """,
     "one action: commits that hold many are measured": """
+        AddCDCFile.check_json_value
         AddCDCFile.from_json_value AddCDCFile.to_json AddCDCFile.to_json_value
+        AddFile.check_json_value
         AddFile.from_json_value AddFile.to_json AddFile.to_json_value
         AddFile.num_records AddFile.remove
+        CommitInfo.check_json_value
         CommitInfo.from_json_value CommitInfo.to_json CommitInfo.to_json_value
+        DeletionVectorDescriptor.check_json_value
         DeletionVectorDescriptor.from_json_value DeletionVectorDescriptor.to_json_value
+        DomainMetadata.check_json_value
         DomainMetadata.from_json_value DomainMetadata.to_json DomainMetadata.to_json_value
+        Format.check_json_value
         Format.from_json_value Format.to_json_value
+        Metadata.check_json_value
         Metadata.from_json_value Metadata.to_json Metadata.to_json_value
+        Protocol.check_json_value
         Protocol.from_json_value Protocol.to_json Protocol.to_json_value
+        RemoveFile.check_json_value
         RemoveFile.from_json_value RemoveFile.to_json RemoveFile.to_json_value
+        SetTransaction.check_json_value
         SetTransaction.from_json_value SetTransaction.to_json SetTransaction.to_json_value
     """,
     "one column: schemas that have many are measured": """
@@ -120,6 +130,10 @@ _REASONS = {
         cli.conformance cli.doctor cli.migrate
     """,
     "passes on what stores are asked, which is measured": "cli.serve",
+    "what its function does is measured": """
+        cli.alter cli.clone cli.convert cli.merge cli.write
+    """,
+    "goes by what one repair has set aside": "undo_repair TableRepaired.left",
 }
 
 EXCUSED: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}

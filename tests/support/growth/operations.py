@@ -379,6 +379,11 @@ def _(world: World) -> Callable[[], object]:
     return lambda: core.vacuum(world.uri, retention_hours=0, conf=conf)
 
 
+@measured("repair", only=frozenset({"files", "versions"}))
+def _(world: World) -> Callable[[], object]:
+    return lambda: core.repair(world.uri)
+
+
 @measured("optimize", only=frozenset({"files", "partitions", "columns"}))
 def _(world: World) -> Callable[[], object]:
     return lambda: core.optimize(world.uri)
@@ -724,6 +729,7 @@ measured("cli.files", "summary")(_command("files", "--summary"))
 measured("cli.history", "all")(_command("history", "--all"))
 measured("cli.manifest", not_for=UNMARKED)(_command("manifest"))
 measured("cli.vacuum", only=frozenset({"files"}))(_command("vacuum", "--dry-run"))
+measured("cli.repair", only=frozenset({"files"}))(_command("repair", "--dry-run"))
 measured("cli.optimize", only=frozenset({"files"}))(_command("optimize", "--dry-run"))
 measured("cli.restore", only=frozenset({"files"}))(
     _command(
