@@ -51,7 +51,7 @@ def test_optimize_answers_with_delta_sparks_columns(spark: SparkSession, tmp_pat
 
     with pytest.raises(InvalidPredicateError, match="non-partition column"):
         table.optimize().where("id = 1").executeCompaction()
-    with pytest.raises(DeltaAnalysisError, match="names of columns"):
+    with pytest.raises(DeltaAnalysisError, match="name of a column"):
         table.optimize().executeZOrderBy()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 import lakelog.spark as delta
 from lakelog.core import (
@@ -184,7 +184,7 @@ def test_columns_are_tracked_in_turns(delta_spark, spark, tmp_path):
     told = "CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
     with pytest.raises(DeltaSparkError, match=told) as theirs:
         delta_spark.stream(source, sink, checkpoint, options)
-    with pytest.raises((AnalysisException, StreamingQueryException), match=told) as ours:
+    with pytest.raises(PySparkException, match=told) as ours:
         by_us(spark, source, sink, checkpoint, options)
     # By the same names the change can be allowed.
     asked = [re.findall(r"allowSource\w+(?:\.ckpt_-?\d+)?", str(e.value)) for e in (theirs, ours)]
