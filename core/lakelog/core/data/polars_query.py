@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
-from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -24,11 +23,10 @@ from lakelog.core.expressions.tree import (
     Literal,
     Not,
     Or,
-    columns,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     Narrowed: TypeAlias = Callable[[Sequence[str] | None, Expression | None], Any]
 
@@ -43,7 +41,14 @@ _OPERATORS: Final = {
     "GtEq": ">=",
 }
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-_EPOCH: Final = date(1970, 1, 1)
+_BETWEEN: Final = {
+    "Both": (">=", "<="),
+    "Left": (">=", "<"),
+    "Right": (">", "<="),
+    "None": (">", "<"),
+}
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 # of times without a zone, too
+_PER_MICRO: Final = {"Milliseconds": (1000, 1), "Microseconds": (1, 1), "Nanoseconds": (1, 1000)}
 
 
 def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
@@ -62,9 +67,7 @@ def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[Any]:
-        condition = pushed_condition(predicate)
-        if condition is not None and not rounded.isdisjoint(path[0] for path in columns(condition)):
-            condition = None
+        condition = pushed_condition(predicate, rounded)
         rows = narrowed(with_columns, condition)
         left = n_rows
         for batch in rows.to_batches(batch_size or None):
@@ -88,58 +91,84 @@ def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
     return register_io_source(source, schema=kinds)
 
 
-def pushed_condition(predicate: Any) -> Expression | None:
-    """What of a condition of Polars is understood here: true for all rows that it is true for."""
+def pushed_condition(predicate: Any, rounded: Collection[str] = ()) -> Expression | None:
+    """What of a condition of Polars is understood here: true for all rows that it is true for.
+
+    Args:
+        predicate: the condition; every row meets `None`.
+        rounded: columns whose comparisons are left to Polars.
+    """
     if predicate is None:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Polars promises nothing about the form
             tree = json.loads(predicate.meta.serialize(format="json"))
-        return _weakened(tree)
-    except (AttributeError, KeyError, TypeError, ValueError, DeltaError):
+    except (AttributeError, ValueError):
         return None
+    return _weakened(tree, rounded)
 
 
-def _weakened(node: Any) -> Expression | None:
+def _weakened(node: Any, rounded: Collection[str]) -> Expression | None:
     """A condition that is true wherever the node is; `None` where nothing is known."""
-    binary = node.get("BinaryExpr") if isinstance(node, dict) else None
-    if binary is None:
-        return _null_check(node)
-    op = binary["op"]
+    binary = node.get("BinaryExpr", {}) if isinstance(node, dict) else {}
+    op = binary.get("op")
     if op in ("And", "LogicalAnd"):
-        parts = [_weakened(binary[side]) for side in ("left", "right")]
+        parts = [_weakened(binary[side], rounded) for side in ("left", "right")]
         known = tuple(each for each in parts if each is not None)
         return And(known) if len(known) > 1 else next(iter(known), None)
     if op in ("Or", "LogicalOr"):
-        one, other = _weakened(binary["left"]), _weakened(binary["right"])
+        one, other = (_weakened(binary[side], rounded) for side in ("left", "right"))
         return None if one is None or other is None else Or((one, other))
-    if op not in _OPERATORS:
+    try:
+        return _comparison(binary, rounded) if binary else _function(node, rounded)
+    except (KeyError, TypeError, ValueError):
         return None
-    name, left, right = _OPERATORS[op], binary["left"], binary["right"]
+
+
+def _comparison(binary: Any, rounded: Collection[str]) -> Expression | None:
+    name, left, right = _OPERATORS[binary["op"]], binary["left"], binary["right"]
     if "Literal" in left:
         name, left, right = _TURNED[name], right, left
-    if "Column" not in left or "Literal" not in right:
+    if left["Column"] in rounded:
         return None
     return Comparison(name, Column((left["Column"],)), Literal(_value(right["Literal"])))
 
 
-def _null_check(node: Any) -> Expression | None:
-    function = node["Function"]
-    kind, (given,) = function["function"]["Boolean"], function["input"]
+def _function(node: Any, rounded: Collection[str]) -> Expression | None:
+    kind = node["Function"]["function"]["Boolean"]
+    given, *limits = node["Function"]["input"]
     column = Column((given["Column"],))
     if kind == "IsNull":
         return IsNull(column)
-    return Not(IsNull(column)) if kind == "IsNotNull" else None
+    if kind == "IsNotNull":
+        return Not(IsNull(column))
+    ends = _BETWEEN[kind["IsBetween"]["closed"]]
+    if given["Column"] in rounded:
+        return None
+    values = [Literal(_value(each["Literal"])) for each in limits]
+    return And(tuple(Comparison(op, column, v) for op, v in zip(ends, values, strict=True)))
 
 
 def _value(literal: Any) -> Any:
     ((_, typed),) = literal.items()
     ((kind, value),) = typed.items()
     if kind == "Date":
-        return _EPOCH + timedelta(days=value)
+        return _EPOCH.date() + timedelta(days=value)
+    if kind == "Datetime":
+        return _moment(*value)
     plain = kind in ("Int", "String", "Boolean") or kind.startswith(("Int", "UInt", "Float"))
     # JSON has neither NaN nor infinity, and null in their place.
     if not plain or value is None or isinstance(value, dict | list):
         raise ValueError(kind)
     return value
+
+
+def _moment(count: int, unit: str, zone: Any) -> datetime:
+    times, of = _PER_MICRO[unit]
+    micros, rest = divmod(count * times, of)
+    if rest:
+        raise ValueError(unit)
+    found = _EPOCH + timedelta(microseconds=micros)
+    # The count is of UTC, whatever the zone in which Polars shows it.
+    return found if zone is None else found.replace(tzinfo=UTC)

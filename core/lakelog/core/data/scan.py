@@ -238,6 +238,25 @@ class Scan:
             return lazy_frame(self.schema, self.narrowed, polars)
         return polars.from_arrow(self.to_arrow())
 
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """All rows, as a relation of DuckDB whose queries decide what is read, and when.
+
+        DuckDB asks for the columns and the condition of a query. Deletion vectors and column
+        mapping are no obstacle.
+
+        Args:
+            connection: the connection of DuckDB that asks; its default one if `None`.
+
+        Raises:
+            ImportError: DuckDB is not installed.
+            DeltaAnalysisError: there are floating-point columns, and this DuckDB is older than 2.0:
+                it would leave out rows with NaN.
+        """
+        from lakelog.core.data.duckdb_query import duckdb_relation
+
+        duckdb = _require("duckdb", "to_duckdb")
+        return duckdb_relation(self.schema, self.narrowed, duckdb, connection)
+
     def to_pyarrow_dataset(self) -> Any:
         """The files as a `pyarrow.dataset.Dataset`, which plans and reads them by itself.
 
