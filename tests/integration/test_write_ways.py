@@ -18,6 +18,7 @@ from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import read, write
 from lakelog.spark.session.temporary_confs import temporary_confs
+from lakelog.spark.writing import by_spark
 from lakelog.spark.writing.by_arrow import batch_confs
 from lakelog.spark.writing.by_driver import fetched_if_small
 
@@ -65,6 +66,28 @@ def test_rows_that_the_driver_holds_are_not_written_by_a_job(spark):
 
     assert fetched is not None
     assert fetched.to_pydict() == {"id": [1, 2]}
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("rows", [0, 7])
+def test_on_an_object_store_a_file_that_did_not_arrive_ends_the_write(
+    spark, path, way, monkeypatch, rows
+):
+    way("native")
+    monkeypatch.setattr(by_spark, "scheme_of", lambda _: "s3a")
+    frame = spark.range(0, rows, 1, 2).selectExpr("id", "id % 2 AS p")
+    write(frame).partitionBy("p").save(path)
+    assert read(spark).load(path).count() == rows
+    there = by_spark._parquet_files
+    monkeypatch.setattr(by_spark, "_parquet_files", lambda *given: there(*given)[1:])
+    more = write(spark.range(0, 3, 1, 2).selectExpr("id", "id % 2 AS p")).mode("append")
+    with pytest.raises(OSError, match="Spark wrote 3 rows, and the 2 files"):
+        more.save(path)
+    twice = lambda *given: there(*given) * 2  # noqa: E731
+    monkeypatch.setattr(by_spark, "_parquet_files", twice)
+    with pytest.raises(OSError, match="hold 6"):
+        more.save(path)
+    assert read(spark).load(path).count() == rows
 
 
 @pytest.mark.connect

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from lakelog.core import DeltaLog
 from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError
 from support.delta_spark_s3 import s3a_jars
+from support.fault_proxy import FaultProxy
 from support.samples import ids
 from support.spark_python import WORKERS
 
@@ -41,10 +43,28 @@ JOB = """
     assert frame.where("p = 1").count() == 1333
 
     spark.conf.set("spark.lakelog.write.path", "native")
-    delta.write(rows.selectExpr("id + 4000 AS id", "p")).mode("append").save(table)
+    more = delta.write(rows.selectExpr("id + 4000 AS id", "p")).mode("append")
+    try:
+        more.save(table)
+    except OSError as exc:
+        assert "Spark wrote 4000 rows" in str(exc), exc
+    else:
+        raise AssertionError("a lost file was committed")
+    assert delta.read(spark).load(table).count() == 4000
+    more.save(table)
     assert delta.read(spark).load(table).count() == 8000
     spark.conf.set("spark.lakelog.read.path", "arrow")
     assert delta.read(spark).load(table).count() == 8000
+    spark.conf.set("spark.lakelog.write.path", "arrow")
+    lost = delta.write(rows).mode("append")
+    try:
+        lost.save(table + "-arrow")
+    except Exception as exc:
+        assert "written and acknowledged" in str(exc), exc
+    else:
+        raise AssertionError("a lost file of the executors' was committed")
+    lost.save(table + "-arrow")
+    assert delta.read(spark).load(table + "-arrow").count() == 4000
     print("native and arrow agree")
     spark.stop()
 """
@@ -63,14 +83,20 @@ def test_auto_reads_natively_where_the_connector_is_there(request, tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     env |= {"PYSPARK_PYTHON": WORKERS, "SPARK_LOCAL_IP": "127.0.0.1"}
     env["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_SUBMIT_OPTS"]
-    done = subprocess.run(
-        [sys.executable, str(script), jars, backend.uri("t")],
-        env=env | {"CONF": json.dumps(backend.conf)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    endpoint = "spark.hadoop.fs.s3a.endpoint"
+    with FaultProxy(backend.conf[endpoint]) as proxy:
+        # Of what Spark's own writer sends, one file does not arrive.
+        proxy.arm("html:200", re.compile(rb"^PUT [^ ]*/write-[^ ]*/part-"))
+        proxy.arm("html:200", re.compile(rb"^PUT [^ ]*/t-arrow/part-"))
+        done = subprocess.run(
+            [sys.executable, str(script), jars, backend.uri("t")],
+            env=env | {"CONF": json.dumps({**backend.conf, endpoint: proxy.url})},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+    assert len(proxy.fired) == 2
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]
     assert "native and arrow agree" in done.stdout
     assert "can't open" not in done.stderr

@@ -40,9 +40,6 @@ ALLOWED = {
     "in a folder that the door has made",
     ("core/lakelog/core/commands/repair/backup.py", "open_output_stream"): "a copy in a backup's "
     "own folder, whose random name is new",
-    ("core/lakelog/core/commands/repair/command.py", "open_output_stream"): "a draft that the door "
-    "gave",
-    ("core/lakelog/core/commands/repair/command.py", "staged"): "the door's own",
     ("core/lakelog/core/sql/casts.py", "move"): "an offset of times, and no file",
     ("core/lakelog/core/commands/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
@@ -50,7 +47,6 @@ ALLOWED = {
     ("core/lakelog/core/portable/writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/hooks/checksum.py", "open_output_stream"): "a draft that the door gave",
     ("core/lakelog/core/maintenance/checkpoint_files.py", "open_output_stream"): "the same",
-    ("core/lakelog/core/maintenance/symlink_manifest.py", "open_output_stream"): "the same",
     ("spark/lakelog/spark/writing/by_spark.py", "move"): "out of the job's own folder, into one "
     "that the door has made, under a name that holds a UUID",
     ("spark/lakelog/spark/session/bridge.py", "rmdir"): "only a folder that is empty",

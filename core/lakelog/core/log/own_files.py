@@ -35,6 +35,7 @@ from lakelog.core.log.names import (
     parse_log_name,
 )
 from lakelog.core.paths import is_local
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import refuse_link
 
 if TYPE_CHECKING:
@@ -128,6 +129,17 @@ class OwnFiles:
         self._check_replaced(path)
         with self._store.staged(path) as place:
             yield place
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file of the log or a manifest, whether or not there is one.
+
+        Raises:
+            OSError: the storage refused, or does not have it as it was sent; or the door refused.
+        """
+        with self.staged(path) as (filesystem, draft):
+            with filesystem.open_output_stream(draft) as sink:
+                sink.write(data)
+            check_arrived(filesystem, [(draft, len(data))], "It was not written")
 
     def replace(self, path: str, lines: Iterable[str]) -> None:
         """`LogStore.write` with `overwrite=True`, for a file of the log.

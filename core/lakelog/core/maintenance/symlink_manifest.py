@@ -180,11 +180,7 @@ def _write(snapshot: Snapshot, manifests: Mapping[str, Sequence[str]]) -> set[st
         path = f"{snapshot.table}/{_relative(folder)}"
         lines = sorted(_hadoop_text(data_path(snapshot.table, each)) for each in paths)
         own.create_folder(path.rpartition("/")[0])
-        with (
-            own.staged(path) as (filesystem, draft),
-            filesystem.open_output_stream(draft) as sink,
-        ):
-            sink.write("".join(f"{line}\n" for line in lines).encode())
+        own.put(path, "".join(f"{line}\n" for line in lines).encode())
         _forget_checksum(own, path)
         return folder
 

@@ -20,21 +20,27 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = ["check_arrived"]
+__all__ = ["AT_ONCE", "check_arrived"]
 
-_THREADS: Final = 16
+AT_ONCE: Final = 16
+"""Files that are asked for at once: so many take one round trip."""
 _WAITS: Final = (0.1, 0.4, 1.5)
 """Seconds before it is asked again: a storage may show a new file late, or fail for a moment."""
 _PATIENCE: Final = 30.0
 """Seconds: a request that fails after longer was repeated below, and no other is made."""
 
 
-def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> None:
+def check_arrived(
+    filesystem: FileSystem,
+    files: Sequence[tuple[str, int]],
+    outcome: str = "Nothing was committed",
+) -> None:
     """Ask the storage for files that were written.
 
     Args:
         filesystem: wrote them.
         files: the path and the bytes of each.
+        outcome: what the error says of the work that the files are for.
 
     Raises:
         OSError: one of them is not there, or has another length, or the storage does not say.
@@ -53,8 +59,8 @@ def check_arrived(filesystem: FileSystem, files: Sequence[tuple[str, int]]) -> N
             cause = what if isinstance(what, Exception) else None
             seen_as = f"whether they are there is not known ({what})" if cause else what
             raise OSError(
-                f"{path}: {size} bytes were written and acknowledged, but {seen_as}. Nothing was "
-                "committed. A proxy or a gateway on the way may have answered in the storage's "
+                f"{path}: {size} bytes were written and acknowledged, but {seen_as}. {outcome}. "
+                "A proxy or a gateway on the way may have answered in the storage's "
                 "place: look at its log, or let the storage's host pass by it (NO_PROXY)."
             ) from cause
 
@@ -90,5 +96,5 @@ def _wrong(
         for each in files:
             look(each)
     else:
-        do_at_once(look, files, _THREADS, "lakelog-arrival")
+        do_at_once(look, files, AT_ONCE, "lakelog-arrival")
     return found, bool(silent)

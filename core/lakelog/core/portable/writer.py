@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from lakelog.core.portable.arrival import check_arrived
+from lakelog.core.portable.arrival import AT_ONCE, check_arrived
 from lakelog.core.portable.at_once import do_at_once
 from lakelog.core.portable.leaves import (
     Leaf,
@@ -184,7 +184,7 @@ class PartitionedWriter:
             keeps_footers: whether results have footers as pyarrow's `FileMetaData`, for who stays
                 in this process.
             checks_later: whether the caller calls `check_arrived` before anything names the files,
-                instead of `close`.
+                so that `close` leaves to it what takes one round trip.
         """
         from pyarrow.fs import LocalFileSystem
 
@@ -213,6 +213,8 @@ class PartitionedWriter:
         self._made: list[str] = []
         self._dictionary: list[str] | None = None
         self._results: list[tuple[Any, ...]] = []
+        self._arrived = 0
+        """So many of them the storage was asked for."""
         self._is_synced = plan.fsync and self._filesystem.type_name == "local"
         self._synced: set[str] = set()
         """Files that are on the disk; not the entries of their folders."""
@@ -252,7 +254,8 @@ class PartitionedWriter:
         if self._is_synced:
             # All at once: one after the other, the disk would be waited for once a file.
             sync_files(self._plan.root, [each[0] for each in self._results], self._synced)
-        if not self._checks_later:
+        # While a commit is tried other writers wait: many round trips are made before it.
+        if not self._checks_later or len(self._results) > AT_ONCE:
             self.check_arrived()
         return self._results
 
@@ -263,8 +266,9 @@ class PartitionedWriter:
             OSError: it does not have one of them as it was written.
         """
         root = self._plan.root
-        files = [(f"{root}/{path}", size) for path, size, *_ in self._results]
+        files = [(f"{root}/{path}", size) for path, size, *_ in self._results[self._arrived :]]
         check_arrived(self._filesystem, files)
+        self._arrived = len(self._results)
 
     def abort(self) -> None:
         """Drop the buffers and delete the files made so far, as far as the storage lets us."""

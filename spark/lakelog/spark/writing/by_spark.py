@@ -29,6 +29,7 @@ from lakelog.core.portable.syncing import sync_files
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import hadoop_path, quoted, scheme_of
+from lakelog.spark.writing.counted_rows import CountedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,18 +87,29 @@ def write_natively(
 
     Returns:
         The actions of the files that have rows.
+
+    Raises:
+        OSError: a file that was written is not there, or an object store has other rows than Spark
+            wrote; nothing is kept.
     """
     filesystem = plan.filesystem or _local()
     folder = "/".join(filter(None, (plan.folder, f"write-{uuid.uuid4()}")))
     stays = False
     if filesystem.type_name == "local":
         refuse_link(plan.root, plan.folder)
+    is_cheap = scheme_of(table) in _CHEAP_MOVES
     try:
-        _run(_with_folder_columns(frame, plan), plan, f"{hadoop_path(table)}/{folder}", plain)
+        rows = _with_folder_columns(frame, plan)
+        # An object store's client believes any answer of success, whoever gave it.
+        sent = None if is_cheap else CountedRows(rows)
+        rows = rows if sent is None else sent.frame
+        _run(rows, plan, f"{hadoop_path(table)}/{folder}", plain)
         paths = _parquet_files(filesystem, plan.root, folder)
         values = [_partition_values(plan, path.removeprefix(folder)) for path in paths]
         adds = actions_of(list(zip(paths, values, strict=True)))
-        if plan.prefix_length or scheme_of(table) in _CHEAP_MOVES:
+        if sent is not None:
+            sent.check(adds, table)
+        if plan.prefix_length or is_cheap:
             moved = [_moved(filesystem, plan, each) for each in adds]
             full = [data_path(plan.root, each.path) for each in moved]
             if plan.fsync and filesystem.type_name == "local":

@@ -17,6 +17,7 @@ from pyarrow.fs import FileInfo, FileType
 
 from lakelog.core import (
     DeltaLog,
+    OptimisticTransaction,
     clone,
     delete_rows,
     merge,
@@ -72,6 +73,13 @@ WRITTEN: dict[str, tuple[str, Callable[[str], object]]] = {
     "the vectors of a deep clone": (
         r"/copy/.*\.bin$",
         lambda t: clone(t, f"{t}/copy", shallow=False),
+    ),
+    "manifest": (
+        r"_symlink_format_manifest/",
+        lambda t: (
+            write_arrow(f"{t}-plain", ROWS, mode="overwrite"),
+            DeltaLog.for_table(f"{t}-plain").generate_symlink_manifest(),
+        ),
     ),
     "checkpoint": (r"checkpoint.*\.parquet$", lambda t: DeltaLog.for_table(t).checkpoint()),
 }
@@ -180,9 +188,31 @@ def test_a_file_that_did_not_arrive_is_committed_nowhere(
             write(made)
     assert storage.lost, "nothing of that name was written"
     if door != "checkpoint":
-        assert re.search("were written and acknowledged.*Nothing was committed", str(caught.value))
+        outcome = "It was not written" if door == "manifest" else "Nothing was committed"
+        assert re.search(f"were written and acknowledged.*{outcome}", str(caught.value))
     assert _content(made) == before
     assert not DeltaLog.for_table(f"{made}/copy").table_exists()
+
+
+@pytest.mark.parametrize("files", [arrival.AT_ONCE, arrival.AT_ONCE + 1])
+def test_many_files_are_asked_for_before_the_commit_is_tried(
+    made: str, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    tried: list[bool] = []
+    commit = OptimisticTransaction.commit
+
+    def committed(self: OptimisticTransaction, *given: Any, **named: Any) -> Any:
+        tried.append(True)
+        return commit(self, *given, **named)
+
+    monkeypatch.setattr(OptimisticTransaction, "commit", committed)
+    with monkeypatch.context() as patch:
+        storage = _Storage("p=3/", patch)
+        storage.kept = 0.5
+        rows = {"id": [0] * files, "p": list(map(str, range(files)))}
+        with pytest.raises(OSError, match="written and acknowledged"):
+            write_arrow(made, rows, mode="append")
+    assert tried == [True] * (files == arrival.AT_ONCE)
 
 
 def test_what_the_storage_shows_late_is_waited_for(

@@ -283,7 +283,7 @@ def undo_repair(
                 text = data.decode(errors="replace").removesuffix("\n")
                 log.store.write(path, text.split("\n") if text else [])
         elif kind in (None, LogFileKind.CRC) or not _is_there(log, path):
-            _write(log, path, data)
+            OwnFiles(log.store, log.table).put(path, data)
     log.doubt()
     return done
 
@@ -364,11 +364,3 @@ def _shape(snapshot: Snapshot) -> tuple[str, str, list[str]]:
 def _is_other(before: AddFile, now: AddFile) -> bool:
     same_rows = before.deletion_vector == now.deletion_vector
     return same_rows and (before.size, before.stats) != (now.size, now.stats)
-
-
-def _write(log: DeltaLog, path: str, data: bytes) -> None:
-    with (
-        OwnFiles(log.store, log.table).staged(path) as (filesystem, draft),
-        filesystem.open_output_stream(draft) as sink,
-    ):
-        sink.write(data)
