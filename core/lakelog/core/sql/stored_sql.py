@@ -52,6 +52,11 @@ _ALWAYS: Final = frozenset({"SELECT", "WITH"})
 _QUERIES: Final = _ALWAYS | {"FROM", "TABLE", "VALUES", "MAP", "REDUCE"}
 """Words that begin a query in parentheses; most may also be the name of a column or a function."""
 _AFTER_NAME: Final = frozenset("=<>!,).*/%|&^[")
+_IS_NULL: Final = re.compile(r"IS (NOT )?(NULL|TRUE|FALSE|UNKNOWN)\b")
+_MORE: Final = frozenset(
+    {"SELECT", "TABLE", "UNION", "INTERSECT", "EXCEPT", "MINUS", "USING", "PIVOT", "JOIN"}
+)
+"""Of these words a query has one if it begins as `values IS NULL` does."""
 _QUOTE: Final = re.compile(r"""['"`\\]|/\*""")
 
 
@@ -106,7 +111,8 @@ def _called(code: Sequence[tuple[str, str]], number: int, known: frozenset[str])
     first, second = (code[at] if at < len(code) else ("", "") for at in (number + 1, number + 2))
     if first[0] == "word" and first[1].upper() in _QUERIES:
         function = first[1].lower() in known and second[1] == "("
-        if not function and (first[1].upper() in _ALWAYS or second[1] not in _AFTER_NAME):
+        is_name = second[1] in _AFTER_NAME or _is_tested_for_null(code[number + 2 :])
+        if not function and (first[1].upper() in _ALWAYS or not is_name):
             yield "a subquery"
     kind, name = code[number - 1] if number else ("", "")
     if kind == "string" and name.startswith('"'):
@@ -116,3 +122,10 @@ def _called(code: Sequence[tuple[str, str]], number: int, known: frozenset[str])
     qualified = number > 1 and code[number - 2] == ("symbol", ".")
     if qualified or name.lower() not in known:
         yield f"the function {'(…).' if qualified else ''}{name}"
+
+
+def _is_tested_for_null(code: Sequence[tuple[str, str]]) -> bool:
+    """Whether what follows a word shows it to be a column's name."""
+    words = [text.upper() for kind, text in code if kind == "word"]
+    start = " ".join(text.upper() for _, text in code[:3])
+    return _IS_NULL.match(start) is not None and _MORE.isdisjoint(words)
