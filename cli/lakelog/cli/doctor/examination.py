@@ -142,26 +142,30 @@ def _reached(report: Report, store: LogStore) -> float | None:
 
 
 def _table(report: Report, store: LogStore) -> None:
+    from lakelog.core.commands.repair.log_defects import LogDefects, find_newest
     from lakelog.core.errors import TableNotFoundError
-    from lakelog.core.log.segment import find_segment
 
+    found = LogDefects()
     try:
         # A failure here is reported below; reading the hint would log it, and go on to meet it
         # again.
         for _ in store.list_from(log_path(report.uri) + "/"):
             break
-        segment = find_segment(store, report.uri)
-        newest = f"{log_path(report.uri)}/{segment.version:020d}.json"
-        for _ in store.read(newest):
-            break
+        version = find_newest(store, report.uri, int(time.time() * 1000), found)
     except (TableNotFoundError, FileNotFoundError):
         report.add(Finding("table", Status.NOTE, "there is no table here yet"))
+        return
     except _ERRORS as error:
         report.add(Finding.failed("table", error))
-    else:
-        report.table_version = segment.version
-        summary = f"version {segment.version}, and its log can be read"
-        report.add(Finding("table", Status.FINE, summary, measured={"version": segment.version}))
+        return
+    for each in found.defects:
+        remedy = f"Run `lakelog repair {report.uri} --dry-run`, which says what mends it."
+        report.add(Finding("table", Status.FAILED, f"{each.kind}: {each.problem}", remedy))
+    report.table_version = version
+    if found.defects:
+        return
+    summary = f"version {version}, and its newest commit can be read"
+    report.add(Finding("table", Status.FINE, summary, measured={"version": version}))
 
 
 def _lock_table(report: Report, store: LogStore) -> bool:

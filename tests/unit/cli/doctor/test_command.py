@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.cli.doctor.report import Report
+from lakelog.core import write_arrow
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope
 from lakelog.logstores.doctor.finding import Finding, Status
 from support.doctoring import doctor, doctor_text
@@ -172,3 +173,20 @@ def test_an_error_that_no_store_should_raise_is_a_finding_with_its_traceback() -
 def test_usage_is_checked_before_anything_is_touched() -> None:
     assert doctor_text("memory://doctor/t", {}, "--writers", "1")[0] == 2
     assert doctor_text("", {})[0] == 1
+
+
+@pytest.mark.parametrize("harm", ["torn", "gap"])
+def test_what_is_broken_in_a_log_is_told_with_what_mends_it(tmp_path: Path, harm: str) -> None:
+    table = str(tmp_path / "t")
+    for number in range(3):
+        write_arrow(table, {"id": [number]}, mode="append")
+    assert "its newest commit can be read" in doctor_text(table, {}, "--read-only")[1]
+    log = tmp_path / "t" / "_delta_log"
+    if harm == "gap":
+        (log / f"{1:020d}.json").unlink()
+    else:
+        (log / f"{2:020d}.json").write_text('{"add":{"path"')
+    code, text = doctor_text(table, {}, "--read-only")
+    assert code == 1
+    assert {"torn": "torn commit: ", "gap": "gap: "}[harm] in text
+    assert re.sub(r"\s+", " ", text).count(f"lakelog repair {table} --dry-run") == 1

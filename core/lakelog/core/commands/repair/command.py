@@ -292,7 +292,16 @@ def _committed_as(log: DeltaLog, after: int, backup: str) -> int | None:
     """The repair's commit, if it came to it: it may have been killed before, or right after."""
     name = backup.rstrip("/").rpartition("/")[2]
     for version in range(after + 1, log.update().version + 1):
-        info = read_commit_info(log.store, commit_path(log.table, version))
+        try:
+            info = read_commit_info(log.store, commit_path(log.table, version))
+        except FileNotFoundError:
+            raise DeltaAnalysisError(
+                f"nothing was put back into {log.table}: version {version} is no longer in the "
+                f"log, so what came after the repair of version {after} can't be told. The backup "
+                f"{backup} has what the repair took out.",
+                table=log.table,
+                version=version,
+            ) from None
         said = info.get("operationParameters")
         if not isinstance(said, dict) or info.get("operation") != "FSCK":
             continue

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.log.segment import CheckpointFiles, Listing
     from lakelog.core.state.replay import State
+    from lakelog.logstores.contract import LogStore
 
-__all__ = ["LogDefects", "find_log_defects"]
+__all__ = ["LogDefects", "find_log_defects", "find_newest"]
 
 _STILL_MS = 60_000
 """A file that was written to in the last minute may be one that is still being written."""
@@ -67,7 +68,7 @@ def find_log_defects(log: DeltaLog) -> LogDefects:
     """
     found = LogDefects()
     store, table = log.store, log.table
-    newest = find_newest(log, found)
+    newest = find_newest(store, table, log.clock.now_ms(), found)
     if newest is None:
         return found
     listing = list_log(store, table, 0, newest)
@@ -98,9 +99,19 @@ def find_log_defects(log: DeltaLog) -> LogDefects:
     return found
 
 
-def find_newest(log: DeltaLog, found: LogDefects) -> int | None:
-    """The newest version that stays; `None` where none can be told."""
-    store, table = log.store, log.table
+def find_newest(store: LogStore, table: str, now_ms: int, found: LogDefects) -> int | None:
+    """The newest version that stays; `None` where none can be told.
+
+    Args:
+        store: has the table.
+        table: its URI.
+        now_ms: milliseconds since the epoch: a young commit may still be being written.
+        found: gets a gap, and a newest commit that can't be read.
+
+    Raises:
+        TableNotFoundError: there is no log.
+        OSError: the storage failed.
+    """
     try:
         segment = find_segment(store, table)
     except LogGapError as exc:
@@ -118,7 +129,7 @@ def find_newest(log: DeltaLog, found: LogDefects) -> int | None:
             # Its writer has finished it, and other clients may read it.
             found.add("commit", path, f"{exc} It is whole, so it was not torn.", None)
             return None
-        age = log.clock.now_ms() - segment.last_file.modification_time
+        age = now_ms - segment.last_file.modification_time
         if newest == 0:
             found.add("torn commit", path, f"{exc} It is the table's first.", None)
             return None

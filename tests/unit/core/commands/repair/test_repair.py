@@ -416,3 +416,18 @@ def test_a_torn_commit_never_comes_back_over_another(
     monkeypatch.setattr(command, "read_plan", late)
     undo_repair(table, done.backup)
     assert rows(table) == ROWS | {4}
+
+
+def test_after_a_cleanup_of_the_log_the_backup_is_named(table: str) -> None:
+    first_file(table).unlink()
+    done = repair(table, dry_run=False)
+    assert done.backup is not None
+    DeltaLog.for_table(table).checkpoint()
+    for each in Path(table, "_delta_log").glob("*.json"):
+        each.unlink()
+    before = contents(table)
+    with pytest.raises(
+        DeltaAnalysisError, match=r"nothing was put back .* is no longer in the log"
+    ):
+        undo_repair(table, done.backup)
+    assert contents(table) == before
