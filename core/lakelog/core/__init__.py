@@ -205,12 +205,6 @@ _HOMES |= dict.fromkeys(
     "lakelog.logstores.errors",
 )
 # Names of before, which warn.
-_RENAMED = {
-    "generated": "generated_column",
-    "identity": "identity_column",
-    "with_default": "column_with_default",
-}
-
 __all__ = [
     "AddCDCFile",
     "AddFile",
@@ -336,12 +330,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        from lakelog.core.deprecation import warn_renamed
-
-        new = _RENAMED[name]
-        warn_renamed(f"{__name__}.{name}", f"from {__name__} import {new}")
-        return __getattr__(new)
     if name == "__version__":
         value = _version()
     elif name in _HOMES:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
-from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.plain_values import setting_text
 
@@ -55,12 +54,6 @@ class DeltaConf(Mapping[str, str]):
     def from_mapping(cls, conf: Mapping[str, str] | None) -> DeltaConf:
         """Give `conf` itself if it is a DeltaConf already, else a view of it (empty for None)."""
         return conf if isinstance(conf, DeltaConf) else cls(conf)
-
-    @classmethod
-    def of(cls, conf: Mapping[str, str] | None) -> DeltaConf:
-        """The old name of `from_mapping`, which warns."""
-        warn_renamed("DeltaConf.of", "DeltaConf.from_mapping(conf)")
-        return cls.from_mapping(conf)
 
     def derived(self, make: Callable[[DeltaConf], _T]) -> _T:
         """What `make` makes of the conf, made once: the conf doesn't change."""

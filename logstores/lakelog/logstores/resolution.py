@@ -19,7 +19,6 @@ import difflib
 import importlib
 import re
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -116,16 +115,6 @@ class Resolution:
     """One sentence that explains it."""
     value: str | None = None
     """What the key was set to."""
-
-    @property
-    def cls_path(self) -> str:
-        """The old name of `class_path`, which warns."""
-        warnings.warn(
-            "Resolution.cls_path is deprecated. Write: resolve(uri, conf).class_path",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.class_path
 
 
 def log_store_for(uri: str, conf: Mapping[str, str] | None = None) -> LogStore:

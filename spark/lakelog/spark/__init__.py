@@ -159,11 +159,6 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "original_error":
-        from lakelog.core.deprecation import warn_renamed
-
-        warn_renamed(f"{__name__}.{name}", f"from {__name__} import unwrap_error")
-        return __getattr__("unwrap_error")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.cli.app import COMMANDS
 
-# A name that goes from here is a name that breaks somebody's import: keep it as a deprecated one.
+# A name that goes from here is a name that breaks somebody's import.
 SURFACE = {
     "lakelog.cli": """
         main

@@ -10,7 +10,7 @@ import pytest
 from lakelog import core
 from lakelog.logstores import errors
 
-# A name that goes from here is a name that breaks somebody's import: keep it as a deprecated one.
+# A name that goes from here is a name that breaks somebody's import.
 SURFACE = {
     "lakelog.core": """
         AddCDCFile AddFile AppendOnlyError ArrayType AttemptFiles Clock CommitInfo

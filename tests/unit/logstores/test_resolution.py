@@ -385,14 +385,6 @@ def test_a_class_that_no_package_exports_is_named_by_its_module() -> None:
     assert class_path_of(Inner) == f"{__name__}.{Inner.__qualname__}"
 
 
-def test_the_class_path_has_an_old_name() -> None:
-    found = resolve("/lake/t")
-    told = r"Resolution\.cls_path is deprecated\. Write: resolve\(uri, conf\)\.class_path"
-    with pytest.warns(DeprecationWarning, match=told) as caught:
-        assert found.cls_path == found.class_path
-    assert caught[0].filename == __file__
-
-
 BRIDGE = {"spark.delta.logStore.class": "io.lakelog.BridgeLogStore"}
 
 

@@ -12,7 +12,7 @@ import pytest
 from lakelog import logstores
 from lakelog.logstores.resolution import BUILT_IN
 
-# A name that goes from here is a name that breaks somebody's import: keep it as a deprecated one.
+# A name that goes from here is a name that breaks somebody's import.
 SURFACE = {
     "lakelog.logstores": """
         AzureConditionalLogStore AzureLeaseLogStore Capabilities CommitOutcomeUnknownError

@@ -17,7 +17,6 @@ from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.compute import pc
 from lakelog.core.conflicts.winner import ENABLEMENT_ONLY_TAG
 from lakelog.core.delta_log import log_of, require_feature
-from lakelog.core.deprecation import renamed_argument
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import supported_features
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["enable_row_tracking", "enablement_tags", "give_row_ids"]
 
 
-@renamed_argument("log", "uri")
 def enable_row_tracking(uri: TableOrLog, *, conf: Mapping[str, str] | None = None) -> int:
     """Give every row of a table a stable id (`delta.enableRowTracking`).
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lakelog.core.arguments import check_text, read_arguments
-from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
 from lakelog.core.schema.types import PrimitiveType, StructField
 
@@ -199,17 +198,3 @@ def is_filled(field: StructField) -> bool:
 def _comment(text: str | None) -> dict[str, str]:
     check_text(text, "comment")
     return {} if text is None else {"comment": text}
-
-
-_RENAMED = {
-    "generated": "generated_column",
-    "identity": "identity_column",
-    "with_default": "column_with_default",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warn_renamed(f"{__name__}.{name}", f"from lakelog.core import {_RENAMED[name]}")
-    return globals()[_RENAMED[name]]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.clock import utc_time
-from lakelog.core.deprecation import renamed_argument
 from lakelog.core.errors import CorruptCheckpointError, CorruptLogError, DeltaError, LogGapError
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.features.terms import TableTerms
@@ -342,7 +341,6 @@ class Snapshot:
         compute: Any = pyarrow.compute  # its functions are made at import
         return int(compute.sum(self.file_table["size"]).as_py() or 0)
 
-    @renamed_argument("filter", "where")
     def files(self, where: Filter | None = None) -> list[AddFile]:
         """The live files that may hold rows for which a condition is true.
 
@@ -354,7 +352,6 @@ class Snapshot:
         """
         return to_add_files(self.file_table_for(where))
 
-    @renamed_argument("filter", "where")
     def file_table_for(self, where: Filter | None = None) -> pa.Table:
         """The rows of `file_table` that `files` makes actions of.
 
@@ -377,7 +374,6 @@ class Snapshot:
         found = self._of_files(lambda files: files.selected(selection))
         return selection.select(self.file_table) if found is None else found
 
-    @renamed_argument("filter", "where")
     def to_arrow(
         self,
         columns: str | Sequence[str] | None = None,
@@ -399,7 +395,6 @@ class Snapshot:
 
         return Scan(self, columns, where).to_arrow()
 
-    @renamed_argument("filter", "where")
     def to_batches(
         self,
         columns: str | Sequence[str] | None = None,

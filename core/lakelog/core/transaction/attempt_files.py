@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from lakelog.core.deprecation import warn_renamed
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.paths import data_path, encode_path
@@ -61,11 +60,6 @@ class AttemptFiles:
         """Own whatever a writer makes from now on; returns the writer."""
         self._writers.append(writer)
         return writer
-
-    def of(self, writer: _W) -> _W:
-        """The old name of `own`, which warns."""
-        warn_renamed("AttemptFiles.of", "files.own(writer)")
-        return self.own(writer)
 
     def add(self, files: Iterable[AddFile | AddCDCFile]) -> None:
         """Own existing files, which something else wrote for this transaction."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions.file_table import NO_FILES, to_add_files
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.data.partition_keys import files_in_partitions, partition_keys
-from lakelog.core.deprecation import renamed_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +42,6 @@ class TransactionReads:
         """The version that it reads; -1 where the table does not exist yet."""
         return -1 if self._snapshot is None else self._snapshot.version
 
-    @renamed_argument("filter", "where")
     def filter_files(self, where: Filter | None = None) -> list[AddFile]:
         """The live files that may hold rows for which a condition is true; recorded as read.
 
@@ -55,7 +53,6 @@ class TransactionReads:
         """
         return to_add_files(self.filter_file_table(where))
 
-    @renamed_argument("filter", "where")
     def filter_file_table(self, where: Filter | None = None) -> pa.Table:
         """The same as `filter_files`, as rows of `FILE_SCHEMA`, for large numbers of files."""
         if self._snapshot is None:

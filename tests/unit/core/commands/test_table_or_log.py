@@ -108,17 +108,6 @@ def test_a_log_that_lags_behind_sees_what_others_committed(table: str) -> None:
     assert core.table_changes(log, 0).read_all().num_rows == 9
 
 
-def test_row_tracking_takes_its_log_by_the_old_name(table: str) -> None:
-    log = DeltaLog.for_table(table)
-    old: Any = core.enable_row_tracking
-    with pytest.warns(DeprecationWarning, match=r"Write: enable_row_tracking\(uri=…\)") as caught:
-        version = old(log=log)
-    assert caught[0].filename == __file__
-    assert core.enable_row_tracking(table) == version
-    with pytest.raises(TypeError, match="got both uri and log, its old name"):
-        old(uri=table, log=log)
-
-
 class TestReadArrow:
     def test_reads_columns_and_rows(self, table: str) -> None:
         assert core.read_arrow(table, "name", "id > 1").to_pydict() == {"name": ["b", "c"]}
