@@ -13,13 +13,13 @@ import argparse
 import os
 import platform
 import re
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import commits
-import freshness
 import imports
 import races
 from measure import HEADER, Measurement
@@ -32,8 +32,8 @@ RESULTS = HERE / "RESULTS.md"
 INTRODUCTION = """# Results
 
 Ratios of medians from one run, lakelog's figure over the peer's; the rows say what was reached.
-Absolute times belong to the machine named, and carry over to no other. A section whose code has
-changed since it was measured says so (`python benchmarks/freshness.py`).
+Absolute times belong to the machine named, and carry over to no other. Each section names the day
+and the commit of its run.
 """
 
 
@@ -41,8 +41,14 @@ def _machine() -> str:
     return (
         f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, "
         f"Python {platform.python_version()}, {datetime.now(UTC).date()}, "
-        f"load average {os.getloadavg()[0]:.1f} at the end"
+        f"load average {os.getloadavg()[0]:.1f} at the end, commit {_commit()}"
     )
+
+
+def _commit() -> str:
+    argv = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _section(name: str, command: str, measurements: list[Measurement], prose: list[str]) -> str:
@@ -86,8 +92,6 @@ def _fewer(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _publish(name: str, section: str) -> None:
-    end = f"<!-- end of {name} -->\n"
-    section = section.replace(end, freshness.stamp(name) + end)
     text = RESULTS.read_text() if RESULTS.exists() else INTRODUCTION
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->\n", re.DOTALL)
     if pattern.search(text):
@@ -115,7 +119,7 @@ def _publish(name: str, section: str) -> None:
             "bridge": "## The bridge to delta-spark",
         }
         text += f"\n{titles[name]}\n\n{section}"
-    RESULTS.write_text(freshness.marked(text))
+    RESULTS.write_text(text)
     print(section)
 
 
