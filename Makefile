@@ -14,13 +14,27 @@ PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restar
 MINUTES ?= 30
 SEED ?=
 SOAK_ARGS ?=
+# What `make quick` runs: of each kind of test with a server, a peer or a JVM the one that says most.
+QUICK := $(addprefix tests/, \
+	backends/test_azure_storage.py backends/test_gcs_commits.py backends/test_manifests.py \
+	backends/test_s3_table.py \
+	conformance/test_hdfs.py conformance/test_local.py \
+	integration/test_backends.py integration/test_column_mapping_writes.py \
+	integration/test_datasource.py integration/test_delta_table.py integration/test_enable.py \
+	integration/test_filled_columns.py integration/test_reader.py integration/test_sql.py \
+	integration/test_stream_sink.py integration/test_stream_source.py integration/test_views.py \
+	integration/test_write_modes.py integration/test_write_ways.py \
+	interop/test_bounds_with_peers.py interop/test_cli_delta_spark.py \
+	interop/test_core_with_deltalake.py interop/test_lakelog_spark_and_peers.py \
+	interop/test_merge_with_peers.py interop/test_streams_with_delta_spark.py \
+	interop/test_three_writers.py)
 # Where `make coverage` leaves what each process reached.
 COVERAGE ?= .coverage
 
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit soak coverage programs check lint types imports docs check-matrix bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +50,9 @@ test: java $(VENV)/.test ## Run every test, with the real peers and servers that
 
 unit: $(VENV)/.test ## Run the tests that need no server, no peer and no JVM
 	$(PYTEST) --no-programs $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/unit)
+
+quick: java $(VENV)/.test ## Run the most telling tests of each kind, in ten minutes
+	$(PYTEST) $(QUICK) $(PYTEST_ARGS)
 
 soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a failure tells its seed and story
 	$(BIN)/python tests/support/soak.py --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) -- $(SOAK_ARGS)

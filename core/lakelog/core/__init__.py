@@ -335,7 +335,9 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from lakelog.core.names_elsewhere import MODULE, refuse_name
+
+        refuse_name(f"module {__name__!r}", name, MODULE.get(name))
     globals()[name] = value
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, Union
 
 from lakelog.core.arguments import read_arguments
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
@@ -120,6 +120,14 @@ class DeltaLog(TableLog):
         # Its name in delta-spark, whose methods set these words as properties.
         operation = Operation("SET TBLPROPERTIES", {"properties": json_text(words)})
         return _upgrade(self, words, lambda _: operation)
+
+    if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from lakelog.core.names_elsewhere import SNAPSHOT, refuse_name
+
+            instead = SNAPSHOT.get(name)
+            refuse_name("a DeltaLog", name, instead and instead.replace("snap", "log.snap", 1))
 
 
 def require_feature(log: DeltaLog, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.clock import utc_time
@@ -461,6 +461,13 @@ class Snapshot:
     def __repr__(self) -> str:
         """`Snapshot(/lake/flights, version 7)`."""
         return f"Snapshot({self._table}, version {self.version})"
+
+    if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from lakelog.core.names_elsewhere import SNAPSHOT, refuse_name
+
+            refuse_name("a Snapshot", name, SNAPSHOT.get(name))
 
 
 def _is_kept(txn: SetTransaction, oldest: int | None) -> bool:

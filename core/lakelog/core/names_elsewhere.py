@@ -1,0 +1,61 @@
+"""Names that users of other libraries try first, and what to write here."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+__all__ = ["MODULE", "SNAPSHOT", "refuse_name"]
+
+MODULE = {
+    "DeltaTable": "DeltaLog.for_table(uri) for the log and its versions, scan(uri) for rows, "
+    "delete_rows, update_rows and merge to change them; beside Spark: "
+    "from lakelog.spark import DeltaTable",
+    "Field": "StructField, from lakelog.core.schema",
+    "QueryBuilder": "scan(uri).to_duckdb()",
+    "Schema": "StructType, from lakelog.core.schema",
+    "Table": "DeltaLog.for_table(uri), or scan(uri) for rows",
+    "Transaction": "DeltaLog.for_table(uri).start_transaction()",
+    "delete": 'delete_rows(uri, where="…")',
+    "read": "read_arrow(uri), or scan(uri)",
+    "read_delta": "read_arrow(uri), or scan(uri).to_polars()",
+    "read_deltalake": "read_arrow(uri), or scan(uri).to_pandas()",
+    "read_pandas": "scan(uri).to_pandas()",
+    "read_polars": "scan(uri).to_polars()",
+    "scan_delta": "scan(uri).to_polars(lazy=True)",
+    "to_pandas": "scan(uri).to_pandas()",
+    "update": "update_rows(uri, {column: value}, where)",
+    "write": 'write_arrow(uri, rows, mode="append")',
+    "write_delta": 'write_arrow(uri, rows, mode="append")',
+    "write_deltalake": 'write_arrow(uri, rows, mode="append")',
+    "write_pandas": 'write_arrow(uri, frame, mode="append")',
+    "write_to_deltalake": 'write_arrow(uri, rows, mode="append")',
+}
+"""Of `lakelog.core`."""
+
+SNAPSHOT = {
+    "get_add_actions": "snapshot.file_table",
+    "head": "snapshot.scan().head()",
+    "history": "DeltaLog.for_table(uri).history()",
+    "to_duckdb": "snapshot.scan().to_duckdb()",
+    "to_pandas": "snapshot.scan().to_pandas()",
+    "to_polars": "snapshot.scan().to_polars()",
+    "to_pyarrow_dataset": "snapshot.scan().to_pyarrow_dataset()",
+    "to_pyarrow_table": "snapshot.to_arrow()",
+    "to_table": "snapshot.to_arrow()",
+}
+"""Of a `Snapshot`; of a `DeltaLog` they are its snapshot's."""
+
+
+def refuse_name(owner: str, name: str, instead: str | None) -> NoReturn:
+    """Say that an attribute is not there, and what to write.
+
+    Args:
+        owner: has no such attribute, as Python's own message says it.
+        name: was asked for.
+        instead: what to write; `None` if nothing is meant for it.
+
+    Raises:
+        AttributeError: always.
+    """
+    hint = "" if instead is None else f". Write {instead}"
+    raise AttributeError(f"{owner} has no attribute {name!r}{hint}")
