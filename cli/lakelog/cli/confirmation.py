@@ -33,7 +33,9 @@ def confirm(what: str) -> None:
         click.UsageError: there is no one to ask, because standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{what} There is no one to ask here: give --yes if that is meant.")
+        raise click.UsageError(
+            f"{what} Standard input is not a terminal, so I can't ask: pass --yes to confirm."
+        )
     ask(f"{what} [y/N]")
     # click's own question makes an exit code 1 of Ctrl-C.
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

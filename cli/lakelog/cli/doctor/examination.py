@@ -116,12 +116,13 @@ def _lock(report: Report, store: LogStore, conf: Mapping[str, str]) -> None:
         return
     scope = store.capabilities.exclusive_create
     if scope < Scope.CLUSTER:
-        summary = f"writers exclude each other within one {scope.name.lower()} only"
+        place = scope.name.lower()
+        summary = f"writers exclude each other within one {place} only"
         if scope is Scope.NONE:
+            place = "process"
             summary = "writers don't exclude each other; the conf says that only one process writes"
-        report.add(
-            Finding("commit-lock", Status.NOTE, summary, "Make sure of that, or change the store.")
-        )
+        remedy = f"Run all writers in one {place}, or choose a store with cluster scope."
+        report.add(Finding("commit-lock", Status.NOTE, summary, remedy))
 
 
 def _reached(report: Report, store: LogStore) -> float | None:
