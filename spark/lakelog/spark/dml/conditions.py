@@ -10,17 +10,14 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.sql.function_names import AGGREGATES
 from lakelog.spark.dml.expressions import (
-    bare_text,
     check_boolean,
-    has_subquery,
     names_another_frame,
     refuse_as_join,
     refuse_subquery,
     refuse_subquery_about_rows,
+    subqueries_in,
     text_of,
-    without_strings,
 )
 from lakelog.spark.dml.values import as_column
 from lakelog.spark.types.spark_types import to_delta_schema
@@ -35,10 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Scope", "check_deterministic", "refuse_stars"]
 
 _OURS = re.compile(r",? ?`__lakelog_\w+`")
-_CALL = re.compile(r"\b(\w+)\s*\(")
 _STAR = re.compile(r"[(,]\s*\*\s*[,)]|unresolvedstar\(\)|(?<![\w.`])(\w+|`(?:[^`]|``)*`)\s*\.\s*\*")
 _COUNT = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
-_QUERY = re.compile(r"\(\s*(?:(?:SELECT|WITH|VALUES|FROM|TABLE)\b|\[)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,10 @@ class Scope:
                 one for a single value of a clause.
             AnalysisException: another reason why Spark does not accept an expression.
         """
-        for expression, what in given:
-            _refuse_by_text(expression, what)
         if not given:
             return
+        for expression in subqueries_in(self.frame, [each for each, _ in given]):
+            self._judge_query(expression, next(what for each, what in given if each is expression))
         try:
             schema = self._selected([expression for expression, _ in given])
         except (AnalysisException, ParseException):
@@ -76,31 +71,24 @@ class Scope:
                 except AnalysisException as exc:
                     raise _refusal(exc, expression, what) from exc
             raise
-        for (expression, what), each in zip(given, schema, strict=True):
+        for (expression, _), each in zip(given, schema, strict=True):
             self.types[id(expression)] = each.data_type
-            if has_subquery(expression):
-                self._refuse_correlated(expression, what)
+
+    def _judge_query(self, expression: Any, what: str) -> None:
+        if not what.endswith("clause"):
+            refuse_subquery(expression, f"{what} of MERGE", "Join the subquery into the source.")
+        try:
+            refuse_subquery_about_rows(self.frame, expression, f"{what} of MERGE")
+        except AnalysisException as exc:
+            raise _refusal(exc, expression, what) from exc
 
     def _selected(self, expressions: Sequence[Any]) -> list[Any]:
-        # With a column that is grouped by nothing, an aggregate is an error.
-        columns = [as_column(each).alias(f"c{i}") for i, each in enumerate(expressions)]
-        frame = self.frame.select(self.anchor.alias("anchor"), *columns)
-        return list(to_delta_schema(frame.schema))[1:]
-
-    def _refuse_correlated(self, expression: Any, what: str) -> None:
-        """Refuse a query that depends on the row, which Spark accepts in a projection."""
-        one = self.frame.sparkSession.range(1).select(sf.col("id").alias("__lakelog_other"))
-        try:
-            refuse_as_join(self.frame, one, as_column(expression).isNull())
-        except AnalysisException as exc:
-            if (exc.getCondition() or "").startswith("UNSUPPORTED_SUBQUERY"):
-                raise DeltaAnalysisError(
-                    "[UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY."
-                    "UNSUPPORTED_CORRELATED_SCALAR_SUBQUERY] A query in the "
-                    f"{what} of MERGE must not depend on the row: {text_of(expression)}. Join it "
-                    "into the source.",
-                    sql=text_of(expression),
-                ) from exc
+        given = [as_column(each) for each in expressions]
+        columns = [each.alias(f"c{i}") for i, each in enumerate(given)]
+        selected = self.frame.select(self.anchor.alias("anchor"), *columns).schema
+        # A filter has neither aggregates nor windows, nor what makes several rows of one.
+        _ = self.frame.where(sf.coalesce(*(each.isNull() for each in given))).schema
+        return list(to_delta_schema(selected))[1:]
 
     def check_condition(self, expression: Any, what: str) -> None:
         """Refuse an expression that was resolved and is not a condition.
@@ -147,10 +135,11 @@ def check_deterministic(
         raise
 
 
-def refuse_stars(given: Any, alias: str | None, what: str) -> None:
+def refuse_stars(frame: DataFrame, given: Any, alias: str | None, what: str) -> None:
     """Refuse `*` and `t.*` of the table, which has columns of lakelog's own here.
 
     Args:
+        frame: what the expression sees.
         given: an expression.
         alias: what expressions call the table.
         what: where it stands, for the message.
@@ -158,7 +147,17 @@ def refuse_stars(given: Any, alias: str | None, what: str) -> None:
     Raises:
         DeltaAnalysisError: there is one.
     """
-    text = _without_queries(without_strings(given))
+    text = text_of(given)
+    if "*" not in text and "star" not in text:
+        return
+    try:
+        _ = frame.orderBy(as_column(given).isNull()).schema
+    except AnalysisException as exc:
+        if exc.getCondition() != "INVALID_USAGE_OF_STAR_OR_REGEX":
+            return
+    else:
+        return
+    # There is a star; only the text says of what.
     for star in _STAR.finditer(_COUNT.sub("", text)):
         name = star.group(1)
         if name is None or name.strip("`").replace("``", "`").lower() == (alias or "").lower():
@@ -167,34 +166,6 @@ def refuse_stars(given: Any, alias: str | None, what: str) -> None:
                 f"{text_of(given)}. Name the columns.",
                 sql=text_of(given),
             )
-
-
-def _refuse_by_text(given: Any, what: str) -> None:
-    if what.endswith("clause"):
-        refuse_subquery_about_rows(given, f"{what} of MERGE")
-    else:
-        refuse_subquery(given, f"{what} of MERGE", "Join the subquery into the source.")
-    text = _without_queries(bare_text(given))
-    aggregate = next((c for c in _CALL.findall(text) if c.lower() in AGGREGATES), None)
-    if aggregate is not None and not re.search(r"\bOVER\b", text, re.IGNORECASE):
-        raise DeltaAnalysisError(
-            f"[DELTA_AGGREGATION_NOT_SUPPORTED] Aggregate functions are not supported in the "
-            f"{what} of MERGE: {aggregate} in {text_of(given)}.",
-            sql=text_of(given),
-        )
-
-
-def _without_queries(text: str) -> str:
-    """The text of an expression without the queries in it, which have aggregates of their own."""
-    while (found := _QUERY.search(text)) is not None:
-        depth, end = 0, len(text)
-        for at in range(found.start(), len(text)):
-            depth += (text[at] == "(") - (text[at] == ")")
-            if depth == 0:
-                end = at + 1
-                break
-        text = f"{text[: found.start()]} {text[end:]}"
-    return text
 
 
 def _refusal(exc: AnalysisException, given: Any, what: str) -> Exception:

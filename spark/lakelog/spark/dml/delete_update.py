@@ -44,7 +44,7 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import here
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.expressions import check_expressions, has_subquery, text_of
+from lakelog.spark.dml.expressions import check_expressions, subqueries_in, text_of
 from lakelog.spark.dml.frames import under
 from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.needed import columns_needed
@@ -361,7 +361,7 @@ class _Change:
         shuffles = is_balanced(options, self.log.conf, txn.metadata.configuration)
         plain = TableFileWriter(self.log, layout, options, attempt, shuffles=shuffles)
         feeds = snapshot.properties.change_data_feed
-        if feeds and any(has_subquery(each) for each in (self.values or {}).values()):
+        if feeds and subqueries_in(rows, (self.values or {}).values()):
             # Its table may change between the two writes.
             new = replace(new, both=new.both.localCheckpoint())
         told = plain.write_changes(new.changes) if feeds else []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
@@ -13,55 +13,69 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.values import as_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "bare_text",
     "check_boolean",
     "check_expressions",
-    "has_subquery",
     "names_another_frame",
     "refuse_as_join",
     "refuse_subquery",
     "refuse_subquery_about_rows",
+    "subqueries_in",
     "text_of",
-    "without_strings",
 ]
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
-_STRING = re.compile(r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
-_SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE)
-_ABOUT_ROWS = re.compile(
-    r"\b(?:IN|EXISTS)\s*\(\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE
-)
-# `DataFrame.scalar()` shows its columns and types in classic sessions, a word in Connect's.
-_SUBQUERY_COLUMN = re.compile(r"\(\[[^\[\]]*: |\bSubqueryExpression\(|subquery")
-_ABOUT_ROWS_COLUMN = re.compile(
-    r"\b(?:IN|EXISTS) \(\[[^\[\]]*: |\btype=(?:exists|in)\b|\bexists\(|listquery"
-)
+_QUERY_WORD = re.compile(r"\b(?:SELECT|FROM|TABLE|VALUES|MAP|REDUCE)\b", re.IGNORECASE)
+"""Every query in SQL text has one of these; so have names, strings and comments."""
+_IN_LAMBDA = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION"
+_REFUSED_QUERIES = {
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.UNSUPPORTED_IN_EXISTS_SUBQUERY": (
+        "and not IN or EXISTS of a query"
+    ),
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.UNSUPPORTED_CORRELATED_SCALAR_SUBQUERY": (
+        "and this one does"
+    ),
+}
 
 
 def text_of(given: str | Column) -> str:
-    """An expression as people know it."""
+    """An expression as people know it: for messages and histories, and to judge nothing by."""
     if isinstance(given, str):
         return given
     return str(given).removeprefix("Column<'").removesuffix("'>")
 
 
-def bare_text(given: str | Column) -> str:
-    """The same without what is in quotes, to look for words of SQL in it."""
-    return _QUOTED.sub("''", text_of(given))
+def subqueries_in(rows: DataFrame, given: Iterable[str | Column]) -> list[str | Column]:
+    """The expressions within which there is a query, as Spark's analysis has it.
+
+    Spark refuses a query within a lambda, by a condition of its own: so each is put into one. What
+    it can't resolve is none here, and is refused where the expression is used.
+
+    Args:
+        rows: what the expressions see.
+        given: the expressions.
+    """
+    asked = [each for each in given if not isinstance(each, str) or _QUERY_WORD.search(each)]
+    if not asked or _in_lambda(rows, asked) is None:
+        return []
+    return [each for each in asked if _in_lambda(rows, [each]) == _IN_LAMBDA]
 
 
-def without_strings(given: str | Column) -> str:
-    """The text of an expression with names in quotes, and with nothing in the strings."""
-    return _STRING.sub(lambda each: each.group(1) or "''", text_of(given))
+def _in_lambda(rows: DataFrame, given: Sequence[str | Column]) -> str | None:
+    """The condition by which Spark refuses expressions in a lambda, empty for one unnamed."""
+    try:
+        whole = sf.struct(*map(as_column, given))
+        _ = rows.select(sf.transform(sf.array(sf.lit(0)), lambda _: whole)).schema
+    except (AnalysisException, ParseException) as exc:
+        return exc.getCondition() or ""
+    return None
 
 
-def refuse_subquery(given: str | Column, where: str, instead: str) -> None:
-    """Refuse a query within an expression.
+def refuse_subquery(given: str | Column, where: str, instead: str) -> Never:
+    """Refuse an expression with a query within it.
 
     Args:
         given: the expression.
@@ -69,45 +83,41 @@ def refuse_subquery(given: str | Column, where: str, instead: str) -> None:
         instead: what to do, as a sentence.
 
     Raises:
-        DeltaAnalysisError: there is one.
+        DeltaAnalysisError: always.
     """
-    if has_subquery(given):
-        raise DeltaAnalysisError(
-            f"[DELTA_UNSUPPORTED_SUBQUERY] Subqueries are not supported in the {where} "
-            f"(condition = {text_of(given)}). {instead}",
-            sql=text_of(given),
-        )
-
-
-def has_subquery(given: str | Column) -> bool:
-    """Whether there is a query within an expression."""
-    text = bare_text(given)
-    # In SQL text the words of a Column may be names.
-    return bool(
-        _SUBQUERY.search(text) or (not isinstance(given, str) and _SUBQUERY_COLUMN.search(text))
+    raise DeltaAnalysisError(
+        f"[DELTA_UNSUPPORTED_SUBQUERY] Subqueries are not supported in the {where} "
+        f"(condition = {text_of(given)}). {instead}",
+        sql=text_of(given),
     )
 
 
-def refuse_subquery_about_rows(given: str | Column, where: str) -> None:
-    """Refuse `IN (SELECT …)` and `EXISTS` in a new value, which may have a query for one value.
+def refuse_subquery_about_rows(rows: DataFrame, given: str | Column, where: str) -> None:
+    """Refuse a new value with a query, unless that is for one value, the same for all rows.
+
+    An order takes no other query.
 
     Args:
-        given: the value.
+        rows: what the value sees.
+        given: the value, which has a query within it.
         where: it stands, for the message.
 
     Raises:
-        DeltaAnalysisError: there is one.
+        DeltaAnalysisError: `IN (SELECT …)`, `EXISTS`, or a query that depends on the row.
+        AnalysisException: something else that an order does not take.
     """
-    text = bare_text(given)
-    is_column = not isinstance(given, str)
-    if _ABOUT_ROWS.search(text) or (is_column and _ABOUT_ROWS_COLUMN.search(text)):
+    try:
+        _ = rows.orderBy(as_column(given).isNull()).schema
+    except AnalysisException as exc:
+        said = _REFUSED_QUERIES.get(exc.getCondition() or "")
+        if said is None:
+            raise
         raise DeltaAnalysisError(
-            "[UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.UNSUPPORTED_IN_EXISTS_SUBQUERY] A value in "
-            f"the {where} may be a query for one value that does not depend on the row, but has "
-            f"no IN or EXISTS of a query: {text_of(given)}. Join the query into the source of a "
+            f"[{exc.getCondition()}] A value in the {where} may be a query for one value that does "
+            f"not depend on the row, {said}: {text_of(given)}. Join the query into the source of a "
             "MERGE.",
             sql=text_of(given),
-        )
+        ) from exc
 
 
 def check_boolean(given: str | Column, kind: str, what: str) -> None:
@@ -165,10 +175,11 @@ def check_expressions(
             can't resolve.
     """
     given = [*([] if condition is None else [condition]), *values]
-    if condition is not None:
-        refuse_subquery(condition, command, "Use MERGE, whose source may be any query.")
-    for each in values:
-        refuse_subquery_about_rows(each, command)
+    queries = subqueries_in(rows, given)
+    for each in queries:
+        if each is condition:
+            refuse_subquery(each, command, "Use MERGE, whose source may be any query.")
+        refuse_subquery_about_rows(rows, each, command)
     try:
         _check_by_spark(rows, condition, given, command)
     except AnalysisException as exc:

@@ -180,8 +180,6 @@ class _Run:
                 seen[clause.when] += [
                     (given, f"{clause.name} clause") for given in given_in(column.value)
                 ]
-        for expression, where in (each for named in seen.values() for each in named):
-            refuse_stars(expression, self.merge.alias, where)
         both = target.df.join(source.df)
         self._condition = sql_of(condition, both)
         scopes = {
@@ -189,6 +187,9 @@ class _Run:
             "not matched": Scope(source.df, sf.col(NUMBER)),
             "not matched by source": Scope(target.alone(target.df), sf.col(FILE)),
         }
+        for when, wanted in seen.items():
+            for expression, where in wanted:
+                refuse_stars(scopes[when].frame, expression, self.merge.alias, where)
         scopes["matched"].resolve([(condition, what), *seen["matched"]])
         scopes["not matched"].resolve(seen["not matched"])
         scopes["not matched by source"].resolve(seen["not matched by source"])

@@ -6,17 +6,20 @@ import string
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column
 
-from lakelog.spark.dml.expressions import text_of
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.names.plain import plain_method
+from lakelog.spark.types.paths import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Placeholders"]
+
+_NOTHING = "__lakelog_nothing"
 
 
 class Placeholders(string.Formatter):
@@ -25,8 +28,9 @@ class Placeholders(string.Formatter):
     A DataFrame becomes a temporary view, which lives as long as the command runs.
     """
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, spark: SparkSession, values: Mapping[str, Any]) -> None:
         """Nothing happens before `filled`."""
+        self._spark = spark
         self._values = values
         self.frames: dict[str, DataFrame] = {}
 
@@ -40,7 +44,7 @@ class Placeholders(string.Formatter):
         """A value as SQL."""
         value, first = super().get_field(field_name, args, kwargs)
         if isinstance(value, Column):
-            value = quoted(text_of(value))
+            value = _name_of(self._spark, value)
         elif hasattr(value, "sparkSession") and hasattr(value, "schema"):
             known = [name for name, each in self.frames.items() if each is value]
             name = known[0] if known else f"_lakelog_{uuid.uuid4().hex}"
@@ -61,3 +65,23 @@ class Placeholders(string.Formatter):
         finally:
             for name, frame in made:
                 frame.sparkSession.catalog.dropTempView(name)
+
+
+def _name_of(spark: SparkSession, column: Column) -> str:
+    """The SQL of a Column that is a name.
+
+    Spark quotes it as it was meant, parts and all, where it says that nothing in it is called so.
+    (`user` and `current_date` alone are functions where no column is.)
+
+    Raises:
+        PySparkValueError: it is an expression.
+    """
+    query = f"SELECT {{column}}.{_NOTHING}"
+    try:
+        plain_method(spark, "sql")(query, column=column).schema  # noqa: B018  # has Spark analyse
+    except AnalysisException as exc:
+        name = (exc.getMessageParameters() or {}).get("objectName", "")
+        if name.endswith(f".`{_NOTHING}`"):
+            return name.removesuffix(f".`{_NOTHING}`")
+        raise
+    raise AssertionError(f"{column} has a field {_NOTHING}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from lakelog.core.conf import DeltaConf
@@ -194,9 +196,14 @@ class DeltaWriterV2:
         """The column that a Column is, rather than one that it computes."""
         if isinstance(column, str):
             return column
-        for name in self._frame.columns:
-            if str(column) == str(sf.col(quoted(name))) or str(column) == str(sf.col(name)):
-                return name
+        with suppress(AnalysisException):
+            asked = self._frame.select(column)
+            for name in self._frame.columns:
+                # Plans are compared where that may give a yes: over Connect it is a request.
+                if [each.lower() for each in asked.columns] == [name.lower()] and (
+                    asked.sameSemantics(self._frame.select(sf.col(quoted(name))))
+                ):
+                    return name
         with_names = ", ".join(self._frame.columns)
         raise DeltaAnalysisError(
             f"[DELTA_UNSUPPORTED_PARTITION_TRANSFORM] {column} is not one of the columns "

@@ -127,7 +127,7 @@ def command_of(
     read = _reader_of(tokens, start)
     if read is None:
         return None
-    placeholders = Placeholders(kwargs)
+    placeholders = Placeholders(spark, kwargs)
     if kwargs:
         sql = placeholders.filled(sql)
         tokens = tokenize(sql)
