@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 import lakelog.spark as delta
@@ -127,6 +128,37 @@ def test_what_is_read_says_what_the_table_says_of_nulls(
     spark.sql("ALTER TABLE stated ALTER COLUMN a DROP NOT NULL")
     assert [f.name for f in table.toDF().schema if f.nullable] == ["a", "tags", "free"]
     assert not spark.table("stated").schema["place"].nullable
+
+
+def test_changes_and_streams_say_it_too(enabled: SparkSession, tmp_path: Path) -> None:
+    spark, path = enabled, str(tmp_path / "t")
+    table = _made(spark, tmp_path / "t")
+    spark.sql("ALTER TABLE stated SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    table.update("a = 1", {"free": "'z'"})
+    feed = {"readChangeFeed": "true", "startingVersion": "4"}
+    told = StructType(
+        [
+            *WANTED.fields,
+            StructField("_change_type", StringType()),
+            StructField("_commit_version", LongType()),
+            StructField("_commit_timestamp", TimestampType()),
+        ]
+    )
+    batch, stream = spark.read.format("delta"), spark.readStream.format("delta")
+    assert batch.options(**feed).load(path).schema == told
+    assert batch.option("columns", "a, free").load(path).schema == StructType(
+        [WANTED["a"], WANTED["free"]]
+    )
+    assert delta.read(spark).options(**feed).where("a = 1").load(path).schema == told
+    assert batch.options(**feed).load(path).count() == 2
+    assert stream.load(path).schema == WANTED
+    assert stream.options(**feed).load(path).schema == told
+    assert delta.read_stream(spark).table("stated").schema == WANTED
+
+    rows = spark.readStream.format("delta").load(path)
+    query = rows.writeStream.format("memory").queryName("stated_rows").trigger(availableNow=True)
+    assert query.start().awaitTermination(60)
+    assert spark.table("stated_rows").count() == 2
 
 
 def test_a_column_of_such_a_frame_still_names_one_of_the_table(

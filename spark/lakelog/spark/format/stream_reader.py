@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.errors import PySparkException
 
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.format.register import register
 from lakelog.spark.names.resolve import location_of
+from lakelog.spark.reading.stated import with_known_nulls
+from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.given_options import check_format, set_option
 from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.session.option_names import check_option_names
-from lakelog.spark.session.session import is_connect
+from lakelog.spark.session.session import is_connect, session_conf, with_storage
 from lakelog.spark.workers.marked_errors import unwrap_error
 
 if TYPE_CHECKING:
@@ -117,7 +120,10 @@ class DeltaStreamReader:
                 _ = found.schema  # else the errors come with the query's start, as Spark tells them
         except PySparkException as exc:
             raise _told(exc, table) from None
-        return found
+        if expected is not None:
+            return found
+        conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))
+        return with_known_nulls(found, session_log(self._spark, table, conf).update().schema)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         """Make the streaming DataFrame of a table in Spark's own catalog.

@@ -18,6 +18,7 @@ from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.joined import joined_batches
+from lakelog.spark.reading.stated import with_known_nulls
 from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
@@ -79,12 +80,15 @@ def changes_df(
     schema = readable_schema(feed.schema)
     if feed.snapshot.store.filesystem.type_name.endswith("memory"):
         # The executors can't read the memory of this process, so the rows are sent instead.
-        return spark.createDataFrame(feed.to_batches().read_all(), schema)
+        found = spark.createDataFrame(feed.to_batches().read_all(), schema)
+        return with_known_nulls(found, feed.snapshot.read_schema)
     job = change_job(feed.snapshot, feed.files(), feed.schema.names)
-    if not job.tasks:
-        return spark.createDataFrame([], schema)
-    size = sum(each.file.size for _, each in job.files)
-    return rows_on_executors(task_numbers(spark, job.tasks, size), job, schema)
+    if job.tasks:
+        size = sum(each.file.size for _, each in job.files)
+        found = rows_on_executors(task_numbers(spark, job.tasks, size), job, schema)
+    else:
+        found = spark.createDataFrame([], schema)
+    return with_known_nulls(found, feed.snapshot.read_schema)
 
 
 def _bounds(options: Mapping[str, str], millis: Callable[[str], int]) -> ChangeBounds:

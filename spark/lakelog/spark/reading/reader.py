@@ -14,7 +14,7 @@ from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import changes_df
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
-from lakelog.spark.reading.stated import with_stated_nulls
+from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
 from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.replayer import replayer_for
@@ -226,9 +226,12 @@ class DeltaReader:
                 "the changes of a table have the table's own schema: leave out schema"
             )
         conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))
-        df = self._matching(changes_df(self._spark, path, self._options, conf, self._millis))
+        all_rows = changes_df(self._spark, path, self._options, conf, self._millis)
+        df = self._matching(all_rows) if self._where else all_rows
         chosen = column_names(self._options.get("columns"))
-        return df.select(*map(quoted, chosen)) if chosen else df
+        if chosen:
+            df = df.select(*map(quoted, chosen))
+        return with_nulls_of(df, all_rows)
 
     def _snapshot(self, path: str) -> Snapshot:
         conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType as TableSchema
 
-__all__ = ["with_nulls_of", "with_stated_nulls"]
+__all__ = ["with_known_nulls", "with_nulls_of", "with_stated_nulls"]
 
 _STATED: Final = "_lakelog_stated"
 
@@ -45,14 +45,31 @@ def with_stated_nulls(
     return _state(df, stated)
 
 
+def with_known_nulls(df: DataFrame, schema: TableSchema) -> DataFrame:
+    """The same for rows that have columns of a table, and others of which nothing is stated.
+
+    Args:
+        df: see `with_stated_nulls`.
+        schema: the table's.
+    """
+    stated = readable_schema(schema, nulls=True)
+    if stated == readable_schema(schema):
+        return df
+    known = {each.name: each for each in stated}
+    return _state(df, StructType([known.get(each.name, each) for each in df.schema]))
+
+
 def with_nulls_of(df: DataFrame, frame: DataFrame) -> DataFrame:
-    """Rows that have all columns of another DataFrame, with what that one states.
+    """Rows that have columns of another DataFrame, some or all, with what that one states.
 
     Args:
         df: the rows; it is changed.
         frame: may have come out of `with_stated_nulls`.
     """
-    return _state(df, frame.schema) if hasattr(frame, _STATED) else df
+    if not hasattr(frame, _STATED) or hasattr(df, _STATED):
+        return df
+    known = {each.name.lower(): each for each in frame.schema}
+    return _state(df, StructType([known[name.lower()] for name in df.columns]))
 
 
 def _state(df: DataFrame, schema: StructType) -> DataFrame:
