@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, one_array
+from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.time_zones import in_utc, is_decided_at
 from lakelog.core.arrow.types import to_arrow_type
@@ -258,7 +259,7 @@ def typed_partition_columns(
         )
         # Of a file without a map nothing is known, and a null value would be something.
         unreadable[each.name] = pc.or_(bad, maps.is_null()) if maps.null_count else bad
-    return pa.table(typed), pa.table(unreadable)
+    return with_padding(pa.table(typed), partition_schema), pa.table(unreadable)
 
 
 def _lookup(maps: Any, name: str) -> Any:

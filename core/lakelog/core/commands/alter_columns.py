@@ -18,6 +18,7 @@ from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_columns
 from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema.char_varchar import relimited
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.edits import (
@@ -184,7 +185,8 @@ def change_column(
         uri: where the table is, or its `DeltaLog`.
         column: the column's path; for a type it may end at `element`, `key` or `value`.
         data_type: a wider type (PROTOCOL.md, "Type Widening"), of a table with
-            `delta.enableTypeWidening`; ours, Arrow's or its SQL name.
+            `delta.enableTypeWidening`; ours, Arrow's or its SQL name. Of a `CHAR` or `VARCHAR` also
+            a `VARCHAR` that is no shorter, or `STRING`.
         nullable: True removes its NOT NULL; adding NOT NULL is refused, since existing rows may
             have nulls.
         comment: the new comment; an empty string removes it.
@@ -258,7 +260,10 @@ def _changed(
     own, field = nearest_field(schema, path)
     within = path[len(own) :]
     new = field
-    if change.data_type is not None:
+    limited = None if within else relimited(field, change.data_type, dotted(path))
+    if limited is not None:
+        new = limited
+    elif change.data_type is not None:
         kind, widens = type_from(change.data_type, path), txn.terms.properties.type_widening
         new = retyped(new, within, kind, dotted(path), widens=widens)
     if within and change.is_more_than_a_type:

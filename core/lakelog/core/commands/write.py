@@ -29,7 +29,7 @@ from lakelog.core.errors import (
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.metadata.column_mapping import reused_mapping
 from lakelog.core.progress import Progress, told
-from lakelog.core.rows.checks import check_rows, check_table_rules
+from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema import StructType
 from lakelog.core.schema.evolution import check_write_compatible, merge_schemas
@@ -280,7 +280,9 @@ def _filled(
         )
         written += data.num_rows
         del data
-        check_table_rules(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
+        rows = ruled_rows(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
+        filled = filled._replace(rows=rows)
+        del rows
         if predicate is not None:
             check_rows(
                 filled.rows,

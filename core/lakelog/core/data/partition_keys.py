@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.compute import pc
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_mapping import physical_name
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ def partition_key(
     """
     key: list[Any] = []
     for each in partition_schema:
-        text = values.get(physical_name(each))
+        text, limit = values.get(physical_name(each)), limit_of(each)
+        if text is not None and limit is not None:
+            text = limit.padded(text)
         try:
             key.append(cast_text(text, each.data_type, session_tz))
         except (ValueError, ArithmeticError):

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lakelog.core.arrays import integers
 from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.repeated import repeated
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.compute import pc
@@ -247,6 +248,8 @@ class RowReader:
         elif data is not None:
             data = as_utc(data, self._stored, self._match)
             rows = cast_table(data, self._stored, purpose=self.purpose, match=self._match)
+        if rows is not None:
+            rows = with_padding(rows, self._stored)
         if kept is not None:
             count = kept.true_count
             rows = None if rows is None else rows.filter(kept)

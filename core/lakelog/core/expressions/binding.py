@@ -37,6 +37,7 @@ from lakelog.core.expressions.tree import (
 )
 from lakelog.core.plain_values import plain_value
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import dotted, find_column, split_path, unknown_column
 from lakelog.core.schema.types import DAY_TIME, VARIANT, YEAR_MONTH
 
@@ -277,7 +278,7 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             value = typed(right, found)
             if value is None:
                 return Opaque(to_sql(Comparison(op, found, right)), frozenset([found.path]))
-            return Comparison(op, found, value)
+            return Comparison(op, found, _padded(value, found, schema))
         case Comparison(op, left, Column() as right):
             first, second = column(left), column(right)
             if not comparable(first, second):
@@ -285,11 +286,13 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             return Comparison(op, first, second)
         case In(given, values):
             found = column(given)
-            if found == given and all(v.data_type or v.value is None for v in values):
+            is_bound = found == given and all(v.data_type or v.value is None for v in values)
+            if is_bound and limit_of(schema.get(found.path[0])) is None:
                 return expr  # Already bound, and it may be long.
             each = [v for v in (typed(v, found) for v in values) if v is not None]
             if len(each) < len(values):
                 return Opaque(to_sql(In(found, values)), frozenset([found.path]))
+            each = [_padded(v, found, schema) for v in each]
             same = unify(each)
             return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
         case IsNull(given):
@@ -314,6 +317,14 @@ def _typed_or_refused(given: Literal, target: Column, session_tz: str) -> Litera
     if found is None:
         raise _incomparable(target, type(given.value).__name__, repr(given.value))
     return found
+
+
+def _padded(literal: Literal, target: Column, schema: StructType) -> Literal:
+    """The literal as a CHAR column has it: Spark compares both filled up with spaces."""
+    limit = limit_of(schema.get(target.path[0])) if len(target.path) == 1 else None
+    if limit is None or not isinstance(literal.value, str):
+        return literal
+    return Literal(limit.padded(literal.value), literal.data_type)
 
 
 def _incomparable(left: Column, kind: str, what: str) -> InvalidPredicateError:

@@ -43,6 +43,7 @@ from lakelog.core.expressions.tree import (
 )
 from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.type_widening import was_float
 from lakelog.core.stats.bounds import Bounds, FileStats, read_stats
@@ -99,7 +100,12 @@ def keep_files(
     partitions = partition_schema_of(schema, partition_columns)
     asker = _Asker(file_table, partitions, session_tz)
     kept = asker.ask(plain)
-    wanted = asker.data_columns(plain)
+    # Of a CHAR the bounds may be as an older writer stored it: shorter than it is compared.
+    wanted = {
+        path: kind
+        for path, kind in asker.data_columns(plain).items()
+        if limit_of(schema.get(path[0])) is None
+    }
     if not wanted or not pc.any(kept).as_py():
         return kept
     # Statistics are read only for the files that partition values leave.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import columns, is_opaque
@@ -22,18 +23,19 @@ if TYPE_CHECKING:
     from lakelog.core.rows.constraints import Constraint
     from lakelog.core.schema import StructType
 
-__all__ = ["check_rows", "check_table_rules"]
+__all__ = ["check_rows", "ruled_rows"]
 
 
-def check_table_rules(
+def ruled_rows(
     rows: pa.Table,
     metadata: Metadata,
     schema: StructType,
     table: str,
     *,
     session_tz: str = "UTC",
-) -> None:
-    """Check every CHECK constraint, invariant and length; NOT NULL is checked by the cast.
+) -> pa.Table:
+    """The rows with each CHAR filled up, checked by every CHECK constraint, invariant and
+    length; NOT NULL is checked by the cast.
 
     Args:
         rows: with exactly the columns of `schema`.
@@ -46,6 +48,7 @@ def check_table_rules(
         ConstraintViolationError: some row breaks one.
         DeltaAnalysisError: a rule that only Spark can evaluate.
     """
+    rows = with_padding(rows, schema)
     for rule in table_constraints(metadata):
         if rule.kind == "not_null" or not rows.num_rows:
             continue
@@ -69,6 +72,7 @@ def check_table_rules(
                 table=table,
                 constraint=rule.name,
             ) from exc
+    return rows
 
 
 def _check_length(rows: pa.Table, rule: Constraint, table: str) -> None:

@@ -1,29 +1,116 @@
 """`CHAR(n)` and `VARCHAR(n)`: strings in the table, with metadata that limits their length.
 
 Delta's schema has no such types. Spark keeps them as the text of the type in the metadata of the
-top-level column, and enforces the length whenever rows are written.
+top-level column, and enforces the length whenever rows are written, where
+a `CHAR(n)` is filled up with spaces. Readers fill up what other writers left shorter.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_paths import quoted, sql_path
+from lakelog.core.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from lakelog.core.schema.types import StructType
+    from lakelog.core.schema.types import StructField, StructType
 
-__all__ = ["MARK", "length_rules", "stored_as_string"]
+__all__ = [
+    "MARK",
+    "length_rules",
+    "limit_of",
+    "relimited",
+    "stored_as_string",
+    "stored_sql",
+    "without_limits",
+]
 
 MARK = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata; the value is the type as SQL, `varchar(5)`."""
 _LIMITED = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
+_LIMITS = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+class Limit(NamedTuple):
+    """The limit of a column that is a string itself."""
+
+    pads: bool
+    """Whether it is a `CHAR`."""
+    length: int
+    """In characters."""
+
+    def padded(self, text: str) -> str:
+        """As it is stored, and as it is compared."""
+        return text.ljust(self.length) if self.pads else text
+
+
+class _Marked(Protocol):
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+def limit_of(field: _Marked | None) -> Limit | None:
+    """The limit of a top-level column; `None` where it has none, or within its strings only."""
+    text = None if field is None else field.metadata.get(MARK)
+    match = _LIMITED.fullmatch(text) if isinstance(text, str) else None
+    return Limit("var" not in match[0].lower(), int(match[1])) if match else None
+
+
+def relimited(field: StructField, kind: object, shown: str) -> StructField | None:
+    """A string column with another limit, as ALTER COLUMN gives it; `None` where there is none.
+
+    Args:
+        field: the column, at any depth; the limit of one within a struct is its column's.
+        kind: the type that it is to have. Text is its name in SQL.
+        shown: the column's path, for messages.
+
+    Raises:
+        DeltaAnalysisError: the type would not take every value that is there as it is.
+    """
+    limit, new = limit_of(field), _LIMITED.fullmatch(kind) if isinstance(kind, str) else None
+    if new is None:
+        if limit is None or kind not in ("string", "STRING", PrimitiveType("string")):
+            return None
+        return replace(field, metadata={k: v for k, v in field.metadata.items() if k != MARK})
+    assert isinstance(kind, str)
+    pads, length = "var" not in kind.lower(), int(new[1])
+    if limit == (pads, length):
+        return field
+    if limit is None or pads or length < limit.length:
+        was = field.metadata.get(MARK, field.data_type)
+        raise DeltaAnalysisError(
+            f"[NOT_SUPPORTED_CHANGE_COLUMN] ALTER TABLE ALTER/CHANGE COLUMN is not supported for "
+            f"changing the column {shown} from {was} to {kind.strip()}: a CHAR or VARCHAR can "
+            "become a VARCHAR of at least its length, or STRING. For another type rewrite the "
+            "rows with mode 'overwrite' and overwriteSchema=true.",
+            column=shown,
+        )
+    return replace(field, metadata={**field.metadata, MARK: f"varchar({length})"})
+
+
+def stored_sql(field: StructField) -> str | None:
+    """Spark's SQL for the column as it is stored; `None` where that is the column as it is.
+
+    What is too long stays so, for the rule to refuse it.
+    """
+    from sqlglot import errors, exp
+
+    text, column = field.metadata.get(MARK), sql_path([field.name])
+    if not isinstance(text, str):
+        return None
+    try:
+        found = _stored(exp.DataType.build(text, dialect="spark"), column, 0)
+    except errors.SqlglotError:
+        return None
+    return None if found == column else found
 
 
 class LengthRule(NamedTuple):
@@ -34,6 +121,19 @@ class LengthRule(NamedTuple):
     """SQL that is true for rows that satisfy the rule."""
     limit: int | None
     """Characters, where the column itself is the string; `None` where strings are within it."""
+
+
+def without_limits(sql: str) -> tuple[str, dict[str, str]]:
+    """A type of Spark's SQL with plain strings, and the metadata that keeps their limits.
+
+    Args:
+        sql: `char(3)`, `struct<a: varchar(3)>`, or any other type.
+    """
+    plain = _LIMITS.sub("string", sql)
+    if plain == sql:
+        return sql, {}
+    top = _LIMITED.fullmatch(sql)
+    return plain, {MARK: "".join(sql.split()).lower() if top else sql}
 
 
 def stored_as_string(schema_string: str) -> str:
@@ -114,6 +214,43 @@ def _nested(text: str, column: str) -> str | None:
         return _condition(exp.DataType.build(text, dialect="spark"), column, 0)
     except errors.SqlglotError:
         return None
+
+
+def _stored(kind: Any, value: str, depth: int) -> str:
+    """SQL for a value as it is stored, by its type as sqlglot has it."""
+    from sqlglot import exp
+
+    name, inner = kind.this.value.upper(), depth + 1
+    item, other = f"x{depth}", f"v{depth}"
+    if name == "CHAR" and kind.expressions:
+        limit = kind.expressions[0].name
+        return f"IF(length({value}) <= {limit}, rpad({value}, {limit}, ' '), {value})"
+    if name == "STRUCT":
+        fields = [each for each in kind.expressions if isinstance(each, exp.ColumnDef)]
+        paths = [f"{value}.{sql_path([each.name])}" for each in fields]
+        stored = [_stored(each.kind, path, depth) for each, path in zip(fields, paths, strict=True)]
+        if stored == paths:
+            return value
+        parts = (f"{_text(each.name)}, {sql}" for each, sql in zip(fields, stored, strict=True))
+        return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+    if name == "ARRAY":
+        element = _stored(kind.expressions[0], item, inner)
+        return value if element == item else f"transform({value}, {item} -> {element})"
+    if name == "MAP":
+        key, held = (
+            _stored(each, of, inner)
+            for each, of in zip(kind.expressions, (item, other), strict=True)
+        )
+        keys = value
+        if key != item:
+            keys = f"transform_keys({value}, ({item}, {other}) -> {key})"
+        return keys if held == other else f"transform_values({keys}, ({item}, {other}) -> {held})"
+    return value
+
+
+def _text(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _condition(kind: Any, value: str, depth: int) -> str | None:

@@ -20,6 +20,7 @@ from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.errors import DataFileMissingError
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.core.schema.rules import check_known
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
@@ -312,7 +313,12 @@ class SparkScan:
 
     def _column(self, stored: str, field: StructField, text: Column | None) -> Column:
         if text is not None:
-            return text.cast(field.dataType).alias(field.name, metadata=field.metadata)
+            column = text.cast(field.dataType)
+            limit = limit_of(field)
+            if limit is not None and limit.pads:
+                # Spark does so for columns of files alone.
+                column = sf.rpad(column, limit.length, " ")
+            return column.alias(field.name, metadata=field.metadata)
         column = sf.col(quoted(stored))
         if self._data[stored].dataType != field.dataType:
             # Structs have other names in the files; Spark casts them by position.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -15,8 +14,8 @@ from pyspark.sql.types import StructType as SparkStructType
 from lakelog.core.commands.create import create_table
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema import PrimitiveType, StructField, StructType, type_from_json_value
-from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
+from lakelog.core.schema import StructField, StructType, type_from_json_value
+from lakelog.core.schema.char_varchar import without_limits
 from lakelog.core.schema.filled_columns import (
     default_of,
     generated_column,
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
 
 __all__ = ["DeltaTableBuilder", "IdentityGenerator", "builder"]
-
-_LIMITED = re.compile(r"(?:var)?char\(\d+\)")
 
 
 @dataclass(frozen=True)
@@ -305,16 +302,13 @@ class DeltaTableBuilder(Generic[T]):
 
     def _type(self, name: str, given: str | SparkDataType) -> tuple[DataType, dict[str, str]]:
         """The type, and the metadata of one with a length limit."""
-        text = (given if isinstance(given, str) else given.simpleString()).strip().lower()
-        if _LIMITED.fullmatch(text):
-            return PrimitiveType("string"), {CHAR_VARCHAR: text}
+        text = given if isinstance(given, str) else given.simpleString()
+        plain, marks = without_limits(text)
         try:
-            if "char(" in text:
-                raise ValueError("only a top-level column can have a length limit")
-            if isinstance(given, str):
-                probe = self._spark.range(0).selectExpr(f"CAST(NULL AS {given}) AS c")
+            if isinstance(given, str) or marks:
+                probe = self._spark.range(0).selectExpr(f"CAST(NULL AS {plain}) AS c")
                 given = probe.schema[0].dataType
-            return type_from_json_value(given.jsonValue()), {}
+            return type_from_json_value(given.jsonValue()), marks
         except (PySparkException, ValueError) as exc:
             condition = exc.getCondition() if isinstance(exc, PySparkException) else None
             said = "" if condition is None else f"[{condition}] "

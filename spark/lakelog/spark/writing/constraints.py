@@ -8,11 +8,15 @@ query never returns. A non-deterministic one stays where it is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
 
 from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import StructType
+from lakelog.core.schema.char_varchar import MARK, stored_sql
+from lakelog.core.schema.column_paths import split_path
 from lakelog.core.schema.filled_columns import default_of, generation_of
 from lakelog.core.sql.stored_sql import check_stored
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
@@ -52,6 +56,8 @@ class RowRule:
     """SQL that is true for such a row, and never null."""
     shown: tuple[str, ...] = ()
     """The columns whose values the error shows."""
+    stores: tuple[str, str, str] | None = None
+    """A column whose values are stored otherwise, the SQL of these, and its mark (`MARK`)."""
 
 
 def check_rule(message: str, sql: str, columns: Sequence[str]) -> RowRule:
@@ -97,7 +103,11 @@ def table_rules(metadata: Metadata, table: str, conf: DeltaConf) -> list[RowRule
                 "[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] Value exceeds char/varchar type length "
                 f"limitation. Failed check: {each.sql}."
             )
-            rules.append(check_rule(message, each.sql, columns))
+            column = schema.get(split_path(each.name)[0])
+            assert column is not None
+            sql = stored_sql(column)
+            stores = None if sql is None else (column.name, sql, str(column.metadata[MARK]))
+            rules.append(replace(check_rule(message, each.sql, columns), stores=stores))
             continue
         message = (
             f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint {each.name} ({each.sql}) "
@@ -131,7 +141,19 @@ def checked_default(field: StructField, table: str, conf: DeltaConf) -> str | No
 
 
 def enforced(frame: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
-    """The same rows; computing them fails at the first one that breaks a rule."""
+    """The rows with each CHAR filled up; computing them fails at the first one that breaks a
+    rule.
+    """
+    rules = [*rules]
+    stored = {each.stores[0].lower(): each.stores for each in rules if each.stores is not None}
+    if stored:
+        columns = []
+        for name in frame.columns:
+            _, sql, mark = stored.get(name.lower(), ("", "", ""))
+            # Spark compares by the mark: the literal of a condition is filled up, too.
+            marked = sf.expr(sql).alias(name, metadata={MARK: mark}) if sql else None
+            columns.append(sf.col(quoted(name)) if marked is None else marked)
+        frame = frame.select(*columns)
     branches = [f"WHEN {_BARRIER} THEN false"]
     branches += [f"WHEN {each.violated} THEN {_raise(each)}" for each in rules]
     if len(branches) == 1:

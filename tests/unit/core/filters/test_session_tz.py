@@ -21,7 +21,7 @@ TAKES_ZONE = {
     "cast_text",
     "RowReader",
     "PendingCommit",
-    "check_table_rules",
+    "ruled_rows",
     "evaluate_value",
     "files_in_partitions",
     "find_files",

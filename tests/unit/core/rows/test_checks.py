@@ -6,7 +6,7 @@ import pytest
 from lakelog.core.actions import Metadata
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.rows.checks import check_table_rules
+from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 INNER = StructType((StructField("z", PrimitiveType("string")),))
@@ -27,7 +27,7 @@ def check(sql: str, *rows: dict[str, object], zone: str = "UTC") -> None:
         configuration={"delta.constraints.rule": sql},
     )
     data = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(SCHEMA))
-    check_table_rules(data, metadata, SCHEMA, "/t", session_tz=zone)
+    ruled_rows(data, metadata, SCHEMA, "/t", session_tz=zone)
 
 
 @pytest.mark.parametrize(

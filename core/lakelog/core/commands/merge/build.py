@@ -30,7 +30,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.expressions.tree import Literal
 from lakelog.core.portable.shown_values import python_value
-from lakelog.core.rows.checks import check_table_rules
+from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
 from lakelog.core.rows.filling import with_generated
 from lakelog.core.schema import PrimitiveType, StructType
@@ -228,14 +228,13 @@ class RowBuilder:
                 session_tz=self._sides.session_tz,
                 kept=self._kept,
             )
-        check_table_rules(
+        return ruled_rows(
             rows,
             self._metadata,
             self._schema,
             self._table,
             session_tz=self._sides.session_tz,
         )
-        return rows
 
     def _value(
         self, value: Value, field: StructField, path: tuple[str, ...], pairs: pa.Table

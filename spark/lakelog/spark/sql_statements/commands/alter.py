@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
 from lakelog.core.commands.add_columns import Addition, add_columns_at
 from lakelog.core.commands.alter_columns import ColumnChange, change_column, change_columns
+from lakelog.core.schema import StructType as CoreStruct
+from lakelog.core.schema.char_varchar import without_limits
 from lakelog.spark.names.moves import rename_table, set_location
 from lakelog.spark.sql_statements.commands.columns import (
     column_definition,
@@ -205,19 +208,22 @@ def _additions(s: Statement, found: list[ColumnDefinition]) -> Change:
         additions = []
         for each in found:
             word, after = each.place or ("", None)
-            new = StructType([_new_field(s, each)])
-            additions.append(
-                Addition(to_delta_schema(new), each.path[:-1], after, first=word == "first")
-            )
+            new = _new_column(s, each)
+            additions.append(Addition(new, each.path[:-1], after, first=word == "first"))
         return add_columns_at(table.log, additions)
 
     return run
 
 
-def _new_field(s: Statement, column: ColumnDefinition) -> StructField:
-    kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {column.kind}) AS c").schema[0].dataType
+def _new_column(s: Statement, column: ColumnDefinition) -> CoreStruct:
+    plain, marks = without_limits(column.kind)
+    kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {plain}) AS c").schema[0].dataType
     metadata = {} if column.comment is None else {"comment": column.comment}
-    return StructField(column.path[-1], kind, column.nullable, metadata)
+    field = StructField(column.path[-1], kind, column.nullable, metadata)
+    (made,) = to_delta_schema(StructType([field]))
+    if len(column.path) > 1:
+        marks = {}
+    return CoreStruct((replace(made, metadata={**made.metadata, **marks}),))
 
 
 def _changed(s: Statement, *, hive: bool) -> Change:

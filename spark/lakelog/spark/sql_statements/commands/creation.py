@@ -16,6 +16,7 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.metadata.column_mapping import MAX_ID
 from lakelog.core.schema import StructType as CoreStruct
+from lakelog.core.schema.char_varchar import without_limits
 from lakelog.core.schema.filled_columns import HIGH_WATER_MARK
 from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
 from lakelog.spark.replay.logs import session_log
@@ -229,13 +230,14 @@ def _schema(s: Statement, wanted: NewTable) -> CoreStruct:
 
 def _field(s: Statement, column: ColumnDefinition) -> StructField:
     """A column without what is special about it."""
+    plain, marks = without_limits(column.kind)
     try:
-        kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {column.kind}) AS c").schema[0].dataType
+        kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {plain}) AS c").schema[0].dataType
     except Exception as exc:
         raise s.cursor.error(
             f"[UNSUPPORTED_DATATYPE] {column.kind} is not a column type: {exc}", column.at
         ) from exc
-    metadata = {} if column.comment is None else {"comment": column.comment}
+    metadata = marks if column.comment is None else {**marks, "comment": column.comment}
     return StructField(column.path[0], kind, column.nullable, metadata)
 
 
