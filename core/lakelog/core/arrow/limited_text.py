@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lakelog.core.compute import pc
 from lakelog.core.schema.char_varchar import limit_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lakelog.core.schema import StructType
 
 __all__ = ["with_padding"]
@@ -26,7 +26,9 @@ def with_padding(rows: pa.Table, schema: StructType) -> pa.Table:
     """
     for field in schema:
         limit, at = limit_of(field), rows.schema.get_field_index(field.name)
-        if limit is not None and limit.pads and at >= 0:
+        if limit is None or not limit.pads or at < 0:
+            continue
+        if pa.types.is_string(rows.schema.field(at).type):
             column = pc.utf8_rpad(rows.column(at), limit.length, padding=" ")
             rows = rows.set_column(at, rows.schema.field(at), column)
     return rows

@@ -324,7 +324,7 @@ def _padded(literal: Literal, target: Column, schema: StructType) -> Literal:
     limit = limit_of(schema.get(target.path[0])) if len(target.path) == 1 else None
     if limit is None or not isinstance(literal.value, str):
         return literal
-    return Literal(limit.padded(literal.value), literal.data_type)
+    return Literal(limit.compared(literal.value), literal.data_type)
 
 
 def _incomparable(left: Column, kind: str, what: str) -> InvalidPredicateError:

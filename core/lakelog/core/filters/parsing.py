@@ -32,6 +32,7 @@ from lakelog.core.expressions.tree import (
 )
 from lakelog.core.filters.sql_lists import cut_lists
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import unknown_column
 from lakelog.core.sql.errors import in_plain_words
 from lakelog.core.sql.evaluator import constant_of, is_now, parse_sql, tree_sql, value_type
@@ -444,6 +445,9 @@ class _Parser:
             return self._opaque(node)
         found: Expression = StartsWith(column, stem)
         if stem == pattern:
+            limit = limit_of(self._schema.get(column.path[0]))
+            if limit is not None and limit.pads:
+                return self._opaque(node)  # LIKE, unlike `=`, counts the spaces.
             found = Comparison("=", column, Literal(stem, _STRING))
         return Not(found) if node.args.get("negate") else found
 

@@ -100,12 +100,7 @@ def keep_files(
     partitions = partition_schema_of(schema, partition_columns)
     asker = _Asker(file_table, partitions, session_tz)
     kept = asker.ask(plain)
-    # Of a CHAR the bounds may be as an older writer stored it: shorter than it is compared.
-    wanted = {
-        path: kind
-        for path, kind in asker.data_columns(plain).items()
-        if limit_of(schema.get(path[0])) is None
-    }
+    wanted = asker.data_columns(plain)
     if not wanted or not pc.any(kept).as_py():
         return kept
     # Statistics are read only for the files that partition values leave.
@@ -133,6 +128,9 @@ def _stats_of(
     for path in wanted:
         if was_float(schema, path):
             columns[path] = columns[path].widened_for_float_text()
+        limit = limit_of(schema.get(path[0])) if len(path) == 1 else None
+        if limit is not None and limit.pads:
+            columns[path] = columns[path].widened_for_padding(limit.length)
     return FileStats(found.num_records, columns)
 
 

@@ -48,8 +48,16 @@ class Limit(NamedTuple):
     """In characters."""
 
     def padded(self, text: str) -> str:
-        """As it is stored, and as it is compared."""
+        """As it is stored."""
         return text.ljust(self.length) if self.pads else text
+
+    def compared(self, text: str) -> str:
+        """As stored values compare with it: spaces at the end count for nothing."""
+        return (
+            self.padded(text[: self.length] + text[self.length :].rstrip(" "))
+            if self.pads
+            else text
+        )
 
 
 class _Marked(Protocol):

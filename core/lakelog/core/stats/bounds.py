@@ -75,6 +75,18 @@ class Bounds:
             pc.min_element_wise(self.low, low), pc.max_element_wise(self.high, high), self.nulls
         )
 
+    def widened_for_padding(self, length: int) -> Bounds:
+        """The bounds of strings that are filled up with spaces after they were written.
+
+        A string is never greater than what it is filled up to, so the low bound holds. A value that
+        is the start of the high bound may become greater than that only where the bound has a
+        character before the space in the order; with spaces for such, the bound filled up holds.
+        """
+        if not pa.types.is_string(self.high.type):
+            return self
+        high = pc.replace_substring_regex(self.high, pattern=r"[\x00-\x1f]", replacement=" ")
+        return Bounds(self.low, pc.utf8_rpad(high, length, padding=" "), self.nulls)
+
 
 @dataclass(frozen=True, slots=True)
 class FileStats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +14,7 @@ import pytest
 
 from lakelog.core import (
     DeltaLog,
+    Operation,
     change_column,
     create_table,
     delete_rows,
@@ -36,6 +39,14 @@ SCHEMA = StructType(
     )
 )
 FEED = {"delta.enableChangeDataFeed": "true"}
+OPERATORS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 COLUMNS = pytest.mark.parametrize("by", ["p", None])
 
 
@@ -105,6 +116,19 @@ def test_what_is_too_long_is_refused_spaces_included(tmp_path: Path) -> None:
             write_arrow(uri, rows(row), mode="append")
 
 
+def mark(uri: str, name: str, kind: str) -> None:
+    """Make a string column one with a limit, as a later commit that knows of it would."""
+    log = DeltaLog.for_table(uri)
+    txn = log.start_transaction()
+    schema = txn.snapshot.schema
+    fields = [
+        replace(each, metadata={**each.metadata, MARK: kind}) if each.name == name else each
+        for each in schema
+    ]
+    text = StructType(tuple(fields)).to_json()
+    txn.commit([replace(txn.snapshot.metadata, schema_string=text)], Operation("TEST", {}))
+
+
 def unpadded(tmp_path: Path, by: str | None) -> str:
     """A table of a writer that did not fill up: it took the columns for plain strings."""
     uri = str(tmp_path / "t")
@@ -114,20 +138,8 @@ def unpadded(tmp_path: Path, by: str | None) -> str:
         uri, rows((1, "a", "a", "x"), (2, "abc", "b", "yy"), (3, None, None, None)), mode="append"
     )
     write_arrow(uri, rows((4, "a", "a", "x")), mode="append")
-    for path in (Path(uri) / "_delta_log").glob("*0.json"):
-        text = path.read_text()
-        for name, mark in (("c", "char(3)"), ("v", "varchar(3)"), ("p", "char(2)")):
-            start = f'\\"name\\":\\"{name}\\",\\"type\\":\\"string\\",\\"nullable\\":true,'
-            assert start in text
-            bare, marked = (
-                start + '\\"metadata\\":{}',
-                f'\\"metadata\\":{{\\"{MARK}\\":\\"{mark}\\"}}',
-            )
-            assert bare in text
-            text = text.replace(bare, start + marked)
-        path.write_text(text)
-    for checksum in (Path(uri) / "_delta_log").glob("*.crc"):
-        checksum.unlink()
+    for name, kind in (("c", "char(3)"), ("v", "varchar(3)"), ("p", "char(2)")):
+        mark(uri, name, kind)
     return uri
 
 
@@ -139,6 +151,8 @@ def test_a_char_is_compared_as_if_filled_up_whoever_wrote_it(tmp_path, by, left_
     for where in (
         "c = 'a'",
         "c = 'a  '",
+        "c = 'a     '",
+        "c LIKE 'a  '",
         "p = 'x'",
         ("p", "in", ["x", "q"]),
         [("c", "=", "a"), ("p", "=", "x")],
@@ -152,6 +166,7 @@ def test_a_char_is_compared_as_if_filled_up_whoever_wrote_it(tmp_path, by, left_
         assert {(row["c"], row["p"]) for row in found} == {("a  ", "x ")}, where
     assert [row["id"] for row in read(uri, "v = 'a'")] == ones
     assert not read(uri, "v = 'a  '")
+    assert not read(uri, "c LIKE 'a'")
     assert [row["id"] for row in read(uri, "p IS NULL")] == [3]
     if by is None:
         return
@@ -210,3 +225,38 @@ def test_a_limit_that_old_values_may_not_keep_is_refused(tmp_path, column, kind)
     uri = made(tmp_path, None)
     with pytest.raises(DeltaAnalysisError, match="NOT_SUPPORTED"):
         change_column(uri, column, data_type=kind)
+
+
+TEXTS = ["a", "ab", "a b", "abc", "a\t", "a\t\t", "\t", "", "b", "\u00e9", "~~~"]
+
+
+def files_read(uri: str, where: str) -> tuple[list[int], int]:
+    snapshot = DeltaLog.for_table(uri).snapshot
+    return [row["id"] for row in read(uri, where)], len(list(snapshot.files(where)))
+
+
+@pytest.mark.parametrize("kind", ["char(3)", "varchar(3)"])
+def test_statistics_leave_out_files_and_no_row(tmp_path: Path, kind: str) -> None:
+    uri = str(tmp_path / "t")
+    create_table(uri, "id LONG, c STRING")
+    for at, pair in enumerate(zip(TEXTS, TEXTS[1:] + TEXTS[:1], strict=True)):
+        write_arrow(uri, {"id": [2 * at, 2 * at + 1], "c": list(pair)}, mode="append")
+    mark(uri, "c", kind)
+    every = {row["id"]: row["c"] for row in read(uri)}
+    width = 3 if kind == "char(3)" else 0
+    for value in TEXTS:
+        for op, true in OPERATORS.items():
+            expected = [i for i, text in every.items() if true(text, value.ljust(width))]
+            found, _ = files_read(uri, f"c {op} '{value}'")
+            assert found == expected, (op, value)
+    for where in ("c = '~~~'", "c > 'b'", "c < '\t '"):
+        assert files_read(uri, where)[1] < len(TEXTS), where
+
+
+def test_a_merge_finds_a_char_by_the_text_as_it_was_given(tmp_path: Path) -> None:
+    uri = made(tmp_path, None)
+    source = rows((9, "a", "m", "x"))
+    merge(uri, source, "target.c = source.c AND target.p = source.p").when_matched_update(
+        {"v": "source.v"}
+    ).when_not_matched_insert_all().execute()
+    assert [(row["id"], row["v"]) for row in read(uri)] == [(1, "m"), (2, None), (3, "b ")]

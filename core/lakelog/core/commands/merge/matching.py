@@ -148,7 +148,11 @@ class Matcher:
         used = {name for each in keys for name in each.source.names}
         names = [name for name in self._used.table.column_names if name in used]
         rows = self._used.table if whole else self._used.take(names, self._candidates)
-        return [self._sides.evaluate(each.source, rows, each.data_type) for each in keys]
+        found = [self._sides.evaluate(each.source, rows, each.data_type) for each in keys]
+        return [
+            pc.utf8_rpad(values, each.char_length, padding=" ") if each.char_length else values
+            for each, values in zip(keys, found, strict=True)
+        ]
 
     def _indexed(self) -> SourceIndex | None:
         if not self.keys:

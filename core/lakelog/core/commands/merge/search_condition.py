@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.sql.casts import NotInCoreError, Value
 from lakelog.core.sql.evaluator import parse_sql, tree_sql
 from lakelog.core.sql.functions import compared_type
@@ -30,6 +31,8 @@ class KeyPair:
     """In which they are compared."""
     null_safe: bool
     """`<=>`: null equals null."""
+    char_length: int = 0
+    """Where the target's is a CHAR, its length: a shorter value of the source is filled up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +131,18 @@ def _key(node: Any, sides: Sides) -> KeyPair | None:
         return None
     for each in found:
         sides.check(each, common)
-    return KeyPair(found[0], found[1], common, isinstance(node, exp.NullSafeEQ))
+    length = _char_length(found[0], sides)
+    return KeyPair(found[0], found[1], common, isinstance(node, exp.NullSafeEQ), length)
+
+
+def _char_length(bound: Bound, sides: Sides) -> int:
+    """The length of the target's CHAR column that this is; 0 for anything else."""
+    from sqlglot import exp
+
+    if not isinstance(bound.root, exp.Column) or len(bound.root.parts) > 1:
+        return 0
+    for field in sides.target.schema:
+        limit = limit_of(field)
+        if limit is not None and limit.pads and sides.target.named(field.name) in bound.names:
+            return limit.length
+    return 0
