@@ -132,13 +132,9 @@ def _comparison(binary: Any, rounded: Collection[str]) -> Expression | None:
         name, left, right = _TURNED[name], right, left
     if left["Column"] in rounded:
         return None
-    value = _value(right["Literal"])
-    if isinstance(value, str):
-        # To Polars `'a'` and `'a  '`, as a CHAR has it, are two strings; here they are one.
-        if name == "!=":
-            return None
-        name = ">=" if name == ">" else name
-    return Comparison(name, Column((left["Column"],)), Literal(value))
+    # To Polars `'a'` and `'a  '`, as a CHAR has it, are two strings.
+    value = Literal(_value(right["Literal"]), exact=True)
+    return Comparison(name, Column((left["Column"],)), value)
 
 
 def _function(node: Any, rounded: Collection[str]) -> Expression | None:

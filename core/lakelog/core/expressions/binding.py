@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from lakelog.core.expressions.tree import (
     And,
     Column,
     Comparison,
+    Computed,
     Expression,
     In,
     IsNull,
@@ -37,7 +39,7 @@ from lakelog.core.expressions.tree import (
 )
 from lakelog.core.plain_values import plain_value
 from lakelog.core.schema import ArrayType, DecimalType, MapType, PrimitiveType, StructType
-from lakelog.core.schema.char_varchar import limit_of
+from lakelog.core.schema.char_varchar import Limit, limit_of
 from lakelog.core.schema.column_paths import dotted, find_column, split_path, unknown_column
 from lakelog.core.schema.types import DAY_TIME, VARIANT, YEAR_MONTH
 
@@ -46,7 +48,16 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["FLIPPED", "bind", "coerce", "comparable", "from_tuples", "resolve", "unify"]
+__all__ = [
+    "FLIPPED",
+    "bind",
+    "coerce",
+    "comparable",
+    "fills_up",
+    "from_tuples",
+    "resolve",
+    "unify",
+]
 
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -278,21 +289,35 @@ def bind(expr: Expression, schema: StructType, *, session_tz: str = "UTC") -> Ex
             value = typed(right, found)
             if value is None:
                 return Opaque(to_sql(Comparison(op, found, right)), frozenset([found.path]))
-            return Comparison(op, found, _padded(value, found, schema))
+            limit = _limit(found, schema)
+            if limit is not None and isinstance(value.value, str) and not right.exact:
+                op, text = limit.compared(op, value.value)
+                value = Literal(text, value.data_type)
+            return Comparison(op, found, replace(value, exact=right.exact))
         case Comparison(op, left, Column() as right):
             first, second = column(left), column(right)
             if not comparable(first, second):
                 raise _incomparable(first, str(second.data_type), dotted(second.path))
-            return Comparison(op, first, second)
+            both = Comparison(op, first, second)
+            if not fills_up(first, second, schema):
+                return both
+            return Computed(to_sql(both), frozenset([first.path, second.path]), session_tz)
         case In(given, values):
             found = column(given)
             is_bound = found == given and all(v.data_type or v.value is None for v in values)
-            if is_bound and limit_of(schema.get(found.path[0])) is None:
+            limit = _limit(found, schema)
+            if is_bound and limit is None:
                 return expr  # Already bound, and it may be long.
             each = [v for v in (typed(v, found) for v in values) if v is not None]
             if len(each) < len(values):
                 return Opaque(to_sql(In(found, values)), frozenset([found.path]))
-            each = [_padded(v, found, schema) for v in each]
+            if limit is not None:
+                each = [
+                    Literal(limit.compared("=", v.value)[1], v.data_type)
+                    if isinstance(v.value, str) and not given.exact
+                    else replace(v, exact=given.exact)
+                    for v, given in zip(each, values, strict=True)
+                ]
             same = unify(each)
             return In(found, same) if same else join_or(Comparison("=", found, v) for v in each)
         case IsNull(given):
@@ -319,12 +344,16 @@ def _typed_or_refused(given: Literal, target: Column, session_tz: str) -> Litera
     return found
 
 
-def _padded(literal: Literal, target: Column, schema: StructType) -> Literal:
-    """The literal as a CHAR column has it: Spark compares both filled up with spaces."""
-    limit = limit_of(schema.get(target.path[0])) if len(target.path) == 1 else None
-    if limit is None or not isinstance(literal.value, str):
-        return literal
-    return Literal(limit.compared(literal.value), literal.data_type)
+def fills_up(first: Column, second: Column, schema: StructType) -> bool:
+    """Whether one of two columns is filled up to be compared: both are CHAR, of other lengths."""
+    one, other = _limit(first, schema), _limit(second, schema)
+    return one is not None and other is not None and one.length != other.length
+
+
+def _limit(column: Column, schema: StructType) -> Limit | None:
+    """Of a column that is a CHAR."""
+    limit = limit_of(schema.get(column.path[0])) if len(column.path) == 1 else None
+    return limit if limit is not None and limit.pads else None
 
 
 def _incomparable(left: Column, kind: str, what: str) -> InvalidPredicateError:

@@ -68,6 +68,8 @@ class Literal:
     value: Any
     data_type: DataType | None = None
     """`None` for null, and until it is bound."""
+    exact: bool = False
+    """Whether text is compared as it is with a CHAR column, not filled up with spaces first."""
 
 
 def lit(value: Any) -> Literal:

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakelog.core.arrow.partitions import parse_value
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.binding import FLIPPED, coerce, comparable, resolve, unify
+from lakelog.core.expressions.binding import (
+    FLIPPED,
+    coerce,
+    comparable,
+    fills_up,
+    resolve,
+    unify,
+)
 from lakelog.core.expressions.tree import (
     Column,
     Comparison,
@@ -351,7 +359,8 @@ class _Parser:
     def _comparison(self, op: str, node: Any) -> Expression:
         left, right = self._column(node.this), self._column(node.expression)
         if left is not None and right is not None:
-            return Comparison(op, left, right) if comparable(left, right) else self._opaque(node)
+            is_plain = comparable(left, right) and not fills_up(left, right, self._schema)
+            return Comparison(op, left, right) if is_plain else self._opaque(node)
         column = left or right
         literal = self._literal(node.expression if left is not None else node.this)
         if column is None or literal is None:
@@ -432,8 +441,15 @@ class _Parser:
         if column is None or low is None or high is None:
             return self._opaque(node)
         parts = [self._typed(">=", column, low, node), self._typed("<=", column, high, node)]
+        if self._is_char(column):
+            # Unlike `>=` and `<=`, BETWEEN compares a CHAR with the text as it is.
+            parts = [_exactly(each) for each in parts]
         known = all(isinstance(each, Comparison) for each in parts)
         return join_and(parts) if known else self._opaque(node)
+
+    def _is_char(self, column: Column) -> bool:
+        limit = limit_of(self._schema.get(column.path[0])) if len(column.path) == 1 else None
+        return limit is not None and limit.pads
 
     def _like(self, node: Any) -> Expression:
         column, literal = self._column(node.this), self._literal(node.expression)
@@ -445,8 +461,7 @@ class _Parser:
             return self._opaque(node)
         found: Expression = StartsWith(column, stem)
         if stem == pattern:
-            limit = limit_of(self._schema.get(column.path[0]))
-            if limit is not None and limit.pads:
+            if self._is_char(column):
                 return self._opaque(node)  # LIKE, unlike `=`, counts the spaces.
             found = Comparison("=", column, Literal(stem, _STRING))
         return Not(found) if node.args.get("negate") else found
@@ -500,3 +515,9 @@ def _number(text: str) -> Literal | None:
         return Literal(float(text))
     except ValueError:
         return None
+
+
+def _exactly(part: Expression) -> Expression:
+    if not isinstance(part, Comparison) or not isinstance(part.right, Literal):
+        return part
+    return replace(part, right=replace(part.right, exact=True))

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.repeated import repeated
 from lakelog.core.arrow.types import to_arrow_field
 from lakelog.core.compute import pc
@@ -147,6 +148,7 @@ def with_generated(
         DeltaAnalysisError: an expression that only Spark evaluates.
     """
     known = rows.schema.names
+    rows = with_padding(rows, schema)
     bases = StructType(tuple(f for f in schema if generation_of(f) is None))
     for field in schema:
         sql = generation_of(field)

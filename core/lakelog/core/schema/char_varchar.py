@@ -7,6 +7,7 @@ a `CHAR(n)` is filled up with spaces. Readers fill up what other writers left sh
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -15,17 +16,22 @@ import orjson
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_paths import quoted, sql_path
-from lakelog.core.schema.types import PrimitiveType
+from lakelog.core.schema.types import ArrayType, MapType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from lakelog.core.schema.types import StructField, StructType
+    from lakelog.core.schema.types import DataType, StructField
 
 __all__ = [
     "MARK",
+    "Limit",
+    "char_length",
+    "fields_within",
+    "items_within",
     "length_rules",
     "limit_of",
+    "padding_of",
     "relimited",
     "stored_as_string",
     "stored_sql",
@@ -36,6 +42,8 @@ MARK = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata; the value is the type as SQL, `varchar(5)`."""
 _LIMITED = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_BEFORE = {"<": "<", "<=": "<", ">": ">=", ">=": ">="}
+_CHAR = re.compile(r"\bchar\s*\(", re.IGNORECASE)
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
@@ -51,13 +59,15 @@ class Limit(NamedTuple):
         """As it is stored."""
         return text.ljust(self.length) if self.pads else text
 
-    def compared(self, text: str) -> str:
-        """As stored values compare with it: spaces at the end count for nothing."""
-        return (
-            self.padded(text[: self.length] + text[self.length :].rstrip(" "))
-            if self.pads
-            else text
-        )
+    def compared(self, op: str, text: str) -> tuple[str, str]:
+        """What stored values of a `CHAR` are compared with, and how: both are filled up to the
+        length of the longer one.
+        """
+        start, rest = text[: self.length], text[self.length :].rstrip(" ")
+        if rest < " " * len(rest) and op in _BEFORE:
+            # What fills up the value is greater than the rest of the text.
+            return _BEFORE[op], start
+        return op, self.padded(start + rest)
 
 
 class _Marked(Protocol):
@@ -109,16 +119,48 @@ def stored_sql(field: StructField) -> str | None:
 
     What is too long stays so, for the rule to refuse it.
     """
+    kind, column = padding_of(field), sql_path([field.name])
+    if kind is None:
+        return None
+    found = _stored(kind, field.data_type, column, 0)
+    return None if found == column else found
+
+
+def padding_of(field: _Marked) -> Any:
+    """The type of a column with a `CHAR` in it, as sqlglot has it; `None` of any other column."""
+    text = field.metadata.get(MARK)
+    return _parsed(text) if isinstance(text, str) and _CHAR.search(text) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
     from sqlglot import errors, exp
 
-    text, column = field.metadata.get(MARK), sql_path([field.name])
-    if not isinstance(text, str):
-        return None
     try:
-        found = _stored(exp.DataType.build(text, dialect="spark"), column, 0)
+        return exp.DataType.build(text, dialect="spark")
     except errors.SqlglotError:
         return None
-    return None if found == column else found
+
+
+def char_length(kind: Any) -> int | None:
+    """The length, where a part of what `padding_of` gives is a `CHAR` itself."""
+    is_char = kind.this.value.upper() == "CHAR" and kind.expressions
+    return int(kind.expressions[0].name) if is_char else None
+
+
+def fields_within(kind: Any) -> dict[str, Any]:
+    """The types of a struct's fields, as far as a part of `padding_of` tells, by lower case."""
+    from sqlglot import exp
+
+    if kind.this.value.upper() != "STRUCT":
+        return {}
+    return {e.name.lower(): e.kind for e in kind.expressions if isinstance(e, exp.ColumnDef)}
+
+
+def items_within(kind: Any, name: str, count: int) -> list[Any] | None:
+    """The types in an array or a map, where a part of `padding_of` is one."""
+    found = kind.expressions
+    return list(found) if kind.this.value.upper() == name and len(found) == count else None
 
 
 class LengthRule(NamedTuple):
@@ -224,36 +266,47 @@ def _nested(text: str, column: str) -> str | None:
         return None
 
 
-def _stored(kind: Any, value: str, depth: int) -> str:
-    """SQL for a value as it is stored, by its type as sqlglot has it."""
-    from sqlglot import exp
+def _stored(kind: Any, of: DataType, value: str, depth: int) -> str:
+    """SQL for a value as it is stored, by its type and by what the mark says of it.
 
-    name, inner = kind.this.value.upper(), depth + 1
-    item, other = f"x{depth}", f"v{depth}"
-    if name == "CHAR" and kind.expressions:
-        limit = kind.expressions[0].name
-        return f"IF(length({value}) <= {limit}, rpad({value}, {limit}, ' '), {value})"
-    if name == "STRUCT":
-        fields = [each for each in kind.expressions if isinstance(each, exp.ColumnDef)]
-        paths = [f"{value}.{sql_path([each.name])}" for each in fields]
-        stored = [_stored(each.kind, path, depth) for each, path in zip(fields, paths, strict=True)]
-        if stored == paths:
+    The mark may be older than the type: a field that it does not know stays.
+    """
+    inner, item, other = depth + 1, f"x{depth}", f"v{depth}"
+    match of:
+        case StructType(fields):
+            known = fields_within(kind)
+            paths = [f"{value}.{sql_path([each.name])}" for each in fields]
+            stored = [
+                _stored(known[each.name.lower()], each.data_type, path, depth)
+                if each.name.lower() in known
+                else path
+                for each, path in zip(fields, paths, strict=True)
+            ]
+            if stored == paths:
+                return value
+            parts = (f"{_text(each.name)}, {sql}" for each, sql in zip(fields, stored, strict=True))
+            return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+        case ArrayType(element):
+            within = items_within(kind, "ARRAY", 1)
+            sql = item if within is None else _stored(within[0], element, item, inner)
+            return value if sql == item else f"transform({value}, {item} -> {sql})"
+        case MapType(key, held):
+            within = items_within(kind, "MAP", 2)
+            if within is None:
+                return value
+            name, text = (
+                _stored(within[0], key, item, inner),
+                _stored(within[1], held, other, inner),
+            )
+            if name != item:
+                value = f"transform_keys({value}, ({item}, {other}) -> {name})"
+            if text != other:
+                value = f"transform_values({value}, ({item}, {other}) -> {text})"
             return value
-        parts = (f"{_text(each.name)}, {sql}" for each, sql in zip(fields, stored, strict=True))
-        return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
-    if name == "ARRAY":
-        element = _stored(kind.expressions[0], item, inner)
-        return value if element == item else f"transform({value}, {item} -> {element})"
-    if name == "MAP":
-        key, held = (
-            _stored(each, of, inner)
-            for each, of in zip(kind.expressions, (item, other), strict=True)
-        )
-        keys = value
-        if key != item:
-            keys = f"transform_keys({value}, ({item}, {other}) -> {key})"
-        return keys if held == other else f"transform_values({keys}, ({item}, {other}) -> {held})"
-    return value
+    length = char_length(kind) if of == PrimitiveType("string") else None
+    if length is None:
+        return value
+    return f"IF(length({value}) <= {length}, rpad({value}, {length}, ' '), {value})"
 
 
 def _text(name: str) -> str:

@@ -42,6 +42,8 @@ class Value(NamedTuple):
     data: Any
     """A `pyarrow.Array` or a `pyarrow.Scalar`."""
     data_type: DataType
+    char: int = -1
+    """Of a CHAR column its length; 0 for text that one is filled up beside; else -1."""
 
 
 def cast_value(value: Value, target: DataType, zone: str) -> Value:

@@ -21,8 +21,10 @@ from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import find_column, unknown_column
 from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.sql.char_texts import filled_up
 from lakelog.core.sql.errors import in_plain_words
 from lakelog.core.sql.functions import (
     FUNCTIONS,
@@ -396,11 +398,16 @@ class _Walker:
         spelled, data_type = found
         if self._batch is None:
             # Not of the whole struct: an expression for each of its fields would go through all.
-            return Value(pa.nulls(0, to_arrow_type(data_type)), data_type)
+            nothing = pa.nulls(0, to_arrow_type(data_type))
+            return Value(nothing, data_type, self._char(spelled))
         data = self._batch.column(spelled[0])
         if len(spelled) > 1:
             data = pc.struct_field(data, list(spelled[1:]))
-        return Value(data, data_type)
+        return Value(data, data_type, self._char(spelled))
+
+    def _char(self, path: Sequence[str]) -> int:
+        limit = limit_of(self._schema.get(path[0])) if len(path) == 1 else None
+        return limit.length if limit is not None and limit.pads else -1
 
     def _dot(self, node: Any) -> Value:
         root = node.this
@@ -422,7 +429,7 @@ class _Walker:
     # Casts and functions --------------------------------------------------------------------
 
     def _cast(self, node: Any) -> Value:
-        return cast_value(self.value(node.this), self._type(node.to), self._zone)
+        return cast_value(_bare(self.value(node.this)), self._type(node.to), self._zone)
 
     def _type(self, node: Any) -> DataType:
         name = getattr(node.this, "name", "")
@@ -440,7 +447,7 @@ class _Walker:
         function = FUNCTIONS.get(name)
         if function is None:
             raise NotInCoreError(f"the function {name}")
-        arguments = [self.value(each) for each in node.expressions]
+        arguments = [_bare(self.value(each)) for each in node.expressions]
         try:
             return function(arguments, self._zone)
         except pa.ArrowException:
@@ -508,8 +515,9 @@ class _Walker:
     def _compared(self, kind: str, node: Any) -> Value:
         return Value(self._comparison(_COMPARED[kind], node.this, node.expression), _BOOLEAN)
 
-    def _comparison(self, op: str, left: Any, right: Any) -> Any:
-        (a, b), nans = self._comparable([self.value(left), self.value(right)])
+    def _comparison(self, op: str, left: Any, right: Any, *, fills_up: bool = True) -> Any:
+        both = [self.value(left), self.value(right)]
+        (a, b), nans = self._comparable(filled_up(both) if fills_up else both)
         return compare(op, a, b, nans=nans, b_nan=None)
 
     def _comparable(self, values: Sequence[Value]) -> tuple[list[Any], bool]:
@@ -565,8 +573,9 @@ class _Walker:
         return Value(pc.invert(*self._conditions(node.this)), _BOOLEAN)
 
     def _between(self, node: Any) -> Value:
-        low = self._comparison(">=", node.this, node.args["low"])
-        high = self._comparison("<=", node.this, node.args["high"])
+        # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
+        low = self._comparison(">=", node.this, node.args["low"], fills_up=False)
+        high = self._comparison("<=", node.this, node.args["high"], fills_up=False)
         return Value(pc.and_kleene(low, high), _BOOLEAN)
 
     def _in(self, node: Any) -> Value:
@@ -574,6 +583,8 @@ class _Walker:
             raise NotInCoreError(node.sql(dialect="spark"))
         # All of a list are compared in one type.
         found = [self.value(each) for each in (node.this, *node.expressions)]
+        if all(isinstance(each.data, pa.Scalar) for each in found[1:]):
+            found = filled_up(found)
         (wanted, *items), nans = self._comparable(found)
         if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
             with contextlib.suppress(OverflowError):  # a time that Python can't represent
@@ -626,6 +637,11 @@ class _Walker:
             taken = pc.coalesce(condition, scalar_of(False, pa.bool_()))
             found = pc.if_else(taken, arm, found)
         return Value(found, kind)
+
+
+def _bare(value: Value) -> Value:
+    """The value as any other string: only a column itself is a CHAR."""
+    return value._replace(char=-1)
 
 
 def _refuse_unread(root: Any, sql: str) -> None:

@@ -13,7 +13,7 @@ from lakelog.core.schema.filled_columns import generation_of
 from lakelog.spark.dml.source import NUMBER, source_column
 from lakelog.spark.dml.values import RowValues, as_column, spark_type
 from lakelog.spark.types.paths import quoted
-from lakelog.spark.writing.constraints import check_rule, enforced
+from lakelog.spark.writing.constraints import check_rule, enforced, filled_up
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ class MergeRows:
                 )
         if not computed:
             return rows
+        rows = filled_up(rows, self.plan.schema)
         names = self.plan.schema.names
         own = [computed.get(name, quoted(name)) for name in names]
         return rows.selectExpr(*own, *map(quoted, rows.columns[len(names) :]))

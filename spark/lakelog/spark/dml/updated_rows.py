@@ -15,7 +15,7 @@ from lakelog.spark.dml.values import RowValues, check_given, given_in
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
-from lakelog.spark.writing.constraints import check_rule, enforced
+from lakelog.spark.writing.constraints import check_rule, enforced, filled_up
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def updated_rows(
     carried = _carried(ids)
     both = _with_firsts(hit, ids, firsts).select(*early, *carried.values(), old)
     if late:
+        both = filled_up(both, schema)
         both = both.selectExpr(
             *(
                 f"CAST(({late[f.name]}\n) AS {type_sql(f.data_type)}) AS {quoted(f.name)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -126,15 +126,20 @@ def _expression(of: Filter) -> Expression | None:
     if not path:
         return None
     column, value = Column(tuple(path)), getattr(of, "value", None)
+
+    def literal(each: Any) -> Literal:
+        # Spark has filled up what is compared with a CHAR, where it does that.
+        return Literal(each, exact=True)
+
     match kind:
         case "IsNull":
             return IsNull(column)
         case "IsNotNull":
             return Not(IsNull(column))
         case "In" if value is not None and all(each is not None for each in value):
-            return In(column, tuple(map(Literal, value)))
+            return In(column, tuple(map(literal, value)))
         case "StringStartsWith" if value is not None:
             return StartsWith(column, value)
         case _ if kind in _COMPARISONS and value is not None:
-            return Comparison(_COMPARISONS[kind], column, Literal(value))
+            return Comparison(_COMPARISONS[kind], column, literal(value))
     return None

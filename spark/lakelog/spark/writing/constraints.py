@@ -37,6 +37,7 @@ __all__ = [
     "check_rule",
     "checked_default",
     "enforced",
+    "filled_up",
     "table_rules",
 ]
 
@@ -56,8 +57,8 @@ class RowRule:
     """SQL that is true for such a row, and never null."""
     shown: tuple[str, ...] = ()
     """The columns whose values the error shows."""
-    stores: tuple[str, str, str] | None = None
-    """A column whose values are stored otherwise, the SQL of these, and its mark (`MARK`)."""
+    column: StructField | None = None
+    """Where the rule is about the length of a column."""
 
 
 def check_rule(message: str, sql: str, columns: Sequence[str]) -> RowRule:
@@ -105,9 +106,7 @@ def table_rules(metadata: Metadata, table: str, conf: DeltaConf) -> list[RowRule
             )
             column = schema.get(split_path(each.name)[0])
             assert column is not None
-            sql = stored_sql(column)
-            stores = None if sql is None else (column.name, sql, str(column.metadata[MARK]))
-            rules.append(replace(check_rule(message, each.sql, columns), stores=stores))
+            rules.append(replace(check_rule(message, each.sql, columns), column=column))
             continue
         message = (
             f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint {each.name} ({each.sql}) "
@@ -140,20 +139,33 @@ def checked_default(field: StructField, table: str, conf: DeltaConf) -> str | No
     return sql
 
 
+def filled_up(frame: DataFrame, fields: Iterable[StructField]) -> DataFrame:
+    """The rows with each CHAR filled up, as it is stored.
+
+    Args:
+        frame: may have other columns, too.
+        fields: of the table.
+    """
+    stored = {f.name.lower(): (sql, f) for f in fields if (sql := stored_sql(f)) is not None}
+    if not stored:
+        return frame
+    columns = []
+    for name in frame.columns:
+        if name.lower() in stored:
+            sql, field = stored[name.lower()]
+            # Spark compares by the mark: the literal of a condition is filled up, too.
+            columns.append(sf.expr(sql).alias(name, metadata={MARK: field.metadata[MARK]}))
+        else:
+            columns.append(sf.col(quoted(name)))
+    return frame.select(*columns)
+
+
 def enforced(frame: DataFrame, rules: Iterable[RowRule]) -> DataFrame:
     """The rows with each CHAR filled up; computing them fails at the first one that breaks a
     rule.
     """
     rules = [*rules]
-    stored = {each.stores[0].lower(): each.stores for each in rules if each.stores is not None}
-    if stored:
-        columns = []
-        for name in frame.columns:
-            _, sql, mark = stored.get(name.lower(), ("", "", ""))
-            # Spark compares by the mark: the literal of a condition is filled up, too.
-            marked = sf.expr(sql).alias(name, metadata={MARK: mark}) if sql else None
-            columns.append(sf.col(quoted(name)) if marked is None else marked)
-        frame = frame.select(*columns)
+    frame = filled_up(frame, [each.column for each in rules if each.column is not None])
     branches = [f"WHEN {_BARRIER} THEN false"]
     branches += [f"WHEN {each.violated} THEN {_raise(each)}" for each in rules]
     if len(branches) == 1:

@@ -20,7 +20,13 @@ from lakelog.core.schema.filled_columns import default_of, generation_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
-from lakelog.spark.writing.constraints import RowRule, check_generation, check_rule, checked_default
+from lakelog.spark.writing.constraints import (
+    RowRule,
+    check_generation,
+    check_rule,
+    checked_default,
+    filled_up,
+)
 from lakelog.spark.writing.projection import projection, type_sql
 
 if TYPE_CHECKING:
@@ -87,6 +93,7 @@ class FilledColumns:
         if self.identities:
             found = self._numbered(found, early, max_tasks or self.max_tasks)
         if generated:
+            found = filled_up(found, early)
             found = found.selectExpr(*(self._column(f, generated) for f in self.target))
         elif self.identities:
             found = found.selectExpr(*map(quoted, self.target.names))

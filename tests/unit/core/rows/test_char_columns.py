@@ -25,11 +25,24 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
-from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    InvalidPredicateError,
+)
+from lakelog.core.expressions.tree import Column, Comparison, Literal
+from lakelog.core.schema import (
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 from lakelog.core.schema.char_varchar import MARK
+from lakelog.core.schema.filled_columns import generated_column
 
-TEXT = PrimitiveType("string")
+TEXT, LONG = PrimitiveType("string"), PrimitiveType("long")
 SCHEMA = StructType(
     (
         StructField("id", PrimitiveType("long")),
@@ -120,6 +133,7 @@ def mark(uri: str, name: str, kind: str) -> None:
     """Make a string column one with a limit, as a later commit that knows of it would."""
     log = DeltaLog.for_table(uri)
     txn = log.start_transaction()
+    assert txn.snapshot is not None
     schema = txn.snapshot.schema
     fields = [
         replace(each, metadata={**each.metadata, MARK: kind}) if each.name == name else each
@@ -227,10 +241,11 @@ def test_a_limit_that_old_values_may_not_keep_is_refused(tmp_path, column, kind)
         change_column(uri, column, data_type=kind)
 
 
+LONGER = ["a   ", "ab  ", "abc\t", "abcd", "abc ", "a  \t", "a  b"]
 TEXTS = ["a", "ab", "a b", "abc", "a\t", "a\t\t", "\t", "", "b", "\u00e9", "~~~"]
 
 
-def files_read(uri: str, where: str) -> tuple[list[int], int]:
+def files_read(uri: str, where: Any) -> tuple[list[int], int]:
     snapshot = DeltaLog.for_table(uri).snapshot
     return [row["id"] for row in read(uri, where)], len(list(snapshot.files(where)))
 
@@ -243,12 +258,19 @@ def test_statistics_leave_out_files_and_no_row(tmp_path: Path, kind: str) -> Non
         write_arrow(uri, {"id": [2 * at, 2 * at + 1], "c": list(pair)}, mode="append")
     mark(uri, "c", kind)
     every = {row["id"]: row["c"] for row in read(uri)}
-    width = 3 if kind == "char(3)" else 0
-    for value in TEXTS:
+    is_char = kind == "char(3)"
+    for value in [*TEXTS, *LONGER]:
+        width = max(3, len(value)) if is_char else 0
         for op, true in OPERATORS.items():
-            expected = [i for i, text in every.items() if true(text, value.ljust(width))]
-            found, _ = files_read(uri, f"c {op} '{value}'")
-            assert found == expected, (op, value)
+            expected = [i for i, c in every.items() if true(c.ljust(width), value.ljust(width))]
+            assert files_read(uri, f"c {op} '{value}'")[0] == expected, (op, value)
+            as_it_is = Comparison(
+                op.replace("<>", "!="), Column(("c",)), Literal(value, exact=True)
+            )
+            expected = [i for i, c in every.items() if true(c, value)]
+            assert files_read(uri, as_it_is)[0] == expected, (op, value)
+        expected = [i for i, c in every.items() if value <= c <= value + "c"]
+        assert files_read(uri, f"c BETWEEN '{value}' AND '{value}c'")[0] == expected, value
     for where in ("c = '~~~'", "c > 'b'", "c < '\t '"):
         assert files_read(uri, where)[1] < len(TEXTS), where
 
@@ -260,3 +282,125 @@ def test_a_merge_finds_a_char_by_the_text_as_it_was_given(tmp_path: Path) -> Non
         {"v": "source.v"}
     ).when_not_matched_insert_all().execute()
     assert [(row["id"], row["v"]) for row in read(uri)] == [(1, "m"), (2, None), (3, "b ")]
+
+
+def lettered(tmp_path: Path, rows: dict[str, list[Any]], by: str = "") -> str:
+    uri = str(tmp_path / "two")
+    create_table(
+        uri, "id LONG, c CHAR(3), d CHAR(5), v VARCHAR(5)", partition_by=[by] if by else ()
+    )
+    write_arrow(uri, rows, mode="append")
+    return uri
+
+
+@pytest.mark.parametrize("by", ["", "c", "d"])
+def test_what_is_compared_with_a_char_within_an_expression_is_filled_up(tmp_path, by) -> None:
+    uri = lettered(
+        tmp_path,
+        {
+            "id": [1, 2, 3, 4],
+            "c": ["a", "b", "abc", None],
+            "d": ["a", "x", "abc", "q"],
+            "v": ["a", "b  ", "abc", "q"],
+        },
+        by,
+    )
+    for where, ids in {
+        "c = d": [1, 3],
+        "c <=> d": [1, 3],
+        "d <> c": [2],
+        "c >= d": [1, 3],
+        "c = v": [2, 3],
+        "v = c": [2, 3],
+        "CASE WHEN c = 'a' THEN true ELSE false END": [1],
+        "IF('a' = c, d = 'a', false)": [1],
+        "c = concat('a', '')": [1],
+        "(c = 'a') = true": [1],
+        "c IN ('a', concat('b', ''))": [1, 2],
+        "c IN (v, 'a')": [2, 3],
+        "upper(c) = 'A'": [],
+        "upper(c) = 'A  '": [1],
+        "CAST(c AS STRING) = 'a'": [],
+        "c BETWEEN 'a' AND 'a'": [],
+        "NOT c BETWEEN 'a' AND 'b'": [2],
+        "nullif(c, 'a') IS NULL": [4],
+    }.items():
+        try:
+            assert [row["id"] for row in read(uri, where)] == ids, where
+        except InvalidPredicateError:
+            assert "nullif" in where or "AS STRING" in where, where
+    update_rows(uri, {"v": "CASE WHEN c = 'a' THEN 'one' ELSE 'other' END"}, "c = d")
+    assert [row["v"] for row in read(uri)] == ["one", "b  ", "other", "q"]
+
+
+def test_polars_compares_as_polars_does_and_no_file_is_left_out_for_it(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    uri = lettered(tmp_path, {"id": [1], "c": ["a"], "d": ["a"], "v": ["a"]})
+    frame = DeltaLog.for_table(uri).snapshot.scan().to_polars(lazy=True)
+    for condition, count in {
+        "=": (frame.filter(polars.col("c") == "a"), 0),
+        "= filled up": (frame.filter(polars.col("c") == "a  "), 1),
+        "!=": (frame.filter(polars.col("c") != "a"), 1),
+        ">": (frame.filter(polars.col("c") > "a"), 1),
+        "<": (frame.filter(polars.col("c") < "a      "), 1),
+    }.values():
+        assert condition.collect().height == count
+
+
+@pytest.mark.parametrize("by", ["", "c"])
+def test_a_clause_of_a_merge_compares_a_char_as_the_search_does(tmp_path: Path, by: str) -> None:
+    uri = lettered(tmp_path, {"id": [1, 2], "c": ["a", "b"], "d": ["a", "b"], "v": ["", ""]}, by)
+    source = pa.table(
+        {"id": [1, 2, 3], "c": ["a", "z", "b    "], "k": ["a", "b", "q"], "v": ["n", "n", "n"]}
+    )
+    merge(uri, source, "target.id = source.id OR target.c = source.k").when_matched_update(
+        {"v": "CASE WHEN target.c = source.c THEN 'same' ELSE 'other' END"},
+        where="target.d <> source.c OR target.d = 'a'",
+    ).execute()
+    assert [row["v"] for row in read(uri)] == ["same", "other"]
+    merge(uri, source, "target.c = source.c").when_matched_update({"v": "source.k"}).execute()
+    assert [row["v"] for row in read(uri)] == ["a", "q"]
+    merge(uri, source, "target.c > source.c AND source.id = 1").when_matched_delete().execute()
+    assert [row["id"] for row in read(uri)] == [1]
+
+
+def test_a_generated_column_sees_the_value_that_is_stored(tmp_path: Path) -> None:
+    uri = str(tmp_path / "g")
+    n = generated_column("n", "int", "length(c)")
+    fields = (*SCHEMA.fields[:2], n)
+    create_table(uri, StructType(fields))
+    write_arrow(uri, {"id": [1], "c": ["a"]}, mode="append")
+    write_arrow(
+        uri, pa.table({"id": [2], "c": ["b"], "n": pa.array([3], pa.int32())}), mode="append"
+    )
+    update_rows(uri, {"c": lit("z")}, "id = 2")
+    assert [(row["c"], row["n"]) for row in read(uri)] == [("a  ", 3), ("z  ", 3)]
+
+
+def test_a_char_within_another_column_is_filled_up_where_it_is_read_and_written(tmp_path) -> None:
+    uri = str(tmp_path / "n")
+    inner = StructType((StructField("c", TEXT), StructField("new", TEXT)))
+    marks = {"s": "struct<c:char(3)>", "l": "array<char(2)>", "m": "map<char(2),varchar(3)>"}
+    kinds: dict[str, Any] = {"s": inner, "l": ArrayType(TEXT, True), "m": MapType(TEXT, TEXT, True)}
+    row: dict[str, Any] = {"s": {"c": "a", "new": "x"}, "l": ["a", None], "m": [("k", "v")]}
+    filled: dict[str, Any] = {"s": {"c": "a  ", "new": "x"}, "l": ["a ", None], "m": [("k ", "v")]}
+    empty: dict[str, Any] = {"s": {"c": None, "new": None}, "l": [], "m": []}
+    none: dict[str, Any] = dict.fromkeys(kinds)
+    fields = (StructField("id", LONG), *(StructField(n, k) for n, k in kinds.items()))
+    create_table(uri, StructType(fields))
+
+    def rows_of(first: int) -> pa.Table:
+        given = [{"id": first + i, **each} for i, each in enumerate((none, row, empty))]
+        return pa.Table.from_pylist(given, schema=to_arrow_schema(StructType(fields)))
+
+    write_arrow(uri, rows_of(0), mode="append")
+    mark(uri, "s", marks.pop("s"))
+    write_arrow(uri, rows_of(3), mode="append")
+    assert stored(uri)[4]["s"] == filled["s"]
+    for name, kind in marks.items():  # lists and maps with limits are written by Spark alone
+        mark(uri, name, kind)
+    expected = [{"id": i, **each} for i, each in enumerate((none, filled, empty) * 2)]
+    assert read(uri) == expected
+    delete_rows(uri, "id = 0")
+    assert read(uri) == expected[1:]
+    assert [row["id"] for row in read(uri, "s.c = 'a  '")] == [1, 4]

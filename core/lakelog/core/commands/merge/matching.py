@@ -27,6 +27,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
+from lakelog.core.sql.char_texts import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,7 +151,7 @@ class Matcher:
         rows = self._used.table if whole else self._used.take(names, self._candidates)
         found = [self._sides.evaluate(each.source, rows, each.data_type) for each in keys]
         return [
-            pc.utf8_rpad(values, each.char_length, padding=" ") if each.char_length else values
+            fitted(values, each.char_length) if each.char_length else values
             for each, values in zip(keys, found, strict=True)
         ]
 

@@ -17,6 +17,7 @@ from lakelog.core.commands.merge.names import unresolved
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema.char_varchar import MARK
 from lakelog.core.schema.column_paths import dotted, find_column, sql_path, unknown_column
 from lakelog.core.sql.evaluator import (
     check_value,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Bound", "Side", "Sides", "side_by_side"]
 
 _BOOLEAN, _VOID = PrimitiveType("boolean"), PrimitiveType("void")
+_STRING = PrimitiveType("string")
 _PRESENT = frozenset({"current_date", "current_timestamp", "now", "curdate", "current_timezone"})
 """Not deterministic by name, but the same for all rows of a statement."""
 
@@ -96,7 +98,11 @@ class Sides:
     def __post_init__(self) -> None:
         """Lay the columns side by side."""
         fields = [
-            StructField(side.named(each.name), each.data_type)
+            StructField(
+                side.named(each.name),
+                each.data_type,
+                metadata=_limits(each, of_target=side is self.target),
+            )
             for side in (self.target, self.source)
             for each in side.schema
         ]
@@ -288,6 +294,18 @@ class Sides:
         if isinstance(bound, ArrowBound):
             return pc.fill_null(pa.chunked_array([bound.values(rows)]), False)
         return pc.fill_null(self.evaluate(bound, rows), False)
+
+
+def _limits(column: StructField, *, of_target: bool) -> dict[str, Any]:
+    """How the column is compared with a CHAR, as metadata.
+
+    Text of the source is filled up beside one of the target.
+    """
+    if column.data_type != _STRING:
+        return {}
+    if not of_target:
+        return {MARK: "char(0)"}
+    return {key: text for key, text in column.metadata.items() if key == MARK}
 
 
 def _with_alias(side: Side) -> StructType:
