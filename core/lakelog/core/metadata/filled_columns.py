@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import dotted, walk
 from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of, is_filled
 
@@ -192,7 +193,7 @@ def _check_default(field: StructField) -> None:
         )
     _check_functions(root, where, "DEFAULT", allowed=_PRESENT)
     try:
-        evaluate_value(sql, pa.table({"row": [0]}), _ROW, field.data_type, now_ms=0)
+        found = evaluate_value(sql, pa.table({"row": [0]}), _ROW, field.data_type, now_ms=0)
     except InvalidPredicateError:
         return  # only Spark knows; it will say when it writes
     except DeltaAnalysisError as exc:
@@ -200,6 +201,13 @@ def _check_default(field: StructField) -> None:
             f"[INVALID_DEFAULT_VALUE.DATA_TYPE] {where} is not of type {field.data_type}: {exc}",
             column=field.name,
         ) from exc
+    limit, value = limit_of(field), found[0].as_py()
+    if limit is not None and isinstance(value, str) and len(value.rstrip(" ")) > limit.length:
+        raise DeltaAnalysisError(
+            f"[EXCEED_LIMIT_LENGTH] Exceeds char/varchar type length limitation: {limit.length}: "
+            f"{where}.",
+            column=field.name,
+        )
 
 
 def _queries() -> tuple[type[Any], ...]:

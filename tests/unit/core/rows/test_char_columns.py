@@ -40,7 +40,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema.char_varchar import MARK
-from lakelog.core.schema.filled_columns import generated_column
+from lakelog.core.schema.filled_columns import DEFAULT, generated_column
 
 TEXT, LONG = PrimitiveType("string"), PrimitiveType("long")
 SCHEMA = StructType(
@@ -404,3 +404,19 @@ def test_a_char_within_another_column_is_filled_up_where_it_is_read_and_written(
     delete_rows(uri, "id = 0")
     assert read(uri) == expected[1:]
     assert [row["id"] for row in read(uri, "s.c = 'a  '")] == [1, 4]
+
+
+@pytest.mark.parametrize("kind", ["CHAR(3)", "VARCHAR(3)"])
+def test_a_default_that_is_too_long_is_refused(tmp_path: Path, kind: str) -> None:
+    has_defaults = {"delta.feature.allowColumnDefaults": "supported"}
+    field = StructField("c", TEXT, metadata={MARK: kind.lower()})
+    schema = StructType((field,))
+    for sql in ("'abcd'", "concat('ab', 'cd')", "12345"):
+        long = replace(field, metadata={**field.metadata, DEFAULT: sql})
+        with pytest.raises(DeltaAnalysisError, match="EXCEED_LIMIT_LENGTH"):
+            create_table(str(tmp_path / "t"), StructType((long,)), properties=has_defaults)
+    uri = str(tmp_path / "t")
+    create_table(uri, schema, properties=has_defaults)
+    change_column(uri, "c", default="'ab'")
+    with pytest.raises(DeltaAnalysisError, match="EXCEED_LIMIT_LENGTH"):
+        change_column(uri, "c", default="'abcd'")
