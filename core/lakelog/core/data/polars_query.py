@@ -148,7 +148,7 @@ def _function(node: Any, rounded: Collection[str]) -> Expression | None:
     ends = _BETWEEN[kind["IsBetween"]["closed"]]
     if given["Column"] in rounded:
         return None
-    values = [Literal(_value(each["Literal"])) for each in limits]
+    values = [Literal(_value(each["Literal"]), exact=True) for each in limits]
     return And(tuple(Comparison(op, column, v) for op, v in zip(ends, values, strict=True)))
 
 

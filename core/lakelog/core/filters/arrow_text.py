@@ -151,7 +151,8 @@ class _Reader:
         value, given = self._value(name)
         self._expect(")")
         theirs = _OPERATORS[operator](pc.field(name), given)
-        ours: Expression = Comparison("=" if operator == "==" else operator, column, Literal(value))
+        literal = Literal(value, exact=True)
+        ours: Expression = Comparison("=" if operator == "==" else operator, column, literal)
         if operator in (">", ">=") and self._type(name) in _FLOATS:
             # To pyarrow NaN is not greater than a number.
             ours = And((ours, Comparison("<", column, Literal(math.nan))))
@@ -174,7 +175,7 @@ class _Reader:
         self._expect(",", "null_matching_behavior=MATCH}", ")")
         plain = [value for value, _ in values]
         given = array_of(plain, self._arrow(name)) if self._in_types else plain
-        members = In(Column((name,)), tuple(map(Literal, plain)))
+        members = In(Column((name,)), tuple(Literal(each, exact=True) for each in plain))
         return name, members, pc.field(name).isin(given)
 
     def _is_in_or_null(self) -> _Both:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -269,6 +270,7 @@ def test_statistics_leave_out_files_and_no_row(tmp_path: Path, kind: str) -> Non
             )
             expected = [i for i, c in every.items() if true(c, value)]
             assert files_read(uri, as_it_is)[0] == expected, (op, value)
+            assert [row["id"] for row in read(uri, true(pc.field("c"), value))] == expected
         expected = [i for i, c in every.items() if value <= c <= value + "c"]
         assert files_read(uri, f"c BETWEEN '{value}' AND '{value}c'")[0] == expected, value
     for where in ("c = '~~~'", "c > 'b'", "c < '\t '"):
