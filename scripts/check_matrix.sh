@@ -2,38 +2,33 @@
 # Run tests with the lowest releases of all that lakelog asks for together, and with the newest, each
 # in an environment of its own under .cache: the unit tests, Spark, and every backend's contract.
 #
-# Usage: scripts/check_matrix.sh [lowest|newest]
+# Usage: scripts/check_matrix.sh [lowest|newest]; JOBS=2 says how many processes.
 set -eu
 
 PYTHON=${PYTHON:-python3}
 CACHE=${LAKELOG_CACHE:-.cache}
-SPARK="tests/integration/test_reader.py tests/integration/test_write_modes.py tests/integration/test_datasource.py"
-# One run for each backend: its client's floor is nothing that the unit tests reach.
-STORES=""
+JOBS=${JOBS:-2}
+TESTS="tests/unit tests/integration/test_reader.py tests/integration/test_write_modes.py tests/integration/test_datasource.py"
+# One file for each backend: its client's floor is nothing that the unit tests reach.
 for name in local s3 s3_dynamodb gcs azure hdfs fsspec alibaba_oss ibm_cos oracle_oci; do
-    STORES="$STORES tests/conformance/test_$name.py"
+    TESTS="$TESTS tests/conformance/test_$name.py"
+done
+# And data files by pyarrow's own clients.
+for name in azure_storage gcs_filesystem hdfs_table s3_table; do
+    TESTS="$TESTS tests/backends/test_$name.py"
 done
 failed=""
 
 environment() { # NAME PIP-ARGUMENTS…: make it, and set $python
     python=$CACHE/venv-matrix-$1/bin/python
-    name=$1
+    [ -x "$python" ] || "$PYTHON" -m venv "$CACHE/venv-matrix-$1"
     shift
-    [ -x "$python" ] || "$PYTHON" -m venv "$CACHE/venv-matrix-$name"
     "$python" -m pip install --quiet --upgrade 'pip>=25.1'
     "$python" -m pip install --quiet --editable . --group test "$@"
 }
 
-run() { # NAME TESTS…: with $python; goes on after a failure
-    what=$1
-    shift
-    echo "== $name: $what"
-    "$python" -m pytest -q "$@" || failed="$failed $name:$what"
-}
-
-runs=${1:-lowest newest}
 environments=""
-for each in $runs; do
+for each in ${1:-lowest newest}; do
     case $each in
         lowest)
             "$PYTHON" scripts/floors.py >"$CACHE/floors.txt"
@@ -43,13 +38,10 @@ for each in $runs; do
         *) echo "usage: $0 [lowest|newest]" >&2 && exit 2 ;;
     esac
     environments="$environments $each=$python"
-    run unit tests/unit
+    echo "== $each"
     # shellcheck disable=SC2086
-    run spark $SPARK
-    # shellcheck disable=SC2086
-    for store in $STORES; do
-        run "$(basename "$store" .py)" "$store"
-    done
+    "$python" -m pytest -q -n "$JOBS" --dist loadgroup --max-worker-restart 0 $TESTS ||
+        failed="$failed $each"
 done
 echo
 # shellcheck disable=SC2086

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from lakelog.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Outcome", "lakelog", "lakelog_json"]
+__all__ = ["Outcome", "lakelog", "lakelog_json", "runner", "said"]
+
+
+def runner() -> CliRunner:
+    """A runner that keeps standard error apart, as that of click 8.1 does only when asked to."""
+    options: dict[str, Any] = {}
+    if "mix_stderr" in inspect.signature(CliRunner).parameters:
+        options["mix_stderr"] = False
+    return CliRunner(**options)
+
+
+def said(result: Result) -> str:
+    """All that a command said to a terminal."""
+    return result.stdout + result.stderr
 
 
 class Outcome(NamedTuple):
@@ -33,7 +47,7 @@ def lakelog(*args: str, conf: Mapping[str, str] | None = None) -> Outcome:
     argv = list(args)
     for key, value in (conf or {}).items():
         argv += ["--conf", f"{key}={value}"]
-    result = CliRunner().invoke(app, argv, catch_exceptions=False)
+    result = runner().invoke(app, argv, catch_exceptions=False)
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 

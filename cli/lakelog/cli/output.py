@@ -81,8 +81,15 @@ def _console(stream: TextIO) -> Console:
             # rich would exit with 1, which is a finding; the group of commands knows better.
             raise BrokenPipeError
 
-    width = None if stream.isatty() else _PLAIN_WIDTH
-    return Piped(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return Piped(
+        file=stream,
+        width=None if stream.isatty() else _PLAIN_WIDTH,
+        # rich before 14 also obeys an empty one.
+        no_color=bool(os.environ.get("NO_COLOR")),
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
 
 
 def line(text: str = "", style: str = "") -> None:

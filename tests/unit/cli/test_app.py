@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from lakelog.cli import app as _app
 from lakelog.cli.app import COMMANDS, SECTIONS, app
 from lakelog.core import write_arrow
+from support.terminal import runner, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +33,8 @@ HEAVY = (
 
 
 def _run(*args: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, list(args))
-    return result.exit_code, result.output
+    result = runner().invoke(app, list(args))
+    return result.exit_code, said(result)
 
 
 def test_help_lists_the_commands_with_a_line_each() -> None:
@@ -78,7 +78,7 @@ def test_an_error_of_the_layers_below_is_one_line_and_exit_code_2(
         raise PermissionError("these credentials may not read")
 
     monkeypatch.setattr(_app._LazyGroup, "get_command", lambda *_: failing)
-    result = CliRunner().invoke(app, ["doctor"])
+    result = runner().invoke(app, ["doctor"])
     assert result.exit_code == 2
     assert result.stderr == "lakelog: these credentials may not read\n"
 

@@ -9,10 +9,10 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 from lakelog.cli.app import app
 from lakelog.logstores import LocalLogStore, MemoryLogStore
+from support.terminal import runner, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,13 +58,13 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*args: str) -> Any:
-    return CliRunner().invoke(app, ["conformance", *args])
+    return runner().invoke(app, ["conformance", *args])
 
 
 def test_a_sound_store_exits_with_0_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     result = run(str(tmp_path), "--quick", *ONE, "--only", "test_an_empty_file_is_a_file")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, said(result)
     assert "ok" in result.stdout
     assert "2 kept, 0 not declared, 0 broken" in result.stdout
     assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
@@ -136,7 +136,7 @@ def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
 def test_files_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
     store = "spark.delta.logStore.class=kit_stores.CannotDelete"
     result = run(str(tmp_path), "--conf", store, "--only", "a_missing_file_is_not_found")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, said(result)
     assert "the files of the checks remain in" in result.stderr
     assert "1 files could not be deleted; deletion is denied" in result.stderr
 
@@ -152,7 +152,7 @@ def test_a_storage_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     result = run(str(tmp_path / "file" / "below"), "--quick")
     assert result.exit_code == 2
-    assert "FAIL" not in result.output
+    assert "FAIL" not in said(result)
 
 
 def test_a_check_that_is_not_there_is_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -176,6 +176,6 @@ def test_a_relative_folder_is_one(
 ) -> None:
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["conformance", spelling, *ONE, "--keep"])
-    assert result.exit_code == 0, result.output
+    result = runner().invoke(app, ["conformance", spelling, *ONE, "--keep"])
+    assert result.exit_code == 0, said(result)
     assert len(list((tmp_path / "x").iterdir())) == 1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from lakelog.core import DeltaLog, StructField, StructType, create_table, delete
 from lakelog.core.schema import PrimitiveType
 from support.examples import examples
 from support.raw_log import RawLog
+from support.terminal import runner, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,9 +161,9 @@ def test_nothing_of_a_table_reaches_the_terminal_as_a_command(
     given = {"{uri}": uri, "{new}": str(named), "{rows}": str(rows)}
     if "{events}" in way:
         given["{events}"] = events(tmp_path, uri)
-    result = CliRunner().invoke(app, [command, *(given.get(each, each) for each in way)])
+    result = runner().invoke(app, [command, *(given.get(each, each) for each in way)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.output
+    assert said(result)
     assert not spoken(result.stdout + result.stderr)
     if "--json" in way and result.exit_code == 0:
         shown = json.dumps(json.loads(result.stdout), ensure_ascii=False)
@@ -196,15 +196,15 @@ def test_nor_of_a_table_that_can_not_be_read(command: str, name: str, tmp_path: 
     log = RawLog(tmp_path / "t").create()
     BROKEN[name](log)
     way = [log.table if each == "{uri}" else each for each in ARGUMENTS[command][0]]
-    result = CliRunner().invoke(app, [command, *way])
+    result = runner().invoke(app, [command, *way])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert not spoken(result.output)
+    assert not spoken(said(result))
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(), st.text())
 def test_json_is_the_same_document_with_nothing_for_a_terminal(name: str, value: str) -> None:
-    capture = CliRunner()
+    capture = runner()
     data = {name: [value, {"x": name}], "n": 1}
     with capture.isolation() as streams:
         print_json(data)
@@ -271,10 +271,10 @@ def test_a_uri_that_is_none_is_told_in_a_line(
     ways: list[list[str]] = ARGUMENTS[command] or [["{uri}"]]
     for uri in (*REFUSED, *WITHOUT_BUCKET, "s3a://", "s3a://b!d/t", "abfss://@x/t"):
         given: Any = [uri if each == "{uri}" else each for each in ways[0]]
-        result = CliRunner().invoke(app, [command, *given])
+        result = runner().invoke(app, [command, *given])
         # To the doctor it is a finding.
         code = 1 if command == "doctor" else 2
-        assert result.exit_code == code, (uri, result.output, result.exception)
+        assert result.exit_code == code, (uri, said(result), result.exception)
         assert isinstance(result.exception, SystemExit), (uri, result.exception)
-        said = result.output + caplog.text
-        assert not [each for each in (*SECRETS, "K7MDENG") if each in said], uri
+        told = said(result) + caplog.text
+        assert not [each for each in (*SECRETS, "K7MDENG") if each in told], uri

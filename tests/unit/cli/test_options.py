@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from lakelog.cli.conf_file import parse_properties
 from lakelog.cli.options import conf_options
+from support.terminal import runner, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,8 @@ def _show(conf: dict[str, str]) -> None:
 
 
 def _run(*args: str) -> tuple[int, str]:
-    result = CliRunner().invoke(_show, list(args))
-    return result.exit_code, result.output
+    result = runner().invoke(_show, list(args))
+    return result.exit_code, said(result)
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:

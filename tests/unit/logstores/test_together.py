@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 from lakelog.cli.app import app
 from lakelog.core import create_table
 from lakelog.logstores import together
 from lakelog.logstores.together import run_together
+from support.terminal import runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,7 @@ def test_a_doctor_who_is_interrupted_leaves_no_probe_behind(
     interrupted_at(number, monkeypatch, KeyboardInterrupt())
     codes: list[int] = []
     way = ["doctor", uri, "--writers", "6", "--rounds", "3"]
-    assert bounded(lambda: codes.append(CliRunner().invoke(app, way).exit_code)) is None
+    assert bounded(lambda: codes.append(runner().invoke(app, way).exit_code)) is None
     assert codes == [130]
     assert sorted(os.walk(uri)) == before
     assert not left()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.encodings import bounded, decoded, is_encoded
+from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
 from lakelog.core.arrow.types import (
     from_arrow_type,
     is_list,
@@ -138,7 +138,7 @@ class _Cast:
             case MapType() if pa.types.is_map(source):
                 return self._map(array, target, path)
             case _:
-                return self._leaf(array, target, path)
+                return self._leaf(without_views(array), target, path)
 
     def required(
         self, array: Any, nullable: bool, path: tuple[str, ...], parents: Any = None

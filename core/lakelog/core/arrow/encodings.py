@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from lakelog.core.arrays import scalar_of
-from lakelog.core.arrow.types import is_list
+from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.types import is_list, is_list_view
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaError
 
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "bounded",
     "decoded",
+    "held_bytes",
     "is_encoded",
     "row_pieces",
     "table_bytes",
     "taken",
+    "without_views",
 ]
 
 _MOST_BYTES: Final = 1 << 30
@@ -60,6 +62,18 @@ def decoded(array: Any, convert: Callable[[Any], Any]) -> Any:
         plain = convert(pa.concat_arrays(kept) if kept else values.slice(0, 0))
         places = pc.index_in(places, used)
     return plain.take(places)
+
+
+def without_views(array: Any) -> Any:
+    """Text or bytes as a plain array, if they are views; anything else as it is."""
+    if not _is_view(array.type):
+        return array
+    kind = pa.string() if pa.types.is_string_view(array.type) else pa.binary()
+    try:
+        return array.cast(kind)
+    except pa.ArrowNotImplementedError:  # before pyarrow 18
+        plain = array_of(array.to_pylist(), kind)
+        return pa.chunked_array([plain]) if isinstance(array, pa.ChunkedArray) else plain
 
 
 def bounded(array: Any) -> list[Any]:
@@ -129,6 +143,15 @@ def table_bytes(rows: pa.Table) -> int:
     return sum(decoded_bytes(chunk) for each in rows.columns for chunk in each.chunks)
 
 
+def held_bytes(rows: pa.Table) -> int:
+    """About how many bytes the columns take as they are."""
+    try:
+        return int(rows.nbytes)
+    except pa.ArrowTypeError:  # of views, before pyarrow 24
+        chunks = (chunk for each in rows.columns for chunk in each.chunks)
+        return sum(buffer.size for each in chunks for buffer in each.buffers() if buffer)
+
+
 def decoded_bytes(array: Any) -> int:
     """About how many bytes an array takes once it is plain."""
     kind = array.type
@@ -163,6 +186,8 @@ def _grows(kind: pa.DataType) -> bool:
     types = pa.types
     large = types.is_large_string(kind) or types.is_large_binary(kind)
     if is_encoded(kind) or _is_view(kind) or large or types.is_large_list(kind):
+        return True
+    if is_list_view(kind):  # rows may share their elements
         return True
     if types.is_struct(kind):
         return any(_grows(each.type) for each in kind)

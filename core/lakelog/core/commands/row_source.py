@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from lakelog.core.arrow.encodings import row_pieces, table_bytes
+from lakelog.core.arrow.encodings import held_bytes, row_pieces, table_bytes
 from lakelog.core.commands.given_rows import arrow_stream, arrow_table, kept_columns
 from lakelog.core.errors import DeltaAnalysisError
 
@@ -75,7 +75,7 @@ class RowSource:
         """
         if self._table is not None:
             # In memory already; decoded they may take many times as much.
-            yield from row_pieces(self._table, max(_DECODED, 2 * self._table.nbytes))
+            yield from row_pieces(self._table, max(_DECODED, 2 * held_bytes(self._table)))
             return
         found = self._stream or _stream_of(self._given)
         assert found is not None

@@ -254,6 +254,8 @@ def _take_line(commit: Commit, number: int, line: bytes) -> None:
     try:
         body = orjson.loads(line)
     except orjson.JSONDecodeError as exc:
+        if "memory allocation" in str(exc):
+            raise MemoryError(f"no memory to parse {commit.path}") from exc
         raise _corrupt(
             commit.path, commit.version, f"is not JSON: {_cut(line)} ({exc})", number
         ) from exc

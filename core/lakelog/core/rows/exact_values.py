@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakelog.core.arrays import one_array, scalar_of
 from lakelog.core.arrow.casts import cast_table
-from lakelog.core.arrow.encodings import bounded, decoded, is_encoded
+from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import is_list, to_arrow_type
 from lakelog.core.compute import pc
@@ -98,7 +98,7 @@ def exact_array(data: Any, target: DataType, *, session_tz: str = "UTC") -> Any:
         schema = StructType((StructField("value", target),))
         return cast_table(pa.table({"value": data}), schema).column("value")
     try:
-        found = _leaf(data, target, session_tz)
+        found = _leaf(without_views(data), target, session_tz)
     except NotInCoreError as exc:
         raise ValueError(str(exc)) from None
     except pa.ArrowException as exc:
@@ -150,10 +150,10 @@ def _leaf(data: Any, target: DataType, zone: str) -> Any:
     if pa.types.is_timestamp(source):
         return _time(data, target, zone)
     texts = pa.types.is_string(source) or pa.types.is_large_string(source)
-    if texts or pa.types.is_string_view(source):
+    if texts:
         return data if name == "string" else None
     fixed = pa.types.is_fixed_size_binary(source) or pa.types.is_large_binary(source)
-    if fixed or pa.types.is_binary(source) or pa.types.is_binary_view(source):
+    if fixed or pa.types.is_binary(source):
         return data if name == "binary" else None
     return None
 

@@ -356,7 +356,7 @@ def test_bounds_that_a_footer_lacks_are_read(root: Path) -> None:
     pq.write_table(table, root / "a.parquet", use_deprecated_int96_timestamps=True)
     with_nan = table.set_column(1, "x", pa.array([math.nan, None]))
     pq.write_table(with_nan, root / "b.parquet", use_deprecated_int96_timestamps=True)
-    old = table.set_column(0, "t", pa.array([-(10**18) * 3, 1], pa.timestamp("ns")))
+    old = table.set_column(0, "t", pa.array([-86_400 * 10**9 * 35_000, 1], pa.timestamp("ns")))
     pq.write_table(old, root / "c.parquet", use_deprecated_int96_timestamps=True)
     convert_to_delta(root)
     found = [json.loads(add.stats or "") for add in DeltaLog.for_table(str(root)).snapshot.files()]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -39,7 +40,8 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.bool_(): [True, False],
     **{kind: [1, 2] for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
     **{kind: [1, 2] for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
-    **{kind: [1.5, -2.0] for kind in (pa.float16(), pa.float32(), pa.float64())},
+    **{kind: [1.5, -2.0] for kind in (pa.float32(), pa.float64())},
+    pa.float16(): [np.float16(1.5), np.float16(-2)],
     pa.decimal128(9, 2): [Decimal("1.50"), Decimal("-2.00")],
     pa.decimal256(9, 2): [Decimal("1.50"), Decimal("-2.00")],
     pa.date32(): [NOON.date(), dt.date(1, 1, 1)],

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.casts import cast_table
-from lakelog.core.arrow.encodings import row_pieces, table_bytes, taken
+from lakelog.core.arrow.encodings import held_bytes, row_pieces, table_bytes, taken
 from lakelog.core.arrow.types import from_arrow_schema, to_arrow_schema
 from lakelog.core.commands.given_rows import arrow_stream, arrow_table, kept_columns, without_index
 from lakelog.core.commands.merge.names import check_unambiguous
@@ -124,7 +124,7 @@ class MergeSource:
         stream = arrow_stream(self._given) or stream_of_batches(self._given)
         if stream is None:
             table = arrow_table(self._given)
-            if table_bytes(table) <= max(limit, 2 * table.nbytes):
+            if table_bytes(table) <= max(limit, 2 * held_bytes(table)):
                 self.schema = _schema_of(table.schema)
                 self._rows = SourceRows(cast_table(table, self.schema))
                 self._given = None

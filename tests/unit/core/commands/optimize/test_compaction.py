@@ -169,11 +169,12 @@ def test_files_are_packed_up_to_the_target(uri: str) -> None:
 
 
 def test_the_tables_property_and_the_confs_name_the_target(uri: str) -> None:
-    append(uri, *numbers(*range(0, 40, 10)), properties={"delta.targetFileSize": "1200"})
+    append(uri, *numbers(*range(0, 40, 10)))
+    size = files(uri)[0].size
+    set_properties(uri, {"delta.targetFileSize": str(5 * size // 2)})
     with pytest.raises(DeltaAnalysisError, match="a size above 0"):
         set_properties(uri, {"delta.targetFileSize": "large"})
     plain = optimize(uri, dry_run=True).metrics
-    size = files(uri)[0].size
     assert plain.num_bins == 2
     of_conf = optimize(
         uri, dry_run=True, conf={"spark.databricks.delta.optimize.maxFileSize": "1g"}
