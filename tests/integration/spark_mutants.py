@@ -80,6 +80,7 @@ _hit_positions = hit_positions
 _options_of = WriteOptions.from_options
 _with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame
+_normalize_filter = _overwrite.normalize_filter
 _replaced_before = _overwrite.replaced_before
 _replaced_by = _overwrite.replaced_by
 _snapshot_df = _reader.snapshot_df
@@ -153,8 +154,8 @@ def _every_file(txn: Any, _: Any, options: Any) -> Replaced:
     return Replaced(txn.filter_files() if options.dynamic_overwrite else [])
 
 
-def _in_utc(_: Any) -> str:
-    return "UTC"
+def _filter_in_utc(given: Any, schema: Any, **_: Any) -> Any:
+    return _normalize_filter(given, schema, session_tz="UTC")
 
 
 class _Unowned:
@@ -399,8 +400,8 @@ MUTANTS = [
     SparkMutant(
         "replaceWhere knows no time zone",
         _overwrite,
-        "session_timezone",
-        _in_utc,
+        "normalize_filter",
+        _filter_in_utc,
         test_write_overwrite.test_a_timestamp_in_replace_where_is_in_the_sessions_zone,
     ),
     SparkMutant(

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.arrow.time_zones import clock_offset, named_zone, zone_of
+from lakelog.core.arrow.time_zones import instant_of, named_zone, zone_of
 from lakelog.core.portable.interval_text import interval_value
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.types import YEAR_MONTH, is_interval
@@ -183,15 +183,15 @@ def _timestamp(text: str, session_tz: str | None) -> int:
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"{text!r} is not a time of day")
     where = _zone(text, zone) if zone else None
-    if session_tz is not None:
-        where = where or zone_of(session_tz)
-    # Spark reads a time without a day as one of the current day.
-    days = _days(text, *day) if day else datetime.now(where).toordinal() - _EPOCH
+    if not day and session_tz is not None:
+        # Spark reads a time without a day as one of the current day.
+        days = datetime.now(where or zone_of(session_tz)).toordinal() - _EPOCH
+    else:
+        days = _days(text, *day)
     seconds = 3600 * hour + 60 * minute + second
-    if session_tz is not None:
-        assert where is not None
-        seconds -= clock_offset(days, seconds, where)
     micros = days * _DAY_MICROS + seconds * 1_000_000 + int(f"{fraction or '':0<6}"[:6])
+    if session_tz is not None:
+        micros = instant_of(micros, where or session_tz)
     if not -(1 << 63) <= micros < 1 << 63:
         raise ValueError(f"{text!r} is a time out of range")
     return micros

@@ -19,7 +19,7 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of, one_array
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.partition_casts import cast_text
-from lakelog.core.arrow.time_zones import in_utc, is_decided_at
+from lakelog.core.arrow.time_zones import in_utc
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.portable.partition_text import partition_texts
@@ -229,11 +229,7 @@ def typed_partition_table(
 
 
 def typed_partition_columns(
-    file_table: pa.Table,
-    partition_schema: StructType,
-    *,
-    session_tz: str = "UTC",
-    engine_decides: bool = False,
+    file_table: pa.Table, partition_schema: StructType, *, session_tz: str = "UTC"
 ) -> tuple[pa.Table, pa.Table]:
     """The typed columns, and which of their values could not be read.
 
@@ -241,8 +237,6 @@ def typed_partition_columns(
         file_table: see `typed_partition_table`, and so the others.
         partition_schema: the partition columns.
         session_tz: the zone of timestamps without one.
-        engine_decides: whether an engine reads the values as well, so that a time which it may read
-            otherwise counts as one that can't be read here.
 
     Returns:
         Two tables with the same columns: the values, and booleans that are true where the log
@@ -254,9 +248,7 @@ def typed_partition_columns(
     for each in partition_schema:
         key = physical_name(each)
         texts = pa.chunked_array([_lookup(m, key) for m in maps.chunks], pa.string())
-        typed[each.name], bad = _typed(
-            texts, each.data_type, session_tz, engine_decides=engine_decides
-        )
+        typed[each.name], bad = _typed(texts, each.data_type, session_tz)
         # Of a file without a map nothing is known, and a null value would be something.
         unreadable[each.name] = pc.or_(bad, maps.is_null()) if maps.null_count else bad
     return with_padding(pa.table(typed), partition_schema), pa.table(unreadable)
@@ -278,19 +270,9 @@ def _lookup(maps: Any, name: str) -> Any:
     return pc.map_lookup(maps, query_key=name, occurrence="first")
 
 
-def _is_decided(text: str | None, micros: int | None, session_tz: str) -> bool:
-    """Whether a time is the same to an engine: it names its zone, or the rules agree."""
-    if micros is None or is_decided_at(session_tz, micros, micros):
-        return True
-    return bool(micros == cast_text(text, PrimitiveType("timestamp"), session_tz="+18:00"))
-
-
-def _typed(
-    texts: Any, data_type: DataType, session_tz: str, *, engine_decides: bool
-) -> tuple[Any, Any]:
+def _typed(texts: Any, data_type: DataType, session_tz: str) -> tuple[Any, Any]:
     if not is_known(data_type):
         return pa.nulls(len(texts)), texts.is_valid()
-    asks = engine_decides and data_type == PrimitiveType("timestamp")
     # A partition holds many files: each text is parsed once.
     encoded = one_array(texts).dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
@@ -300,7 +282,7 @@ def _typed(
     for text in encoded.dictionary.to_pylist():
         try:
             values.append(cast_text(text, data_type, session_tz))
-            bad.append(asks and not _is_decided(text, values[-1], session_tz))
+            bad.append(False)
         except (ValueError, ArithmeticError):
             values.append(None)
             bad.append(True)

@@ -22,16 +22,16 @@ from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from zoneinfo import ZoneInfo
 
 
 __all__ = [
     "EngineZone",
     "UndecidedTimeError",
-    "clock_offset",
     "clocks_at",
     "in_utc",
+    "instant_of",
     "instants_of",
     "is_decided",
     "is_decided_at",
@@ -44,6 +44,8 @@ _CYCLE_DAYS = 146_097
 """Days in 400 years, after which the calendar repeats."""
 _DAY_MICROS = 86_400_000_000
 _YEAR_MICROS = 31_556_952_000_000
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 _SHORT = {
     "ACT": "Australia/Darwin",
@@ -97,14 +99,14 @@ def zone_of(name: str) -> tzinfo:
     Raises:
         ValueError: there is no such zone.
     """
-    if name.upper() in ("UTC", "Z", "GMT", "ETC/UTC"):
+    if name.upper() in ("UTC", "UT", "Z", "GMT", "ETC/UTC"):
         return UTC
-    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", name)
+    offset = _OFFSET.fullmatch(name)
     if offset:
-        text = f"{offset[1]}{int(offset[2]):02d}{offset[3] or '00'}"
-        parsed = datetime.strptime(text, "%z").tzinfo
-        assert parsed is not None
-        return parsed
+        hours, minutes, seconds = (int(each or 0) for each in offset.group(2, 3, 4))
+        if hours <= 18 and minutes < 60 and seconds < 60:
+            found = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+            return timezone(-found if offset[1] == "-" else found)
     return named_zone(name)
 
 
@@ -118,27 +120,60 @@ class EngineZone(str):
     It is the zone's name to whoever asks no more.
     """
 
-    __slots__ = ("_agrees",)
+    __slots__ = ("_agrees", "_instant", "_known")
     _agrees: Callable[[int], bool]
+    _instant: Callable[[int], int] | None
+    _known: dict[int, int]
 
-    def __new__(cls, name: str, agrees: Callable[[int], bool]) -> EngineZone:
+    def __new__(
+        cls,
+        name: str,
+        agrees: Callable[[int], bool],
+        instant: Callable[[int], int] | None = None,
+        known: Mapping[int, int] | None = None,
+    ) -> EngineZone:
         """Prepare.
 
         Args:
             name: the zone, as the session has it.
             agrees: whether the engine's rules and Python's are the same throughout a year.
+            instant: asks the engine when the zone's clock shows a time; both are microseconds since
+                1970.
+            known: such times that it was asked for already.
         """
         made = super().__new__(cls, name)
         made._agrees = agrees
+        made._instant = instant
+        made._known = dict(known or {})
         return made
 
-    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Where it travels to there is no engine to ask.
-        return str, (str(self),)
+        return (_travelled, (str(self), self._known)) if self._known else (str, (str(self),))
 
     def agrees(self, first: int, last: int) -> bool:
         """Whether the rules are the same in all years from one to another."""
         return all(self._agrees(year) for year in range(first, last + 1))
+
+    def knows(self, clock: int) -> bool:
+        """Whether the engine was asked for a time on the zone's clock."""
+        return clock in self._known
+
+    def instant(self, clock: int) -> int:
+        """When the zone's clock shows a time, by the engine's rules.
+
+        Raises:
+            UndecidedTimeError: there is no engine to ask.
+        """
+        if clock not in self._known:
+            if self._instant is None:
+                raise UndecidedTimeError(f"only the engine knows when it was {clock} in {self}")
+            self._known[clock] = self._instant(clock)
+        return self._known[clock]
+
+
+def _travelled(name: str, known: Mapping[int, int]) -> EngineZone:
+    return EngineZone(name, lambda _: True, None, known)
 
 
 def is_decided(zone: str, first: int, last: int) -> bool:
@@ -149,8 +184,13 @@ def is_decided(zone: str, first: int, last: int) -> bool:
         first: the year of the earliest time, on whatever clock.
         last: the year of the latest.
     """
-    if not isinstance(zone, EngineZone) or isinstance(zone_of(zone), timezone):
+    if not isinstance(zone, EngineZone):
         return True
+    try:
+        if isinstance(zone_of(zone), timezone):
+            return True
+    except ValueError:  # a zone that only the engine knows
+        return False
     # The other clock may show the year before or after.
     return zone.agrees(first - 1, last + 1)
 
@@ -168,24 +208,31 @@ def in_utc(clock: datetime, zone: str) -> datetime:
         UndecidedTimeError: an engine evaluates, and may know the zone otherwise.
         ValueError: there is no such zone, or the instant is outside the years 1 to 9999.
     """
-    where = zone_of(zone)
     if not is_decided(zone, clock.year, clock.year):
         raise UndecidedTimeError(f"only the engine knows when it was {clock} in {zone}")
+    where = zone_of(zone)
     try:
         return clock.replace(tzinfo=where).astimezone(UTC)
     except OverflowError:
         raise ValueError(f"{clock} in {zone} is outside the years 1 to 9999 in UTC") from None
 
 
-def clock_offset(days: int, seconds: int, zone: tzinfo) -> int:
-    """The offset of a zone from UTC, in seconds, when its clock shows this time.
+def instant_of(clock: int, zone: str | tzinfo) -> int:
+    """When the clock of a session's zone shows a time of any year; an engine is asked if need be.
 
     Args:
-        days: since 1970, of any year.
-        seconds: since midnight.
-        zone: of `zone_of`.
+        clock: microseconds since 1970 on the clock.
+        zone: the session's, or any other.
+
+    Raises:
+        ValueError: there is no such zone, or only an engine knows that can't be asked here.
     """
-    return _offset(_near(days).replace(tzinfo=zone) + timedelta(seconds=seconds), zone)
+    if isinstance(zone, EngineZone) and (
+        zone.knows(clock) or not is_decided_at(zone, clock, clock)
+    ):
+        return zone.instant(clock)
+    where = zone_of(zone) if isinstance(zone, str) else zone
+    return clock - 1_000_000 * _at(clock, lambda at: _offset(at.replace(tzinfo=where), where))
 
 
 def clocks_at(instants: Any, zone: str) -> Any:

@@ -182,7 +182,7 @@ class _Asker:
         self._count = files.num_rows
         self._partitions = partitions
         self._values, self._unreadable = typed_partition_columns(
-            files, partitions, session_tz=session_tz, engine_decides=True
+            files, partitions, session_tz=session_tz
         )
         self._names = {name.lower() for name in partitions.names}
         self.stats: FileStats | None = None

@@ -15,7 +15,7 @@ from lakelog.spark.reading.changes import changes_df
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
 from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
-from lakelog.spark.reading.time_travel import no_timestamp, snapshot_of
+from lakelog.spark.reading.time_travel import millis_of_session, snapshot_of
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.replayer import replayer_for
 from lakelog.spark.session.given_options import check_format, option_text
@@ -246,12 +246,7 @@ class DeltaReader:
         )
 
     def _millis(self, text: str) -> int:
-        """The instant of a string in the session's time zone, by Spark's own rules."""
-        sql = "SELECT unix_millis(try_cast(:t AS TIMESTAMP)) AS millis"
-        row = self._spark.sql(sql, args={"t": text}).first()
-        if row is None or row.millis is None:
-            raise no_timestamp(text)
-        return int(row.millis)
+        return millis_of_session(self._spark, text)
 
     def _compare_schema(self, snapshot: Snapshot) -> None:
         given = self._schema

@@ -15,10 +15,12 @@ from lakelog.spark.reading.options import wants_changes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyspark.sql import SparkSession
+
     from lakelog.core.state.replayer import Replayer
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["millis_in_zone", "no_timestamp", "snapshot_of"]
+__all__ = ["millis_in_zone", "millis_of_session", "no_timestamp", "snapshot_of"]
 
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
@@ -79,10 +81,24 @@ def snapshot_of(
     return (log if newest is None else newest(path)).update()
 
 
+def millis_of_session(spark: SparkSession, text: str) -> int:
+    """Epoch milliseconds of a text in the session's time zone, by Spark's own rules.
+
+    Raises:
+        DeltaAnalysisError: Spark does not take it for a time.
+    """
+    sql = "SELECT unix_millis(try_cast(:t AS TIMESTAMP)) AS millis"
+    row = spark.sql(sql, args={"t": text}).first()
+    if row is None or row.millis is None:
+        raise no_timestamp(text)
+    return int(row.millis)
+
+
 def millis_in_zone(text: str, zone: str) -> int:
     """Epoch milliseconds of a text that Spark casts to a timestamp; `zone` where it has none.
 
-    For processes without a session.
+    For processes without a session, such as those of a data source in Python: the zone's rules are
+    Python's there.
 
     Raises:
         DeltaAnalysisError: not such a string, or a zone that Python does not know.

@@ -17,7 +17,6 @@ __all__ = [
     "is_connect",
     "own_storage",
     "session_conf",
-    "session_timezone",
     "spark_version",
     "with_storage",
 ]

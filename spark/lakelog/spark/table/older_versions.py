@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StructType
 
 from lakelog.core.commands.clone.command import clone
 from lakelog.core.commands.restore import restore
-from lakelog.spark.reading.time_travel import millis_in_zone
+from lakelog.spark.reading.time_travel import millis_of_session
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.arguments import check_flag, check_int, check_text, check_texts
 
@@ -76,7 +76,7 @@ class OlderVersions:
             DeltaError: as `restoreToVersion`.
         """
         check_text(timestamp, "timestamp")
-        millis = millis_in_zone(timestamp, self._log.conf.session_tz)
+        millis = millis_of_session(self._spark, timestamp)
         done = restore(self._log, timestamp=millis)
         return metrics_row(self._spark, _RESTORED, done.metrics)
 
@@ -140,7 +140,7 @@ class OlderVersions:
         """
         check_text(timestamp, "timestamp")
         _check_clone(target, isShallow, replace, properties)
-        millis = millis_in_zone(timestamp, self._log.conf.session_tz)
+        millis = millis_of_session(self._spark, timestamp)
         return self._cloned(target, isShallow, replace, properties, timestamp=millis)
 
     def _cloned(

@@ -11,12 +11,11 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.data.readable_partitions import readable_partitions
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.spark.reading.files import files_df
-from lakelog.spark.session.session import session_timezone
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.writing.projection import projection
 
@@ -88,12 +87,16 @@ def _matching(
     if snapshot is None or options.replace_where is None:
         return Replaced()
     predicate = normalize_filter(
-        options.replace_where, snapshot.schema, session_tz=session_timezone(spark)
+        options.replace_where, snapshot.schema, session_tz=snapshot.conf.session_tz
     )
     if predicate is None:
         return Replaced()
     if is_partition_only(predicate, snapshot.partition_columns):
-        return Replaced(to_add_files(matching_files(txn, predicate)))
+        try:
+            return Replaced(to_add_files(matching_files(txn, predicate)))
+        except InvalidPredicateError:  # Spark knows the zone's rules, or the function
+            condition = sf.expr(str(options.replace_where))
+            return _matching_column(txn, spark, target, condition)
     files = txn.filter_file_table(predicate)
     if not options.data_change:
         raise DeltaAnalysisError(

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.partitions import typed_partition_columns
 from lakelog.core.arrow.time_zones import (
     EngineZone,
@@ -23,6 +24,7 @@ from lakelog.core.arrow.time_zones import (
     in_utc,
     instants_of,
     is_decided,
+    zone_of,
 )
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.binding import from_tuples
@@ -159,9 +161,54 @@ def test_a_partition_s_time_without_a_zone_says_nothing_where_the_engine_reads_i
     maps = pa.array([[("ts", text)] for text in texts], pa.map_(pa.string(), pa.string()))
     files = pa.table({"partition_values": maps})
     schema = StructType((SCHEMA.fields[0],))
-    for decides, unread in ((True, [True, False, False, False]), (False, [False] * 4)):
-        found = typed_partition_columns(files, schema, session_tz=ENGINE, engine_decides=decides)
-        assert found[1]["ts"].to_pylist() == unread
+    typed, unread = typed_partition_columns(files, schema, session_tz=ENGINE)
+    assert unread["ts"].to_pylist() == [True, False, False, False]
+    asked: list[int] = []
+
+    def engine(clock: int) -> int:
+        asked.append(clock)
+        return clock - 7
+
+    zone = EngineZone("Europe/Berlin", lambda year: year >= 1980, engine)
+    for travels in (False, False, True):
+        each = pickle.loads(pickle.dumps(zone)) if travels else zone
+        typed, unread = typed_partition_columns(files, schema, session_tz=each)
+        assert unread["ts"].to_pylist() == [False] * 4
+        first, *rest = typed["ts"].cast(pa.int64()).to_pylist()
+        assert asked == [first + 7]
+        assert (
+            rest[1]
+            == typed_partition_columns(files, schema, session_tz="Europe/Berlin")[0]["ts"]
+            .cast(pa.int64())[2]
+            .as_py()
+        )
+
+
+def test_a_zone_that_only_the_engine_knows_is_left_to_it() -> None:
+    zone = EngineZone("SystemV/PST8PDT", lambda _: False, lambda clock: clock + 8)
+    assert is_opaque(parse_filter("ts = TIMESTAMP'2024-01-01 00:00:00'", SCHEMA, session_tz=zone))
+    assert is_opaque(parse_filter("hour(ts) = 1", SCHEMA, session_tz=zone))
+    kind = PrimitiveType("timestamp")
+    assert cast_text("1970-01-01 00:00:00", kind, zone) == 8
+    assert cast_text("1970-01-01T00:00:00Z", kind, zone) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        ("UT", 0),
+        ("UT+8", 28_800),
+        ("GMT-3", -10_800),
+        ("+05:30", 19_800),
+        ("-05:30:15", -19_815),
+        ("UTC+053015", 19_815),
+        ("+18", 64_800),
+    ],
+)
+def test_offsets_are_read_as_java_spells_them(name: str, seconds: int) -> None:
+    assert zone_of(name).utcoffset(None) == timedelta(seconds=seconds)
+    with pytest.raises(ValueError, match="unknown time zone"):
+        zone_of(f"{name}0:99")
 
 
 def test_a_zone_that_travels_is_a_name() -> None:

@@ -233,6 +233,9 @@ WIDE: dict[str, Callable[[int], Any]] = {
         pa.array(range(n + 1), pa.int32()), pa.array(["k"] * n), WIDE["dictionary"](n)
     ),
     "struct": lambda n: pa.StructArray.from_arrays([WIDE["runs"](n)], ["x"]),
+    "list view": lambda n: pa.ListViewArray.from_arrays(
+        pa.array([0] * n, pa.int32()), pa.array([25] * n, pa.int32()), pa.nulls(25, pa.int32())
+    ),
 }
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -288,3 +289,12 @@ def test_a_protocol_whose_versions_are_no_numbers_is_malformed(version):
     line = f'{{"protocol":{{"minReaderVersion":{version},"minWriterVersion":2}}}}'
     with pytest.raises(CorruptCommitError, match="malformed protocol action"):
         parse_commit(joined([line]), 7, "/t/7.json")
+
+
+def test_too_little_memory_is_no_torn_commit(monkeypatch):
+    def fails(line):
+        raise orjson.JSONDecodeError("memory allocation failed", line.decode(), 0)
+
+    monkeypatch.setattr(orjson, "loads", fails)
+    with pytest.raises(MemoryError, match=r"no memory to parse /t/7\.json"):
+        parse({"commitInfo": {}})
