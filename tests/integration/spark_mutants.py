@@ -38,6 +38,7 @@ from lakelog.core.errors import (
     ConcurrentAppendException,
     TimestampOutOfRangeError,
 )
+from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
 from lakelog.spark.dml import merge as _merge
@@ -80,7 +81,6 @@ _hit_positions = hit_positions
 _options_of = WriteOptions.from_options
 _with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame
-_normalize_filter = _overwrite.normalize_filter
 _replaced_before = _overwrite.replaced_before
 _replaced_by = _overwrite.replaced_by
 _snapshot_df = _reader.snapshot_df
@@ -155,7 +155,7 @@ def _every_file(txn: Any, _: Any, options: Any) -> Replaced:
 
 
 def _filter_in_utc(given: Any, schema: Any, **_: Any) -> Any:
-    return _normalize_filter(given, schema, session_tz="UTC")
+    return normalize_filter(given, schema, session_tz="UTC")
 
 
 class _Unowned:
