@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.partitions import parse_value, serialize_value
+from lakelog.core.arrow.time_zones import UndecidedTimeError
 from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.portable.made_files import refuse_link
@@ -143,7 +146,11 @@ def _value(text: str, field: StructField, path: str, session_tz: str) -> str | N
     if text in ("", _NULL_FOLDER):
         return None
     try:
-        value = parse_value(text, field.data_type, session_tz)
+        try:
+            value = parse_value(text, field.data_type, session_tz)
+        except UndecidedTimeError:  # which the engine is asked for
+            micros = cast_text(text, field.data_type, session_tz)
+            value = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
         return serialize_value(value, field.data_type)
     except (ValueError, ArithmeticError, TypeError) as exc:
         raise DeltaAnalysisError(

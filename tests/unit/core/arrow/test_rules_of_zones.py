@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.core import convert_to_delta, scan
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.partitions import typed_partition_columns
 from lakelog.core.arrow.time_zones import (
@@ -182,6 +184,20 @@ def test_a_partition_s_time_without_a_zone_says_nothing_where_the_engine_reads_i
             .cast(pa.int64())[2]
             .as_py()
         )
+
+
+def test_the_engine_reads_the_times_in_names_of_folders(tmp_path: Path) -> None:
+    for text in ("1850-01-01 01:01:01", "2024-01-01 00:00:00"):
+        folder = tmp_path / f"ts={text}"
+        folder.mkdir()
+        pq.write_table(pa.table({"n": [1]}), folder / "f.parquet")
+    zone = EngineZone("Europe/Berlin", lambda year: year >= 1980, lambda clock: clock - 7)
+    schema = StructType((SCHEMA.fields[0],))
+    convert_to_delta(str(tmp_path), schema, conf={"spark.sql.session.timeZone": zone})
+    assert sorted(scan(str(tmp_path)).to_arrow()["ts"].cast(pa.int64()).to_pylist()) == [
+        (clock("1850-01-01 01:01:01") - clock("1970-01-01")) // timedelta(microseconds=1) - 7,
+        clock("2023-12-31 23:00:00+00:00").timestamp() * 1_000_000,
+    ]
 
 
 def test_a_zone_that_only_the_engine_knows_is_left_to_it() -> None:
