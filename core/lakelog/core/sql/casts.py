@@ -6,11 +6,12 @@ would format or round differently from Spark raise `NotInCoreError`.
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from lakelog.core.arrays import scalar_of
+from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -19,7 +20,16 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["INTEGERS", "NotInCoreError", "Value", "cast_value", "in_reach", "instants", "localized"]
+__all__ = [
+    "INTEGERS",
+    "NotInCoreError",
+    "Value",
+    "assigned_value",
+    "cast_value",
+    "in_reach",
+    "instants",
+    "localized",
+]
 
 INTEGERS = ("byte", "short", "integer", "long")
 """By rank: where two meet, the result is the later one."""
@@ -29,6 +39,10 @@ _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
 _REACH = (-11_000_000, 11_000_000)
 """Days from 1970, thirty thousand years in both directions."""
 _DAY_MICROS = 86_400_000_000
+_FINITE = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
+_ONLY_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?$"
+_SHORT_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[ T].*)?)?)?$"
+_WIDE = Context(prec=200)
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
 
 
@@ -67,6 +81,32 @@ def cast_value(value: Value, target: DataType, zone: str) -> Value:
     if cast is None:
         raise NotInCoreError(f"CAST of {value.data_type} to {target}")
     return Value(_as(cast(value.data, zone), arrow), target)
+
+
+def assigned_value(value: Value, target: DataType, zone: str) -> Value:
+    """The value as what is to be stored in a column of another type, without a CAST in the text.
+
+    Raises:
+        NotInCoreError: see `cast_value`; or Spark wants the CAST to be written.
+        pyarrow.ArrowInvalid: a value that the target can't hold.
+    """
+    pair = (_family(value.data_type), _family(target))
+    if pair in _WRITTEN:
+        raise NotInCoreError(f"CAST of {value.data_type} to {target}")
+    return cast_value(value, target, zone)
+
+
+def _family(kind: DataType) -> str:
+    name = kind.name if isinstance(kind, PrimitiveType) else ""
+    is_number = isinstance(kind, DecimalType) or name in (*INTEGERS, "float", "double")
+    return "number" if is_number else name
+
+
+_WRITTEN = {
+    ("number", "boolean"),
+    ("string", "boolean"),
+    ("string", "binary"),
+}
 
 
 def in_reach(data: Any) -> Any:
@@ -149,6 +189,10 @@ def _from_decimal(target: DataType) -> Callable[[Any, str], Any] | None:
         # Arrow's own cast is a digit off for some: 0.043 is not the double nearest to it.
         arrow = to_arrow_type(target)
         return lambda data, _: pc.cast(pc.cast(data, pa.string()), arrow)
+    if name == "boolean":
+        return lambda data, _: pc.not_equal(data, scalar_of(Decimal(0), data.type))
+    if name == "string":
+        return lambda data, _: _of_each(data, lambda number: f"{number:f}", pa.string())
     return None
 
 
@@ -158,7 +202,30 @@ def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], A
         return lambda data, _: pc.cast(data, pa.decimal128(38, target.scale))
     if isinstance(source, DecimalType):
         return lambda data, _: pc.round(data, target.scale, round_mode="half_towards_infinity")
+    if source == PrimitiveType("boolean"):
+        return lambda data, _: pc.cast(pc.cast(data, pa.int8()), pa.decimal128(38, target.scale))
+    if source == PrimitiveType("string"):
+        unit = Decimal(1).scaleb(-target.scale)
+        kind = to_arrow_type(target)
+
+        def parsed(text: str) -> Decimal:
+            return Decimal(text).quantize(unit, ROUND_HALF_UP, _WIDE)
+
+        return lambda data, _: _of_each(_number_text(data), parsed, kind)
     return None
+
+
+def _of_each(data: Any, function: Callable[[Any], Any], kind: pa.DataType) -> Any:
+    """What Python makes of each value that is not null."""
+    if isinstance(data, pa.Scalar):
+        return scalar_of(None if not data.is_valid else function(data.as_py()), kind)
+    return array_of([None if v is None else function(v) for v in data.to_pylist()], kind)
+
+
+def _number_text(data: Any) -> Any:
+    text = pc.utf8_trim_whitespace(data)
+    _require(text, _FINITE, "a plain number")
+    return text
 
 
 def _text_to_integer(data: Any, _: str) -> Any:
@@ -168,24 +235,44 @@ def _text_to_integer(data: Any, _: str) -> Any:
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), pa.int64())
 
 
-def _text_to_double(data: Any, _: str) -> Any:
-    text = pc.utf8_trim_whitespace(data)
-    _require(text, _NUMBER, "a plain number")
-    return pc.cast(text, pa.float64())
+def _text_to_float(kind: pa.DataType) -> Callable[[Any, str], Any]:
+    def cast(data: Any, _: str) -> Any:
+        text = pc.utf8_trim_whitespace(data)
+        _require(text, _NUMBER, "a plain number")
+        return pc.cast(text, kind)
+
+    return cast
+
+
+def _text_to_boolean(data: Any, _: str) -> Any:
+    text = pc.ascii_lower(pc.utf8_trim_whitespace(data))
+    if not _all_match(text, r"^(?:t|true|y|yes|1|f|false|n|no|0)$"):
+        raise pa.ArrowInvalid("a string that is not a boolean")
+    return pc.match_substring_regex(text, r"^(?:t|true|y|yes|1)$")
 
 
 def _text_to_date(data: Any, _: str) -> Any:
     text = pc.utf8_trim_whitespace(data)
-    _require(text, _DAY, "a date as yyyy-MM-dd")
+    if not _all_match(text, _DAY):
+        _require(text, _SHORT_DAY, "a date as yyyy-MM-dd")
+        text = _of_each(text, _whole_day, pa.string())
     return pc.cast(pc.utf8_slice_codeunits(text, 0, 10), pa.date32())
+
+
+def _whole_day(text: str) -> str:
+    """`2024-1` as `2024-01-01`."""
+    year, month, day = (*text[:10].replace("T", " ").split(" ")[0].split("-"), "1", "1")[:3]
+    return f"{year}-{int(month):02}-{int(day):02}"
 
 
 def _text_to_moment(data: Any, zone: str) -> Any:
     return instants(_text_to_wall_clock(data, zone), zone)
 
 
-def _text_to_wall_clock(data: Any, _: str) -> Any:
+def _text_to_wall_clock(data: Any, zone: str) -> Any:
     text = pc.utf8_trim_whitespace(data)
+    if _all_match(text, _ONLY_DAY):
+        return pc.cast(_text_to_date(text, zone), pa.timestamp("us"))
     _require(text, _MOMENT, "a timestamp as yyyy-MM-dd HH:mm:ss")
     return pc.cast(text, pa.timestamp("us"))
 
@@ -243,7 +330,20 @@ _CASTS: dict[tuple[str, str], Callable[[Any, str], Any]] = {
     ("float", "double"): lambda data, _: data,
     ("double", "float"): lambda data, _: pc.cast(data, pa.float32(), safe=False),
     ("string", "date"): _text_to_date,
-    ("string", "double"): _text_to_double,
+    ("string", "binary"): lambda data, _: pc.cast(data, pa.binary()),
+    ("string", "boolean"): _text_to_boolean,
+    ("string", "double"): _text_to_float(pa.float64()),
+    ("string", "float"): _text_to_float(pa.float32()),
+    **{
+        (name, "boolean"): lambda data, _: pc.not_equal(data, scalar_of(0, data.type))
+        for name in INTEGERS
+    },
+    **{
+        (name, "boolean"): lambda data, _: pc.not_equal(data, scalar_of(0.0, data.type))
+        for name in ("float", "double")
+    },
+    ("boolean", "double"): lambda data, _: pc.cast(data, pa.float64()),
+    ("boolean", "float"): lambda data, _: pc.cast(data, pa.float32()),
     ("string", "timestamp"): _text_to_moment,
     ("string", "timestamp_ntz"): _text_to_wall_clock,
     ("date", "string"): _date_text,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrays import array_of, integers, scalar_of
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
@@ -23,11 +24,13 @@ from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import find_column, unknown_column
-from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, assigned_value, cast_value
 from lakelog.core.sql.char_texts import filled_up
+from lakelog.core.sql.decimals import arithmetic
 from lakelog.core.sql.errors import in_plain_words
 from lakelog.core.sql.functions import (
     FUNCTIONS,
+    as_decimal,
     as_text,
     common_type,
     compared_type,
@@ -36,7 +39,8 @@ from lakelog.core.sql.functions import (
 )
 from lakelog.core.sql.nesting import explained_depth
 from lakelog.core.sql.string_literals import for_sqlglot, has_odd_escapes
-from lakelog.core.sql.times import day_shift, extracted
+from lakelog.core.sql.texts import matches
+from lakelog.core.sql.times import day_shift, extracted, later
 from lakelog.core.sql.tree_shapes import check_sqlglot, unread_below
 from lakelog.core.sql.type_names import SQL_TYPES
 
@@ -58,6 +62,7 @@ _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
 _VOID, _DOUBLE = PrimitiveType("void"), PrimitiveType("double")
+_FLOAT = PrimitiveType("float")
 _TYPES = {**SQL_TYPES, "VARCHAR": "string"}
 _COMPARED = {
     "EQ": "=",
@@ -77,6 +82,8 @@ _CHAINS = {
 _NULL = pa.nulls(1, pa.bool_())[0]
 _FORMS = ("CAST", "TRY_CAST", "EXTRACT")
 """Functions with a grammar of their own."""
+_LAZY = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
+"""Functions of which Spark evaluates an argument only for the rows that need it."""
 _NOW = ("current_timestamp", "now")
 _TODAY = ("current_date", "curdate")
 
@@ -168,7 +175,7 @@ def _used_columns(rows: pa.Table, root: Any, schema: StructType) -> pa.Table:
 def _evaluated(walker: _Walker, root: Any, target: DataType, sql: str, zone: str) -> Any:
     try:
         with explained_depth(sql):
-            return cast_value(walker.value(root), target, zone).data
+            return assigned_value(walker.value(root), target, zone).data
     except NotInCoreError as exc:
         raise _only_spark(sql, str(exc)) from None
     except pa.ArrowException as exc:
@@ -444,6 +451,8 @@ class _Walker:
         name = str(node.this).lower()
         if name in (*_NOW, *_TODAY) and not node.expressions:
             return self._now(name)
+        if name in _LAZY:
+            return self._first(name, node)
         function = FUNCTIONS.get(name)
         if function is None:
             raise NotInCoreError(f"the function {name}")
@@ -467,25 +476,45 @@ class _Walker:
 
     def _arithmetic(self, kind: str, node: Any) -> Value:
         if isinstance(node.expression, self._exp.Interval) and kind in ("Add", "Sub"):
-            return self._days_later(kind, node)
+            return self._later(kind, node)
         left, right = self.value(node.this), self.value(node.expression)
         if left.data_type == _DATE and kind in ("Add", "Sub"):
             return self._shifted(left, right, 1 if kind == "Add" else -1)
+        if (decimals := self._decimals(node, left, right)) is not None:
+            return arithmetic(kind, *decimals)
         (a, b), common = conjoined([left, right], self._zone)
         checked = _numeric(common, node)
         return Value(getattr(pc, f"{_ADDED[kind]}{checked}")(a, b), common)
 
-    def _days_later(self, kind: str, node: Any) -> Value:
-        """A date plus a number of days; other intervals are left to Spark."""
-        day, interval = self.value(node.this), node.expression
-        unit, count = str(interval.args.get("unit")).upper(), interval.this
-        plain = isinstance(count, self._exp.Literal) and str(count.this).isdigit()
-        if day.data_type != _DATE or unit not in ("DAY", "DAYS") or not plain:
+    def _decimals(self, node: Any, left: Value, right: Value) -> list[Value] | None:
+        """Both sides as decimals, if one of them is a decimal and the other one or an integer.
+
+        An integer that is written there has as many digits as it needs, any other those of its
+        type.
+        """
+        kinds = (left.data_type, right.data_type)
+        if not any(isinstance(each, DecimalType) for each in kinds):
+            return None
+        found = []
+        for part, each in ((node.this, left), (node.expression, right)):
+            kind = as_decimal(each.data_type)
+            digits = _written_digits(part)
+            if kind is not None and digits is not None:
+                kind = DecimalType(digits, 0)
+            if kind is None:
+                return None
+            found.append(cast_value(each, kind, self._zone))
+        return found
+
+    def _later(self, kind: str, node: Any) -> Value:
+        """A date or a time plus an interval of one unit; others are left to Spark."""
+        start, interval = self.value(node.this), node.expression
+        unit, count = interval.args.get("unit"), interval.this
+        whole = isinstance(count, self._exp.Literal) and re.fullmatch(r"-?\d{1,9}", count.this)
+        if not whole or not isinstance(unit, self._exp.Var):
             raise NotInCoreError(node.sql(dialect="spark"))
-        if int(count.this) >= 1 << 31:
-            raise NotInCoreError(interval.sql(dialect="spark"))
-        days = Value(scalar_of(int(count.this), pa.int32()), _INTEGER)
-        return day_shift(day, days, self._zone, 1 if kind == "Add" else -1)
+        number = int(count.this) if kind == "Add" else -int(count.this)
+        return later(start, number, unit.name.upper().removesuffix("S"), self._zone)
 
     def _shifted(self, day: Value, days: Value, sign: int) -> Value:
         if days.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
@@ -494,6 +523,8 @@ class _Walker:
 
     def _div(self, node: Any) -> Value:
         both = [self.value(node.this), self.value(node.expression)]
+        if (decimals := self._decimals(node, *both)) is not None:
+            return arithmetic("Div", *decimals)
         _numeric(common_type(both), node)
         a, b = (cast_value(each, _DOUBLE, self._zone).data for each in both)
         return Value(pc.divide_checked(a, b), _DOUBLE)
@@ -505,7 +536,10 @@ class _Walker:
         return Value(pc.divide_checked(pc.cast(a, pa.int64()), pc.cast(b, pa.int64())), _LONG)
 
     def _mod(self, node: Any) -> Value:
-        (a, b), common = conjoined([self.value(node.this), self.value(node.expression)], self._zone)
+        both = [self.value(node.this), self.value(node.expression)]
+        if (decimals := self._decimals(node, *both)) is not None:
+            return arithmetic("Mod", *decimals)
+        (a, b), common = conjoined(both, self._zone)
         if _numeric(common, node) == "":
             raise NotInCoreError(f"% of {common}")
         return Value(remainder(a, b), common)
@@ -563,14 +597,35 @@ class _Walker:
     def _extract(self, node: Any) -> Value:
         return extracted(node.this.name, self.value(node.expression), self._zone)
 
+    def _regexplike(self, node: Any) -> Value:
+        return matches([self.value(node.this), self.value(node.expression)], self._zone)
+
+    def _hexstring(self, node: Any) -> Value:
+        text = str(node.this)
+        data = bytes.fromhex(text.zfill(len(text) + len(text) % 2))
+        return Value(scalar_of(data, pa.binary()), PrimitiveType("binary"))
+
     def _and(self, node: Any) -> Value:
-        return Value(pc.and_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+        return Value(pc.and_kleene(*self._sides(node, decided=False)), _BOOLEAN)
 
     def _or(self, node: Any) -> Value:
-        return Value(pc.or_kleene(*self._conditions(node.this, node.expression)), _BOOLEAN)
+        return Value(pc.or_kleene(*self._sides(node, decided=True)), _BOOLEAN)
 
     def _not(self, node: Any) -> Value:
-        return Value(pc.invert(*self._conditions(node.this)), _BOOLEAN)
+        return Value(pc.invert(self._condition(node.this)), _BOOLEAN)
+
+    def _sides(self, node: Any, *, decided: bool) -> tuple[Any, Any]:
+        """Both sides of AND or OR. The right one need not have a value where the left decides."""
+        left = self._condition(node.this)
+        try:
+            return left, self._condition(node.expression)
+        except pa.ArrowException:
+            if self._batch is None or isinstance(left, pa.Scalar):
+                raise
+        kept = pc.fill_null(pc.not_equal(left, scalar_of(decided, pa.bool_())), True)
+        rows = pc.indices_nonzero(kept)
+        right = self._of_rows(rows)._condition(node.expression)
+        return left, _spread([(rows, right)], len(left), pa.bool_())
 
     def _between(self, node: Any) -> Value:
         # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
@@ -594,19 +649,11 @@ class _Walker:
         each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
         return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
 
-    def _conditions(self, *nodes: Any) -> list[Any]:
-        found = [self.value(nodes[0])]
-        for node in nodes[1:]:
-            try:
-                found.append(self.value(node))
-            except pa.ArrowException as exc:
-                # Spark may not evaluate it for that row.
-                shown = node.sql(dialect="spark")
-                raise NotInCoreError(f"{shown} where it has no result ({exc})") from None
-        for node, each in zip(nodes, found, strict=True):
-            if each.data_type not in (_BOOLEAN, _VOID):
-                raise NotInCoreError(f"{node.sql(dialect='spark')} as a condition")
-        return [cast_value(each, _BOOLEAN, self._zone).data for each in found]
+    def _condition(self, node: Any) -> Any:
+        found = self.value(node)
+        if found.data_type not in (_BOOLEAN, _VOID):
+            raise NotInCoreError(f"{node.sql(dialect='spark')} as a condition")
+        return cast_value(found, _BOOLEAN, self._zone).data
 
     def _if(self, node: Any) -> Value:
         return self._chosen([node.this], [node.args["true"]], node.args.get("false"))
@@ -622,21 +669,63 @@ class _Walker:
         )
 
     def _chosen(self, when: Sequence[Any], then: Sequence[Any], otherwise: Any) -> Value:
-        """The first that applies.
-
-        Arrow evaluates every arm for every row, but Spark only the arm that is taken, so an
-        expression whose arm can fail is left to Spark.
-        """
-        last = self._null(None) if otherwise is None else self.value(otherwise)
-        for arm in (*when[1:], *then, *([] if otherwise is None else [otherwise])):
-            if _may_fail(arm):
-                raise NotInCoreError(f"{arm.sql(dialect='spark')} within a choice")
-        arms, kind = conjoined([*(self.value(each) for each in then), last], self._zone)
+        """The first that applies. A row's value is that of its arm; the others may have none."""
+        otherwise = self._exp.Null() if otherwise is None else otherwise
+        if self._batch is not None and any(map(_may_fail, (*when[1:], *then, otherwise))):
+            tests = [lambda walker, each=each: walker._condition(each) for each in when]
+            return self._by_arm(tests, then, otherwise)
+        arms, kind = conjoined([self.value(each) for each in (*then, otherwise)], self._zone)
         found = arms[-1]
-        for condition, arm in zip(reversed(self._conditions(*when)), arms[-2::-1], strict=True):
-            taken = pc.coalesce(condition, scalar_of(False, pa.bool_()))
-            found = pc.if_else(taken, arm, found)
+        for test, arm in zip(reversed(when), arms[-2::-1], strict=True):
+            found = pc.if_else(pc.fill_null(self._condition(test), False), arm, found)
         return Value(found, kind)
+
+    def _first(self, name: str, node: Any) -> Value:
+        """`coalesce` and its kin."""
+        given = node.expressions
+        if name == "nullif" and len(given) == 2:
+            same = self._exp.EQ(this=given[0].copy(), expression=given[1].copy())
+            return self._chosen([same], [self._exp.Null()], given[0])
+        if name == "nvl2" and len(given) == 3:
+            known = self._exp.Not(
+                this=self._exp.Is(this=given[0].copy(), expression=self._exp.Null())
+            )
+            return self._chosen([known], [given[1]], given[2])
+        if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
+            raise NotInCoreError(node.sql(dialect="spark"))
+        if self._batch is not None and any(map(_may_fail, given[1:])):
+
+            def is_given(walker: _Walker, each: Any) -> Any:
+                return pc.is_valid(walker.value(each).data)
+
+            tests = [lambda walker, each=each: is_given(walker, each) for each in given[:-1]]
+            return self._by_arm(tests, given[:-1], given[-1])
+        found, kind = conjoined([self.value(each) for each in given], self._zone)
+        return Value(pc.coalesce(*found), kind)
+
+    def _by_arm(self, tests: Sequence[Any], then: Sequence[Any], otherwise: Any) -> Value:
+        """The first arm whose test is true, evaluated for the rows alone that come to it."""
+        assert self._batch is not None
+        count = self._batch.num_rows
+        rows = integers(range(count))
+        arms: list[tuple[Any, Value]] = []
+        for test, arm in zip(tests, then, strict=True):
+            passed = test(self._of_rows(rows))
+            if isinstance(passed, pa.Scalar):
+                passed = pa.repeat(passed, len(rows))
+            passed = pc.fill_null(passed, False)
+            taken, rows = rows.filter(passed), rows.filter(pc.invert(passed))
+            arms.append((taken, self._of_rows(taken).value(arm)))
+        arms.append((rows, self._of_rows(rows).value(otherwise)))
+        found, kind = conjoined([each for _, each in arms], self._zone)
+        parts = [(rows, data) for (rows, _), data in zip(arms, found, strict=True)]
+        return Value(_spread(parts, count, to_arrow_type(kind)), kind)
+
+    def _of_rows(self, rows: Any) -> _Walker:
+        """The same walk over some of the rows."""
+        assert self._batch is not None
+        batch = self._batch if len(rows) == self._batch.num_rows else self._batch.take(rows)
+        return _Walker(self._sql, batch, self._schema, self._zone, self._now_ms)
 
 
 def _bare(value: Value) -> Value:
@@ -651,6 +740,30 @@ def _refuse_unread(root: Any, sql: str) -> None:
         raise _only_spark(sql, node.sql(dialect="spark"))
 
 
+def _spread(parts: Sequence[tuple[Any, Any]], count: int, kind: pa.DataType) -> Any:
+    """Values at their rows, given in ascending order for each part; null at all others."""
+    places = pa.concat_arrays([rows.cast(pa.int64()) for rows, _ in parts])
+    values = pa.concat_arrays(
+        [
+            pa.repeat(data, len(rows)) if isinstance(data, pa.Scalar) else data
+            for rows, data in parts
+        ]
+    )
+    assert values.type == kind
+    at = pc.index_in(integers(range(count), pa.int64()), value_set=places)
+    return values.take(at)
+
+
+def _written_digits(node: Any) -> int | None:
+    """The digits of an integer that is written in an expression; `None` of anything else."""
+    kind = type(node).__name__
+    if kind in ("Paren", "Neg"):
+        return _written_digits(node.this)
+    if kind != "Literal" or node.is_string or not str(node.this).isdigit():
+        return None
+    return len(str(int(node.this)))
+
+
 def _may_fail(node: Any) -> bool:
     """Whether some value could be an error: arithmetic, casts, any function."""
     kinds = {type(each).__name__ for each in node.walk()}
@@ -661,7 +774,7 @@ def _may_fail(node: Any) -> bool:
 
 def _numeric(kind: DataType, node: Any) -> str:
     """The suffix of Arrow's functions: integers are checked for overflow, doubles are not."""
-    if kind == _DOUBLE:
+    if kind == _DOUBLE or (kind == _FLOAT and type(node).__name__ in _ADDED):
         return ""
     if isinstance(kind, PrimitiveType) and kind.name in INTEGERS:
         return "_checked"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,9 +10,14 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+from lakelog.core.sql.by_rows import plain
 from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.sql.decimals import wider
+from lakelog.core.sql.numbers import greatest, least, rounded, sign, square_root, stepped
+from lakelog.core.sql.texts import TEXTS
 from lakelog.core.sql.times import (
     PARTS,
+    TIMES,
     date_format,
     date_trunc,
     day_shift,
@@ -23,7 +29,15 @@ from lakelog.core.sql.times import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["FUNCTIONS", "as_text", "common_type", "compared_type", "conjoined", "remainder"]
+__all__ = [
+    "FUNCTIONS",
+    "as_decimal",
+    "as_text",
+    "common_type",
+    "compared_type",
+    "conjoined",
+    "remainder",
+]
 
 _DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -49,6 +63,13 @@ def common_type(values: Sequence[Value]) -> DataType:
         return PrimitiveType(max(names, key=INTEGERS.index))
     if names <= {*INTEGERS, "double"}:
         return _DOUBLE
+    decimals = [as_decimal(kind) for kind in kinds]
+    if all(decimals):
+        found = wider([each for each in decimals if each is not None])
+        if found is not None:
+            return found
+    if kinds <= {*_FLOATS, *(k for k in kinds if isinstance(k, DecimalType))} and _DOUBLE in kinds:
+        return _DOUBLE
     raise NotInCoreError(f"{' and '.join(sorted(map(str, kinds)))} in one operation")
 
 
@@ -70,7 +91,7 @@ def compared_type(values: Sequence[Value]) -> DataType:
             return _LONG
         if all(k in _WHOLE or k in _FLOATS or isinstance(k, DecimalType) for k in others):
             return _DOUBLE
-    decimals = [_as_decimal(k) for k in others]
+    decimals = [as_decimal(k) for k in others]
     if others & _FLOATS and all(k in _FLOATS or d for k, d in zip(others, decimals, strict=True)):
         return _DOUBLE
     known = [d for d in decimals if d is not None]
@@ -86,7 +107,8 @@ def compared_type(values: Sequence[Value]) -> DataType:
     return common_type([Value(None, k) for k in others])
 
 
-def _as_decimal(kind: DataType) -> DecimalType | None:
+def as_decimal(kind: DataType) -> DecimalType | None:
+    """The decimal that holds all of a type of exact numbers; `None` of any other type."""
     if isinstance(kind, DecimalType):
         return kind
     digits = _WHOLE.get(kind) if isinstance(kind, PrimitiveType) else None
@@ -136,25 +158,9 @@ def _integral(kind: DataType, name: str) -> None:
 
 def _abs(values: Sequence[Value], _: str) -> Value:
     (value,) = values
-    if value.data_type != _DOUBLE:
+    if value.data_type not in _FLOATS and not isinstance(value.data_type, DecimalType):
         _integral(value.data_type, "abs")
     return Value(pc.abs_checked(value.data), value.data_type)
-
-
-def _rounded(function: str) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], _: str) -> Value:
-        (value,) = values
-        if value.data_type == _DOUBLE:
-            return Value(pc.cast(getattr(pc, function)(value.data), pa.int64()), _LONG)
-        _integral(value.data_type, function)
-        return Value(pc.cast(value.data, pa.int64()), _LONG)
-
-    return apply
-
-
-def _coalesce(values: Sequence[Value], zone: str) -> Value:
-    found, kind = conjoined(values, zone)
-    return Value(pc.coalesce(*found), kind)
 
 
 def _concat(values: Sequence[Value], zone: str) -> Value:
@@ -195,8 +201,8 @@ def _length(values: Sequence[Value], _: str) -> Value:
 
 
 def _substring(values: Sequence[Value], zone: str) -> Value:
-    text, start = as_text(values[0], zone), _literal(values[1], int)
-    length = _literal(values[2], int) if len(values) > 2 else None
+    text, start = as_text(values[0], zone), plain(values[1], int)
+    length = plain(values[2], int) if len(values) > 2 else None
     if length is not None and length <= 0:
         return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
     begin = start - 1 if start > 0 else start
@@ -207,40 +213,23 @@ def _substring(values: Sequence[Value], zone: str) -> Value:
 
 
 def _left(values: Sequence[Value], zone: str) -> Value:
-    count = max(_literal(values[1], int), 0)
+    count = max(plain(values[1], int), 0)
     return Value(pc.utf8_slice_codeunits(as_text(values[0], zone), 0, count), _STRING)
 
 
 def _right(values: Sequence[Value], zone: str) -> Value:
-    text, count = as_text(values[0], zone), _literal(values[1], int)
+    text, count = as_text(values[0], zone), plain(values[1], int)
     if count <= 0:
         return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
     return Value(pc.utf8_slice_codeunits(text, -count, None), _STRING)
 
 
-def _lpad(values: Sequence[Value], zone: str) -> Value:
-    text, width = as_text(values[0], zone), max(_literal(values[1], int), 0)
-    padding = _literal(values[2], str) if len(values) > 2 else " "
-    if len(padding) != 1:
-        raise NotInCoreError(f"lpad with {padding!r}")
-    shorter = pc.utf8_slice_codeunits(text, 0, width)
-    return Value(pc.utf8_lpad(shorter, width=width, padding=padding), _STRING)
-
-
 def _replace(values: Sequence[Value], zone: str) -> Value:
-    text, old = as_text(values[0], zone), _literal(values[1], str)
-    new = _literal(values[2], str) if len(values) > 2 else ""
+    text, old = as_text(values[0], zone), plain(values[1], str)
+    new = plain(values[2], str) if len(values) > 2 else ""
     if not old:
         return Value(text, _STRING)
     return Value(pc.replace_substring(text, pattern=old, replacement=new), _STRING)
-
-
-def _literal(value: Value, kind: type[Any]) -> Any:
-    """An argument that has to be the same for every row."""
-    found = value.data.as_py() if isinstance(value.data, pa.Scalar) else None
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise NotInCoreError("an argument that is not a plain value")
-    return found
 
 
 def _part(name: str) -> Callable[[Sequence[Value], str], Value]:
@@ -273,47 +262,55 @@ def _casting(name: str) -> Callable[[Sequence[Value], str], Value]:
 
 FUNCTIONS: dict[str, Callable[[Sequence[Value], str], Value]] = {
     **{name: _part(name) for name in PARTS},
+    **TEXTS,
+    **TIMES,
     "abs": _abs,
-    "ceil": _rounded("ceil"),
-    "ceiling": _rounded("ceil"),
+    "bround": rounded(ROUND_HALF_EVEN),
+    "ceil": stepped(ROUND_CEILING),
+    "ceiling": stepped(ROUND_CEILING),
     "char_length": _length,
     "character_length": _length,
-    "coalesce": _coalesce,
     "concat": _concat,
     "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
-    "date_format": lambda v, zone: date_format(v[0], _literal(v[1], str), zone),
-    "date_part": lambda v, zone: extracted(_literal(v[0], str), v[1], zone),
-    "datepart": lambda v, zone: extracted(_literal(v[0], str), v[1], zone),
+    "date_format": lambda v, zone: date_format(v[0], plain(v[1], str), zone),
+    "date_part": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
+    "datepart": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
     "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
-    "date_trunc": lambda v, zone: date_trunc(_literal(v[0], str), v[1], zone),
+    "date_trunc": lambda v, zone: date_trunc(plain(v[0], str), v[1], zone),
     "dateadd": lambda v, zone: day_shift(v[0], v[1], zone),
     "datediff": _date_diff,
-    "floor": _rounded("floor"),
-    "ifnull": _coalesce,
+    "floor": stepped(ROUND_FLOOR),
+    "greatest": lambda v, zone: greatest(*conjoined(v, zone)),
     "isnan": _is_nan,
+    "isnotnull": lambda v, _: Value(pc.is_valid(*(each.data for each in v)), _BOOLEAN),
+    "isnull": lambda v, _: Value(pc.is_null(*(each.data for each in v)), _BOOLEAN),
     "lcase": _cased("lower"),
     "left": _left,
     "len": _length,
+    "least": lambda v, zone: least(*conjoined(v, zone)),
     "length": _length,
     "lower": _cased("lower"),
-    "lpad": _lpad,
     "ltrim": _trimmed("utf8_ltrim"),
     "mod": _mod,
-    "nvl": _coalesce,
     "pmod": _pmod,
     "replace": _replace,
     "right": _right,
+    "round": rounded(ROUND_HALF_UP),
     "rtrim": _trimmed("utf8_rtrim"),
+    "sign": sign,
+    "signum": sign,
+    "sqrt": square_root,
     "substr": _substring,
     "substring": _substring,
     "trim": _trimmed("utf8_trim"),
-    "trunc": lambda v, zone: trunc(v[0], _literal(v[1], str), zone),
+    "trunc": lambda v, zone: trunc(v[0], plain(v[1], str), zone),
     "ucase": _cased("upper"),
     "upper": _cased("upper"),
     **{
         sql: _casting(name)
         for sql, name in {
             "bigint": "long",
+            "binary": "binary",
             "boolean": "boolean",
             "date": "date",
             "double": "double",
@@ -324,6 +321,7 @@ FUNCTIONS: dict[str, Callable[[Sequence[Value], str], Value]] = {
             "timestamp": "timestamp",
             "tinyint": "byte",
             "to_date": "date",
+            "to_timestamp": "timestamp",
         }.items()
     },
 }

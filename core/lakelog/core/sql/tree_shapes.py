@@ -24,7 +24,18 @@ SQLGLOT: Final = ((30, 24), (31, 0))
 _BOTH: Final = ("this", "expression")
 _BINARY: Final = (
     *("Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "DPipe", "And", "Or", "Is", "Dot", "Extract"),
-    *("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ", "StartsWith", "DataTypeParam"),
+    *(
+        "EQ",
+        "NEQ",
+        "LT",
+        "LTE",
+        "GT",
+        "GTE",
+        "NullSafeEQ",
+        "StartsWith",
+        "DataTypeParam",
+        "RegexpLike",
+    ),
 )
 _UNARY: Final = ("Not", "Neg", "Paren", "Boolean", "HexString", "Var")
 _READ: Final[Mapping[str, tuple[str, ...]]] = {

@@ -177,17 +177,16 @@ def test_arithmetic_casts_and_functions_are_computed(sql: str, paths: set[Any]) 
         ("s LIKE 'a%' ESCAPE '/'", {("s",)}),
         (r"s = '\101'", {("s",)}),
         ("s ILIKE 'a%' ESCAPE '/'", {("s",)}),
-        ("s RLIKE 'a'", {("s",)}),
+        ("s RLIKE '(?i)a'", {("s",)}),
         ("n IN (SELECT 1)", {("n",)}),
         ("exists(l, v -> v > 1)", {("l",)}),
         ("l[0] = 1", {("l",)}),
         ("n = current_date()", {("n",)}),
         ("n IS DISTINCT FROM 1", {("n",)}),
-        ("d = DATE '2020-01-01' + INTERVAL 1 MONTH", {("d",)}),
+        ("d = DATE '2020-01-01' + INTERVAL 1 HOUR", {("d",)}),
         ("(n, m) = (1, 2)", {("n",), ("m",)}),
         ("_metadata.file_path = 'x'", set()),
         ("s = 'a' COLLATE UNICODE_CI", {("s",)}),
-        ("b = 'yes'", {("b",)}),
         ("st = 1", {("st",)}),
         ("rand() < 0.5", set()),
     ],
@@ -235,7 +234,7 @@ def test_without_a_clock_there_is_no_today() -> None:
 
 
 def test_only_the_part_that_is_not_understood_is_opaque() -> None:
-    found = parsed("n = 1 AND sha2(s, 256) = 'A'")
+    found = parsed("n = 1 AND hex(s) = 'A'")
     assert isinstance(found, And)
     assert [type(p) for p in found.parts] == [Comparison, Opaque]
 
