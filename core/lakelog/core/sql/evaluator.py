@@ -684,8 +684,10 @@ class _Walker:
         """`coalesce` and its kin."""
         given = node.expressions
         if name == "nullif" and len(given) == 2:
-            same = self._exp.EQ(this=given[0].copy(), expression=given[1].copy())
-            return self._chosen([same], [self._exp.Null()], given[0])
+            # Spark rewrites it after it has filled up what is compared with a CHAR.
+            same = self._comparison("=", given[0], given[1], fills_up=False)
+            kept, missing = self.value(given[0]), pc.fill_null(same, False)
+            return Value(pc.if_else(missing, scalar_of(None, kept.data.type), kept.data), kept[1])
         if name == "nvl2" and len(given) == 3:
             known = self._exp.Not(
                 this=self._exp.Is(this=given[0].copy(), expression=self._exp.Null())
