@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkValueError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -212,6 +214,18 @@ def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, na
     assert DeltaLog.for_table(path).update().version == 0
 
 
+class _Told(logging.Handler):
+    """What PySpark logs of expressions that were refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+        PySparkLogger.getLogger("SQLQueryContextLogger").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 def test_a_query_for_one_value_is_a_value_and_in_no_condition(
     spark: SparkSession, path: str
 ) -> None:
@@ -226,7 +240,9 @@ def test_a_query_for_one_value_is_a_value_and_in_no_condition(
         return dict(zip(OUTCOMES, _made(spark, ONE_VALUE, alias), strict=False))
 
     twos = (2,) * len(ONE_VALUE)
+    told = _Told()
     table.update(set=values(""))
+    assert told.records == []
     assert [row[1 : 1 + len(twos)] for row in _outcomes(table)] == [twos] * 3
     table.update(set=dict.fromkeys(OUTCOMES, "null"))
     (

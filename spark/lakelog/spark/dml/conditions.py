@@ -20,6 +20,7 @@ from lakelog.spark.dml.expressions import (
     text_of,
 )
 from lakelog.spark.dml.values import as_column
+from lakelog.spark.session.unlogged import unlogged
 from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def refuse_stars(frame: DataFrame, given: Any, alias: str | None, what: str) -> 
     if "*" not in text and "star" not in text:
         return
     try:
-        _ = frame.orderBy(as_column(given).isNull()).schema
+        with unlogged():
+            _ = frame.orderBy(as_column(given).isNull()).schema
     except AnalysisException as exc:
         if exc.getCondition() != "INVALID_USAGE_OF_STAR_OR_REGEX":
             return

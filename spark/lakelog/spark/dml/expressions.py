@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.values import as_column
+from lakelog.spark.session.unlogged import unlogged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,8 +68,9 @@ def subqueries_in(rows: DataFrame, given: Iterable[str | Column]) -> list[str | 
 def _in_lambda(rows: DataFrame, given: Sequence[str | Column]) -> str | None:
     """The condition by which Spark refuses expressions in a lambda, empty for one unnamed."""
     try:
-        whole = sf.struct(*map(as_column, given))
-        _ = rows.select(sf.transform(sf.array(sf.lit(0)), lambda _: whole)).schema
+        with unlogged():
+            whole = sf.struct(*map(as_column, given))
+            _ = rows.select(sf.transform(sf.array(sf.lit(0)), lambda _: whole)).schema
     except (AnalysisException, ParseException) as exc:
         return exc.getCondition() or ""
     return None

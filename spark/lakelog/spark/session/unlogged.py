@@ -1,0 +1,44 @@
+"""Questions to Spark's analysis, of whose refusals PySpark tells nobody.
+
+PySpark logs each expression that it can't resolve as an error, with its trace in the JVM. An
+expression that is only asked about is none.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from pyspark.logger import PySparkLogger
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Iterator
+
+__all__ = ["unlogged"]
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_asks: ContextVar[bool] = ContextVar("lakelog_asks", default=False)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep from PySpark's loggers what is refused in this block, of this thread."""
+    _watch()
+    before = _asks.set(True)
+    try:
+        yield
+    finally:
+        _asks.reset(before)
+
+
+@functools.cache
+def _watch() -> None:
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_is_told)
+
+
+def _is_told(_: logging.LogRecord) -> bool:
+    return not _asks.get()
