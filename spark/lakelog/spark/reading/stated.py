@@ -66,7 +66,8 @@ def with_nulls_of(df: DataFrame, frame: DataFrame) -> DataFrame:
         df: the rows; it is changed.
         frame: may have come out of `with_stated_nulls`.
     """
-    if not hasattr(frame, _STATED) or hasattr(df, _STATED):
+    # Not by `hasattr`: over Connect a DataFrame takes any name for that of a column.
+    if _STATED not in vars(frame) or _STATED in vars(df):
         return df
     known = {each.name.lower(): each for each in frame.schema}
     return _state(df, StructType([known[name.lower()] for name in df.columns]))
