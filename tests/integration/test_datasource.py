@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,6 +110,31 @@ def test_a_temporary_view_is_read_and_inserted_into(source: SparkSession, tmp_pa
     source.sql("INSERT INTO v VALUES (1000, 1, 'x')")
     assert DeltaLog.for_table(path).snapshot.version == 1
     assert source.sql("SELECT s FROM v WHERE id = 1000").collect()[0].s == "x"
+
+
+def test_nothing_is_written_by_way_of_an_older_version(
+    source: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    make(source, path, parts=1)
+    made = datetime.fromtimestamp(DeltaLog.for_table(path).history()[0].timestamp / 1000, UTC)
+    digits = f"{made:%Y%m%d%H%M%S}{made.microsecond // 1000:03}"
+    for options in (
+        f"path '{path}', versionAsOf '0'",
+        f"path '{path}', TimestampAsOf '{made:%Y-%m-%d %H:%M:%S.%f}'",
+        f"path '{path}@v0'",
+        f"path '{path}@{digits}'",
+    ):
+        source.sql(f"CREATE OR REPLACE TEMPORARY VIEW v USING lakelog OPTIONS ({options})")
+        for insert in ("INTO", "OVERWRITE"):
+            with pytest.raises(PySparkException, match="HISTORICAL_VERSION"):
+                source.sql(f"INSERT {insert} v VALUES (1000, 1, 'x')")
+    assert [each.name for each in tmp_path.iterdir()] == ["t"]
+    assert DeltaLog.for_table(path).update().version == 0
+    make(source, f"{path}@v5", parts=1)
+    source.sql(f"CREATE OR REPLACE TEMPORARY VIEW v USING lakelog OPTIONS (path '{path}@v5')")
+    source.sql("INSERT INTO v VALUES (1000, 1, 'x')")
+    assert DeltaLog.for_table(f"{path}@v5").update().version == 1
 
 
 def test_filters_skip_files_by_partition_and_statistics(

@@ -30,7 +30,7 @@ from lakelog.spark.format.stream_on_driver import (
 from lakelog.spark.format.stream_source import stream_reader
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.options import chosen_columns, wants_changes
-from lakelog.spark.reading.time_travel import millis_in_zone, snapshot_of
+from lakelog.spark.reading.time_travel import millis_in_zone, names_older_state, snapshot_of
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import with_storage
 from lakelog.spark.types.spark_types import to_delta_schema
@@ -141,8 +141,21 @@ class LakelogSource(DataSource):
             overwrite: mode `overwrite`; else `append`. Spark allows Python sources no others.
         """
         with marked():
+            self._refuse_older()
             options = self._write_options("overwrite" if overwrite else "append")
             return SourceWriter(self._path(), to_delta_schema(schema), options, self._conf())
+
+    def _refuse_older(self) -> None:
+        """Refuse to write by way of a view of an older version."""
+        options, path = self._lowered(), self._path()
+        older = [name for name in _OF_STATES if name.lower() in options]
+        if older or names_older_state(path, self._conf()):
+            raise DeltaAnalysisError(
+                "[DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION] Expect a full scan of the latest "
+                f"version of the Delta source: {' and '.join(older) or path} names an older one, "
+                "and a write makes the newest. Write to the table itself",
+                table=path,
+            )
 
     def _lowered(self) -> dict[str, str]:
         return {key.lower(): str(value) for key, value in self.options.items()}

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from lakelog.core.state.replayer import Replayer
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["millis_in_zone", "millis_of_session", "no_timestamp", "snapshot_of"]
+__all__ = [
+    "millis_in_zone",
+    "millis_of_session",
+    "names_older_state",
+    "no_timestamp",
+    "snapshot_of",
+]
 
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
@@ -134,6 +140,12 @@ def no_timestamp(text: str, option: str = "timestampAsOf") -> DeltaAnalysisError
         option=option,
         value=text,
     )
+
+
+def names_older_state(path: str, conf: Mapping[str, str]) -> bool:
+    """Whether a path is `…@v7` or `…@20260131235959000` of a table, and no table's own."""
+    log, suffix = _opened(path, conf, None)
+    return suffix is not None and log.table_exists()
 
 
 def _opened(
