@@ -282,13 +282,17 @@ class SkippingReader(DeltaReader):
     Such a condition may hold what only the query can say (a subquery, `rand()`, its aliases).
     """
 
-    version: int | None = None
+    state: Snapshot | None = None
     """What `load` read; `None` for changes."""
 
+    @property
+    def version(self) -> int | None:
+        """The version that `load` read."""
+        return None if self.state is None else self.state.version
+
     def _snapshot(self, path: str) -> Snapshot:
-        snapshot = super()._snapshot(path)
-        self.version = snapshot.version
-        return snapshot
+        self.state = super()._snapshot(path)
+        return self.state
 
     def snapshot(self, path: str) -> Snapshot:
         """The version of a table that `load` would read, by the options; see there."""

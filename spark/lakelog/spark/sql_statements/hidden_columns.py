@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from lakelog.spark.reading.row_ids import ROW_FIELDS
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["names_metadata", "star_edits", "with_metadata"]
+__all__ = ["names_metadata", "names_row_ids", "star_edits", "with_metadata"]
 
 _METADATA = "_metadata"
 """What Spark calls the struct of facts about the file of each row."""
@@ -30,6 +31,17 @@ _BEFORE_STAR = ("SELECT", "DISTINCT", "ALL", ",", ".")
 def names_metadata(tokens: Sequence[Token]) -> bool:
     """Whether a text may name the column."""
     return any((each.name or "").lower() == _METADATA for each in tokens)
+
+
+def names_row_ids(tokens: Sequence[Token]) -> bool:
+    """Whether a text that names the column may mean what it says of rows that are tracked."""
+    for at, each in enumerate(tokens):
+        if (each.name or "").lower() != _METADATA:
+            continue
+        after = [(token.name or token.text).lower() for token in tokens[at + 1 : at + 3]]
+        if after[:1] != ["."] or after[1:2] == ["*"] or set(after) & set(ROW_FIELDS):
+            return True
+    return False
 
 
 def with_metadata(frame: DataFrame) -> DataFrame | None:

@@ -10,11 +10,13 @@ from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
+from lakelog.spark.reading.row_ids import with_row_ids
 from lakelog.spark.reading.stated import with_nulls_of
 from lakelog.spark.sql_statements.aggregates import answer, wanted
 from lakelog.spark.sql_statements.cached import current, has_cached, is_cached
 from lakelog.spark.sql_statements.hidden_columns import (
     names_metadata,
+    names_row_ids,
     star_edits,
     with_metadata,
 )
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.parameters import Parameters
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
@@ -77,6 +80,8 @@ class QueryRunner:
         self._namespace = namespace
         self._above = above
         self._frames: dict[Any, tuple[DataFrame, int | None]] = {}
+        self._states: dict[int, Snapshot] = {}
+        """`id` of a table's rows in `_frames` -> what they were read of."""
         self._read_by: dict[tuple[str, ...], dict[Any, int | None]] = {}
         """View -> what its query reads."""
         self._views: list[str] = []
@@ -115,7 +120,7 @@ class QueryRunner:
                 return otherwise()
             return self.plain(sql, parameters.args, **kwargs)
         refuse_lasting(sql, tokens, found[0][0])
-        found, unseen = _with_metadata(tokens, found)
+        found, unseen = self._with_metadata(tokens, found)
         frames = {f"lakelog_{i}": self._viewable(frame) for i, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
         tables = [each for each, _ in found]
@@ -190,20 +195,46 @@ class QueryRunner:
 
         tokens = tokenize(text)
         parameters = Parameters(self._spark, text, tokens)
-        found: list[Reference] = []
-        names: list[str] = []
-        for each in references(tokens):
-            frame = self._frame(each, parameters)
-            if frame is not None:
-                name = f"lakelog_{uuid4().hex}"
-                self._viewable(frame).createTempView(name)
-                self._views.append(name)
-                found.append(each)
-                names.append(name)
+        found = [
+            (each, frame)
+            for each in references(tokens)
+            if (frame := self._frame(each, parameters)) is not None
+        ]
         if not found:
             return text
-        known = [self._names(each) for each in found]
-        return rewritten(text, edits_of(tokens, found, names, known), escape=False)
+        found, unseen = self._with_metadata(tokens, found)
+        names = []
+        for _, frame in found:
+            names.append(f"lakelog_{uuid4().hex}")
+            self._viewable(frame).createTempView(names[-1])
+            self._views.append(names[-1])
+        tables = [each for each, _ in found]
+        edits = edits_of(tokens, tables, names, [self._names(each) for each in tables])
+        edits = sorted([*edits, *unseen], key=lambda each: each[:2])
+        return rewritten(text, edits, escape=False)
+
+    def _with_metadata(
+        self, tokens: Sequence[Token], found: list[tuple[Reference, DataFrame]]
+    ) -> tuple[list[tuple[Reference, DataFrame]], list[Edit]]:
+        """Tables with their `_metadata`, if a text names it, and what keeps it out of its `*`."""
+        if not names_metadata(tokens):
+            return found, []
+        tracked = names_row_ids(tokens)
+        shown = [self._shown(frame, tracked=tracked) for _, frame in found]
+        having = [each for (each, _), frame in zip(found, shown, strict=True) if frame is not None]
+        edits = star_edits(tokens, having)
+        if edits is None:
+            return found, []
+        return [
+            (each, plain if frame is None else frame)
+            for (each, plain), frame in zip(found, shown, strict=True)
+        ], edits
+
+    def _shown(self, frame: DataFrame, *, tracked: bool) -> DataFrame | None:
+        """The rows of a table with their `_metadata`, where there is one."""
+        state = self._states.get(id(frame)) if tracked else None
+        rows = None if state is None else with_row_ids(self._spark, state)
+        return with_metadata(frame) if rows is None else rows
 
     def close(self) -> None:
         """Drop the views that `expression` made."""
@@ -314,6 +345,7 @@ class QueryRunner:
         """
         inner = QueryRunner(self._spark, self.plain, namespace, (*self._above, view))
         inner._frames, inner._read_by = self._frames, self._read_by
+        inner._states = self._states
         return inner
 
     def named(self, parts: Sequence[str]) -> DataFrame | None:
@@ -366,6 +398,8 @@ class QueryRunner:
             if travel is None:
                 frame = current(self._spark, place.path, frame, {key[:3]: reader.version})
             self._frames[key] = frame, reader.version
+            if reader.state is not None:
+                self._states[id(frame)] = reader.state
         frame, self.read[key[:3]] = self._frames[key]
         return frame
 
@@ -440,23 +474,6 @@ def _is_whole(tokens: Sequence[Token], table: Reference) -> bool:
     rest = [each.upper for each in tokens[table.end :]]
     first = [each.upper for each in tokens[: table.first]]
     return first == ["SELECT", "*", "FROM"] and rest in ([], [";"])
-
-
-def _with_metadata(
-    tokens: Sequence[Token], found: list[tuple[Reference, DataFrame]]
-) -> tuple[list[tuple[Reference, DataFrame]], list[Edit]]:
-    """The tables with their `_metadata`, if a query names it, and what keeps it out of its `*`."""
-    if not names_metadata(tokens):
-        return found, []
-    shown = [with_metadata(frame) for _, frame in found]
-    having = [each for (each, _), frame in zip(found, shown, strict=True) if frame is not None]
-    edits = star_edits(tokens, having)
-    if edits is None:
-        return found, []
-    return [
-        (each, plain if frame is None else frame)
-        for (each, plain), frame in zip(found, shown, strict=True)
-    ], edits
 
 
 def _unqualified(condition: str, alias: str | None) -> str:
