@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaLog, add_constraint, set_properties, write_arrow
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.spark import DeltaTable
+from lakelog.spark import DeltaTable, read, write
 from lakelog.spark.dml import delete_update, here, merge
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -197,3 +197,18 @@ def test_an_alias_like_a_struct_of_the_source_is_told_apart_by_spark(spark, path
             spark.sql("SELECT 7L AS id, 'long' AS name").alias("n"), "t.id = n.id"
         ).whenNotMatchedInsertAll().execute()
     assert set(Path(path).glob("*.parquet")) == there
+
+
+@pytest.mark.parametrize("loses", ["true", "false"])
+def test_decimals_have_the_digits_that_the_session_gives_them(spark, tmp_path, loses):
+    key = "spark.sql.decimalOperations.allowPrecisionLoss"
+    path = str(tmp_path / "t")
+    spark.conf.set(key, loses)
+    try:
+        rows = spark.sql("SELECT CAST(1 AS DECIMAL(38, 18)) AS a, CAST(0 AS DECIMAL(38, 28)) AS b")
+        write(rows).save(path)
+        wanted = spark.sql("SELECT CAST(CAST(1 AS DECIMAL(38, 18)) / 3 AS DECIMAL(38, 28)) AS b")
+        DeltaTable.forPath(spark, path).update(set={"b": "a / 3"})
+        assert read(spark).load(path).select("b").collect() == wanted.collect()
+    finally:
+        spark.conf.unset(key)

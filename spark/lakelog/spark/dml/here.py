@@ -45,10 +45,20 @@ _TARGET, _SOURCE = "__lakelog_target", "__lakelog_source"
 """Names of tables that have none."""
 
 
+_RULES = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+}
+"""What a session says of how expressions are evaluated, as lakelog does it."""
+
+
 def evaluates_as_spark(spark: SparkSession) -> bool:
     """Whether the session evaluates expressions by the rules that lakelog knows."""
-    ansi = str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
-    return ansi and str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true"
+    return all(
+        str(spark.conf.get(key, default)).lower() == default for key, default in _RULES.items()
+    )
 
 
 def aliases_here(merge: Merge) -> tuple[str, str] | None:
