@@ -210,10 +210,16 @@ def test_rows_are_inserted_by_place_by_name_and_over_others(table: Script) -> No
     table("INSERT INTO delta.`/T/s` VALUES (:a), (:b)", {"a": "it's", "b": 'a\\b"\n'})
     assert table.held("s", "s") == [('a\\b"\n',), ("it's",)]
     table("CREATE TABLE delta.`/T/n` (a STRUCT<x: INT, y: STRING>, b ARRAY<BIGINT>) USING delta")
-    table("INSERT INTO delta.`/T/n` SELECT named_struct('y', 'b', 'x', 1L), array(1)")
-    assert table.held("n", "b") == [([1],)]
-    with pytest.raises(SchemaMismatchError, match="DELTA_FAILED_TO_MERGE_FIELDS"):
-        table("INSERT INTO delta.`/T/n` SELECT named_struct('z', 'b'), array(1)")
+    table("INSERT INTO delta.`/T/n` SELECT struct(1L, 'b'), array(1)")
+    table("INSERT INTO delta.`/T/n` SELECT named_struct('y', 'c', 'x', 2) AS a, array(2L) AS b")
+    assert table.held("n", "b", "a") == [([1], {"x": 1, "y": "b"}), ([2], {"x": 2, "y": "c"})]
+    for value, said in {
+        "named_struct('z', 'b')": "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        "named_struct('y', 'b', 'x', 1L)": "INCOMPATIBLE_DATA_FOR_TABLE.UNEXPECTED_COLUMN_NAME",
+        "struct(array(1), 'b')": "DELTA_FAILED_TO_MERGE_FIELDS",
+    }.items():
+        with pytest.raises(SchemaMismatchError, match=said):
+            table(f"INSERT INTO delta.`/T/n` SELECT {value}, array(1)")
 
 
 def test_what_others_wrote_meanwhile_is_not_replaced_by_older_rows(

@@ -114,7 +114,7 @@ TYPE_CHECK: Final = flag(
 NOT_NULL: Final = flag(
     f"{_D}constraints.allowUnenforcedNotNull.enabled",
     False,
-    "Takes NOT NULL within arrays and maps, where nothing enforces it.",
+    "Takes NOT NULL within arrays and maps, which delta-spark does not enforce there.",
 )
 THROW: Final = flag(
     f"{_D}postCommitHook.throwOnError", False, "A hook's failure is raised, not only logged."

@@ -17,14 +17,13 @@ from lakelog.core.schema.types import (
 from lakelog.core.schema.upcasts import is_upcast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["EXTRA", "TYPES", "Difference", "differences", "render", "same_type"]
 
 MISSING = "missing in data"
 EXTRA = "not in the table"
 TYPES = "types differ"
-NULLS = "nullability"
 
 
 class Difference(NamedTuple):
@@ -36,7 +35,7 @@ class Difference(NamedTuple):
     data: str | None
     """The data's; `None`: the data has no such column."""
     problem: str
-    """`missing in data`, `not in the table`, `types differ` or `nullability`."""
+    """`missing in data`, `not in the table` or `types differ`."""
     blocks: bool = True
     """Whether the data is refused for it. A missing column that may be null does not: it is listed
     because it distinguishes a new name from a misspelt one."""
@@ -46,8 +45,8 @@ def differences(table: StructType, data: StructType) -> list[Difference]:
     """Every difference, in the table's order, columns that only the data has after their siblings.
 
     Names are matched ignoring case. A type that the writer casts without loss
-    (`lakelog.core.schema.upcasts`) is not a difference, nor is a column that may be null in the
-    data and not in the table: its values decide.
+    (`lakelog.core.schema.upcasts`) is not a difference, nor is what may be null in the data and not
+    in the table, a column, a field or an element: its values decide.
     """
     return list(_struct(table, data, ()))
 
@@ -125,24 +124,7 @@ def _type(table: StructField, data: StructField, path: tuple[str, ...]) -> Itera
 
 def _parts(table: DataType, data: DataType, path: tuple[str, ...]) -> Iterator[Difference]:
     for ours, theirs in zip(_elements(table), _elements(data), strict=True):
-        inner = (*path, ours.name)
-        yield from _type(ours, theirs, inner)
-        if not ours.nullable and theirs.nullable:
-            yield Difference(dotted(inner), _shown(ours), _shown(theirs), NULLS)
-        yield from _required(ours, theirs, inner)
-
-
-def _required(table: StructField, data: StructField, path: Sequence[str]) -> Iterator[Difference]:
-    """Fields within an element: no expression on a row checks them, so nullability must agree."""
-    if isinstance(table.data_type, StructType) and isinstance(data.data_type, StructType):
-        for field in table.data_type:
-            found = data.data_type.get(field.name)
-            if found is None or found.data_type == PrimitiveType("void"):
-                continue
-            inner = (*path, field.name)
-            if not field.nullable and found.nullable:
-                yield Difference(dotted(inner), _shown(field), _shown(found), NULLS)
-            yield from _required(field, found, inner)
+        yield from _type(ours, theirs, (*path, ours.name))
 
 
 def _elements(container: DataType) -> list[StructField]:

@@ -440,10 +440,10 @@ class _Walker:
 
     def _type(self, node: Any) -> DataType:
         name = getattr(node.this, "name", "")
-        sizes = [int(each.name) for each in node.expressions]
         if name == "DECIMAL":
+            sizes = [int(each.name) for each in node.expressions]
             return DecimalType(*sizes, *(0,) * (2 - len(sizes))) if sizes else DecimalType(10, 0)
-        if name not in _TYPES or sizes:
+        if name not in _TYPES or node.expressions:
             raise NotInCoreError(f"the type {node.sql(dialect='spark')}")
         return PrimitiveType(_TYPES[name])
 

@@ -11,10 +11,11 @@ from lakelog.core.commands.merge.new_rows import Generated, Numbered
 from lakelog.core.schema import PrimitiveType
 from lakelog.core.schema.filled_columns import generation_of
 from lakelog.spark.dml.source import NUMBER, source_column
-from lakelog.spark.dml.values import RowValues, as_column, spark_type
+from lakelog.spark.dml.values import RowValues, as_column
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.constraints import check_rule, enforced, filled_up
 from lakelog.spark.writing.projection import type_sql
+from lakelog.spark.writing.stored import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,17 +9,12 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.commands.merge.alignment import aligned
 from lakelog.core.commands.merge.new_rows import Built, Default, Given, Kept, Nothing, Taken
-from lakelog.core.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
-from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.diff import same_type
-from lakelog.spark.session.job_errors import failing
-from lakelog.spark.types.spark_types import to_spark_schema
+from lakelog.core.schema import DataType, StructType
 from lakelog.spark.writing.constraints import checked_default
+from lakelog.spark.writing.stored import spark_type, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from pyspark.sql.types import DataType as SparkType
 
     from lakelog.core.commands.merge.new_rows import NewColumn, Value
     from lakelog.core.conf import DeltaConf
@@ -30,11 +25,7 @@ __all__ = [
     "check_defaults",
     "check_given",
     "given_in",
-    "spark_type",
-    "stored",
 ]
-
-_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 
 
 def as_column(given: str | Column) -> Column:
@@ -172,83 +163,3 @@ class RowValues:
             assert field is not None
             found = field.data_type
         return found
-
-
-def spark_type(kind: DataType) -> SparkType:
-    """A type as PySpark has it."""
-    from lakelog.core.schema import StructField
-
-    return to_spark_schema(StructType((StructField("x", kind),)))["x"].dataType
-
-
-def stored(column: Column, source: DataType, target: DataType, path: Sequence[str]) -> Column:
-    """A value cast to the type that it is stored in, by Spark's ANSI rules whatever the session's.
-
-    Args:
-        column: the value.
-        source: its type.
-        target: of the column or field.
-        path: of that, for messages.
-    """
-    if same_type(source, target):
-        return column
-    wanted = spark_type(target)
-    match source, target:
-        case ArrayType(), ArrayType():
-            parts = source.element_type, target.element_type
-            return sf.transform(column, lambda each: _inside(each, *parts, path))
-        case MapType(), MapType():
-            keys, values = (
-                (source.key_type, target.key_type),
-                (source.value_type, target.value_type),
-            )
-            changed = sf.transform_keys(column, lambda key, _: stored(key, *keys, path))
-            return sf.transform_values(changed, lambda _, each: _inside(each, *values, path))
-        case StructType(), StructType():
-            return _inside(column, source, target, path)
-    if source == PrimitiveType("void"):
-        return column.cast(wanted)
-    tried = column.try_cast(wanted)
-    bad = column.isNotNull() & tried.isNull()
-    return sf.when(bad, sf.expr(failing(_failure(source, target, path))).cast(wanted)).otherwise(
-        tried
-    )
-
-
-def _failure(source: DataType, target: DataType, path: Sequence[str]) -> str:
-    if _is_number(source) and _is_number(target):
-        return (
-            f"[DELTA_CAST_OVERFLOW_IN_TABLE_WRITE] Failed to write a value of {source} type into "
-            f"the {target} type column {dotted(path)} due to an overflow. Use `try_cast` on the "
-            "input value to tolerate overflow and return NULL instead."
-        )
-    return (
-        f"[CAST_INVALID_INPUT] A value of the type {source} that was assigned to the column "
-        f"{dotted(path)} cannot be cast to {target} because it is malformed. Use `try_cast` to "
-        "tolerate malformed input and return NULL instead."
-    )
-
-
-def _is_number(kind: DataType) -> bool:
-    return isinstance(kind, DecimalType) or (
-        isinstance(kind, PrimitiveType) and kind.name in _NUMBERS
-    )
-
-
-def _inside(column: Column, source: DataType, target: DataType, path: Sequence[str]) -> Column:
-    """A value within an array or a map; the fields of structs are found by name."""
-    if not isinstance(source, StructType) or not isinstance(target, StructType):
-        return stored(column, source, target, path)
-    fields = []
-    for field in target:
-        found = source.get(field.name)
-        inner = (
-            sf.lit(None).cast(spark_type(field.data_type))
-            if found is None
-            else stored(
-                column.getField(found.name), found.data_type, field.data_type, (*path, field.name)
-            )
-        )
-        fields.append(inner.alias(field.name))
-    nothing = sf.lit(None).cast(spark_type(target))
-    return sf.when(column.isNull(), nothing).otherwise(sf.struct(*fields))

@@ -18,7 +18,6 @@ from lakelog.core.schema import StructType
 from lakelog.core.schema.filled_columns import identity_of
 from lakelog.spark.dml.rows import CLAUSE
 from lakelog.spark.dml.target import IDS
-from lakelog.spark.dml.values import spark_type
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.balanced import is_balanced
@@ -26,6 +25,7 @@ from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.projection import conform_sql
+from lakelog.spark.writing.stored import spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -51,4 +51,6 @@ def inserts_first(sql: str, tokens: Sequence[Token]) -> list[str]:
 
 def target_at(tokens: Sequence[Token]) -> int:
     """The token that the name of the table begins with, of a statement that begins with INSERT."""
-    return 3 if len(tokens) > 3 and tokens[2].upper == "TABLE" else 2  # words
+    words = [each.upper for each in tokens[:6]]
+    at = 5 if words[1:4] == ["WITH", "SCHEMA", "EVOLUTION"] else 2
+    return at + 1 if len(tokens) > at + 1 and words[at] == "TABLE" else at

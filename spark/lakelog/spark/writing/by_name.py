@@ -57,7 +57,15 @@ def save_as_table(
                 cluster_by=cluster_by,
                 managed=place.managed,
             )
-        return save_frame(frame, place.location, mode, partition_by, others, definition)
+        return save_frame(
+            frame,
+            place.location,
+            mode,
+            partition_by,
+            others,
+            definition,
+            casts=mode == "append",
+        )
 
 
 def without_path(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:

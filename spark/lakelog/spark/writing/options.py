@@ -97,6 +97,8 @@ class WriteOptions:
     """Where the write makes a new table, whatever was there before."""
     read_version: int | None = None
     """The version that the rows were made from; another one must not be replaced by them."""
+    casts: bool = False
+    """Whether values are cast to the types of the table's columns, as by INSERT."""
 
     @property
     def predicate(self) -> str | None:

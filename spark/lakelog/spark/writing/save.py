@@ -29,6 +29,7 @@ from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.overwrite import replaced_before, replaced_by
 from lakelog.spark.writing.replaced_changes import Written, write_with_changes
+from lakelog.spark.writing.stored import cast_by_name
 from lakelog.spark.writing.table_schema import apply_schema
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def save_frame(
     definition: TableDefinition | None = None,
     read_version: int | None = None,
     replace_column: Column | None = None,
+    *,
+    casts: bool = False,
 ) -> int | None:
     """Write a DataFrame as a commit of the table at `path`; see `DeltaWriter.save`.
 
@@ -74,13 +77,14 @@ def save_frame(
         read_version: where the rows were made from the table itself, of which version.
         replace_column: the condition of an overwrite, in place of the option `replaceWhere`; the
             caller sees to it that it is true for all rows.
+        casts: whether values are cast to the types of the table's columns, as by INSERT.
 
     Returns:
         The version of the commit; `None` where there was nothing to do and nothing was committed.
     """
     conf = DeltaConf.from_mapping(with_storage(session_conf(frame.sparkSession), options))
     wanted = WriteOptions.from_options(mode, partition_by, options, conf)
-    wanted = replace(wanted, read_version=read_version)
+    wanted = replace(wanted, read_version=read_version, casts=casts)
     if definition is not None:
         wanted = replace(wanted, definition=definition, dynamic_overwrite=False)
     if replace_column is not None:
@@ -121,7 +125,7 @@ def save_batch(
     Returns:
         The files that the batch added; `None` where the table has the batch already.
     """
-    done = _Save(frame, log, options, batch).run()
+    done = _Save(frame, log, replace(options, casts=True), batch).run()
     return None if done is None else done[1]
 
 
@@ -138,6 +142,13 @@ class _Save:
         if self._is_done(txn):
             return None
         self._check_read(txn)
+        if self.options.casts and txn.snapshot is not None and not self.options.overwrite_schema:
+            grows = self.options.merge_schema
+            found = cast_by_name(self.frame, txn.snapshot, grows=grows)
+            return replace(self, frame=found)._saved(txn)
+        return self._saved(txn)
+
+    def _saved(self, txn: OptimisticTransaction) -> tuple[int | None, Sequence[AddFile]]:
         given = to_delta_schema(self.frame.schema)
         data = without_void(given)
         check_holds_rows(data, data, self.log.table)

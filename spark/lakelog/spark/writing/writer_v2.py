@@ -172,7 +172,7 @@ class DeltaWriterV2:
             # A table whose name is known, and whose folder is gone, is not made by an append.
             conf = DeltaConf.from_mapping(with_storage(session_conf(spark), options))
             session_log(spark, location, conf).update()
-            save_frame(rows, location, mode, None, options, replace_column=column)
+            save_frame(rows, location, mode, None, options, replace_column=column, casts=True)
 
         with_location(spark, self._table, save)
 

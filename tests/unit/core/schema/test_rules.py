@@ -150,6 +150,22 @@ def test_void_columns_leave_without_their_siblings() -> None:
     assert without_void(schema) == struct(field("a"), field("s", struct(field("b"))))
 
 
+def test_nulls_deep_within_are_looked_for_where_the_type_allows_none() -> None:
+    pair = struct(field("k", LONG, False), field("l", ArrayType(ArrayType(LONG, False))))
+    schema = struct(
+        field("plain", ArrayType(MapType(LONG, struct(field("x"))))),
+        field("s", struct(field("d", MapType(pair, LONG)))),
+    )
+    (rule,) = table_constraints(metadata(schema))
+    inner = "forall(x1, x2 -> x2 IS NOT NULL)"
+    assert rule == Constraint(
+        "s.d",
+        "`s`.`d` IS NULL OR forall(map_keys(`s`.`d`), x0 -> (x0 IS NULL OR x0.`k` IS NOT NULL AND "
+        f"(x0.`l` IS NULL OR forall(x0.`l`, x1 -> (x1 IS NULL OR {inner})))))",
+        "not_null",
+    )
+
+
 def test_required_columns_are_those_that_an_expression_of_a_row_can_check() -> None:
     assert required_columns(STRICT) == ["a", "s.b", "s.`c d`", "t", "t.e", "t.e.f"]
 
@@ -173,6 +189,12 @@ def test_every_rule_of_a_table_is_listed_with_its_sql() -> None:
         Constraint("t", "`t` IS NOT NULL", "not_null"),
         Constraint("t.e", "`t`.`e` IS NOT NULL", "not_null"),
         Constraint("t.e.f", "`t`.`e`.`f` IS NOT NULL", "not_null"),
+        Constraint(
+            "l",
+            "`l` IS NULL OR forall(`l`, x0 -> x0 IS NOT NULL AND x0.`g` IS NOT NULL)",
+            "not_null",
+        ),
+        Constraint("m", "`m` IS NULL OR forall(map_values(`m`), x0 -> x0 IS NOT NULL)", "not_null"),
         Constraint("x", "x > 3", "invariant"),
         Constraint("pos", "a > 0", "check"),
     ]

@@ -91,6 +91,8 @@ def test_substrings_are_those_of_spark_s_definition(
         "my_function(a)",
         "hex(s)",
         "CAST(a AS TIMESTAMP_NTZ)",
+        "CAST(NULL AS STRUCT<x: INT, y: STRING>)",
+        "CAST(NULL AS MAP<STRING, ARRAY<DECIMAL(3, 2)>>)",
         "a + 1.5F",
         "date_format(current_date(), 'yyyy')",
         "CASE a WHEN 1 THEN 2 END",

@@ -126,6 +126,12 @@ def test_a_parameter_of_a_computed_name_is_used_up() -> None:
             "INSERT INTO t  FROM (SELECT 1 INSERT) q  SELECT a WHERE b |"
             "INSERT INTO TABLE u  FROM (SELECT 1 INSERT) q  SELECT c",
         ),
+        (
+            "FROM q INSERT WITH SCHEMA EVOLUTION INTO t SELECT a "
+            "INSERT WITH SCHEMA EVOLUTION OVERWRITE TABLE u SELECT b",
+            "INSERT WITH SCHEMA EVOLUTION INTO t  FROM q  SELECT a |"
+            "INSERT WITH SCHEMA EVOLUTION OVERWRITE TABLE u  FROM q  SELECT b",
+        ),
         ("FROM q INSERT INTO t INSERT INTO u SELECT b", None),
         ("FROM q SELECT a", None),
         ("FROM q INSERT INTO t", None),

@@ -35,10 +35,15 @@ _NUMBERS: Final = frozenset({"byte", "short", "integer", "long", "float", "doubl
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
-def can_store(source: DataType, target: DataType) -> bool:
+def can_store(source: DataType, target: DataType, *, grows: bool = False) -> bool:
     """Whether values of a type can be assigned to a column of another, by casts of ANSI mode.
 
     Some values may still have no result, as a text that is not a number.
+
+    Args:
+        source: of the values.
+        target: of the column.
+        grows: whether a struct of the values may have fields that the column's lacks.
     """
     match source, target:
         case PrimitiveType("void"), _:
@@ -46,13 +51,16 @@ def can_store(source: DataType, target: DataType) -> bool:
         case StructType(), PrimitiveType("variant"):
             return is_variant_like(source)
         case ArrayType(), ArrayType():
-            return can_store(source.element_type, target.element_type)
+            return can_store(source.element_type, target.element_type, grows=grows)
         case MapType(), MapType():
-            values = can_store(source.value_type, target.value_type)
-            return values and can_store(source.key_type, target.key_type)
+            values = can_store(source.value_type, target.value_type, grows=grows)
+            return values and can_store(source.key_type, target.key_type, grows=grows)
         case StructType(), StructType():
             fields = ((f, target.get(f.name)) for f in source)
-            return all(t is not None and can_store(f.data_type, t.data_type) for f, t in fields)
+            return all(
+                grows if t is None else can_store(f.data_type, t.data_type, grows=grows)
+                for f, t in fields
+            )
         case (StructType() | ArrayType() | MapType(), _) | (_, StructType() | ArrayType()):
             return False
         case _, MapType():
@@ -108,8 +116,9 @@ def aligned(
     Raises:
         DeltaAnalysisError: there is no such cast, or the fields of the structs differ.
     """
+    evolves = evolves or (isinstance(value, Given) and value.evolves)
     if not isinstance(source, StructType) or not isinstance(target, StructType):
-        _check_stored(source, target, column)
+        _check_stored(source, target, column, evolves=evolves)
         return value
     if same_type(source, target) and source.names == target.names:
         return value
@@ -181,12 +190,30 @@ def _check_fields(
     )
 
 
-def _check_stored(source: DataType, target: DataType, column: Sequence[str]) -> None:
-    if not can_store(source, target):
-        raise DeltaAnalysisError(
-            f"[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] the column {dotted(column)} of type "
-            f"{target} can't be set to a value of type {source}: there is no such cast",
-            column=dotted(column),
-            source=str(source),
-            target=str(target),
-        )
+def _check_stored(
+    source: DataType, target: DataType, column: Sequence[str], *, evolves: bool
+) -> None:
+    match source, target:
+        case StructType(), StructType():
+            _check_fields(source, target, column, evolves=evolves)
+            for theirs in source:
+                ours = target.get(theirs.name)
+                assert ours is not None  # or the fields would differ
+                path = (*column, ours.name)
+                _check_stored(theirs.data_type, ours.data_type, path, evolves=evolves)
+        case ArrayType(), ArrayType():
+            inner = (*column, "element")
+            _check_stored(source.element_type, target.element_type, inner, evolves=evolves)
+        case MapType(), MapType():
+            inner = (*column, "key")
+            _check_stored(source.key_type, target.key_type, inner, evolves=evolves)
+            inner = (*column, "value")
+            _check_stored(source.value_type, target.value_type, inner, evolves=evolves)
+        case _ if not can_store(source, target):
+            raise DeltaAnalysisError(
+                f"[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] the column {dotted(column)} of type "
+                f"{target} can't be set to a value of type {source}: there is no such cast",
+                column=dotted(column),
+                source=str(source),
+                target=str(target),
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,14 +28,16 @@ from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,
     InvalidPredicateError,
+    SchemaMismatchError,
 )
 from lakelog.core.expressions.tree import Literal
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
 from lakelog.core.rows.filling import with_generated
-from lakelog.core.schema import PrimitiveType, StructType
+from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.schema.column_paths import dotted, sql_path
+from lakelog.core.schema.diff import TYPES, differences
 from lakelog.core.schema.filled_columns import generation_of
 from lakelog.core.sql.casts import NotInCoreError, cast_value
 from lakelog.core.sql.casts import Value as Typed
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.new_rows import NewColumn, Value
     from lakelog.core.commands.merge.numbering import Numbering
     from lakelog.core.commands.merge.sides import Sides
-    from lakelog.core.schema import DataType, StructField
+    from lakelog.core.schema import DataType
 
 __all__ = ["RowBuilder"]
 
@@ -130,8 +133,8 @@ class RowBuilder:
         if known is None:
             self._check(bound, target, path)
             return Given(bound)
-        found = aligned(Given(bound), known, target, path)
-        if isinstance(found, Given):
+        found = aligned(replace(value, expression=bound), known, target, path)
+        if isinstance(found, Given) and not _is_recast(known, target):
             self._check(bound, target, path)
         return found
 
@@ -244,7 +247,7 @@ class RowBuilder:
             case Kept() | Taken():
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(Bound() as bound, inner):
-                if not inner:
+                if not inner and not _is_recast(self._sides.type_of(bound), field.data_type):
                     return self._sides.evaluate(bound, pairs, field.data_type)
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(ArrowBound() as bound):
@@ -289,10 +292,15 @@ class RowBuilder:
         source = from_arrow_type(data.type, path)
         if pa.types.is_nested(data.type) or source == PrimitiveType("void"):
             # Matched by name, and widened; anything more is left to Spark.
-            from lakelog.core.schema import StructField
-
             one = StructType((StructField(path[-1], target),))
-            return cast_table(pa.table({path[-1]: data}), one).column(0)
+            try:
+                return cast_table(pa.table({path[-1]: data}), one).column(0)
+            except SchemaMismatchError as exc:
+                raise InvalidPredicateError(
+                    f"the column {dotted(path)} can't be set here: {exc} Or use lakelog.spark, "
+                    "which casts it.",
+                    column=dotted(path),
+                ) from exc
         try:
             chunks = [
                 cast_value(Typed(chunk, source), target, self._sides.session_tz).data
@@ -311,6 +319,14 @@ class RowBuilder:
                 column=dotted(path),
             ) from exc
         return pa.chunked_array(chunks, type=arrow)
+
+
+def _is_recast(kind: DataType | None, target: DataType) -> bool:
+    """Whether values are an array or a map that a writer casts, and finds fields in by name."""
+    if not isinstance(kind, ArrayType | MapType):
+        return False
+    table, data = (StructType((StructField("x", each),)) for each in (target, kind))
+    return not any(each.problem == TYPES for each in differences(table, data))
 
 
 def _no_sql(path: Sequence[str], sql: str, exc: Exception) -> InvalidPredicateError:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema import (
-    ArrayType,
-    DataType,
-    DecimalType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-)
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema.assignment import fitting
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.evolution import merge_schemas
-from lakelog.core.schema.upcasts import widens_unasked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -52,9 +43,9 @@ def evolved_schema(
     lowered = {tuple(part.lower() for part in path) for path in assigned}
     introduced = _assigned(source, (), lowered)
     _refuse_void(target, introduced, ())
-    fitting = _fitting(target, introduced, widens=widens)
-    assert isinstance(fitting, StructType)  # a struct stays one
-    return merge_schemas(target, fitting, allow_type_widening=widens)
+    fitted = fitting(target, introduced, widens=widens)
+    assert isinstance(fitted, StructType)  # a struct stays one
+    return merge_schemas(target, fitted, allow_type_widening=widens)
 
 
 def _assigned(
@@ -86,29 +77,3 @@ def _refuse_void(target: StructType, new: StructType, above: Sequence[str]) -> N
             )
         if isinstance(field.data_type, StructType) and isinstance(inner, StructType):
             _refuse_void(inner, field.data_type, path)
-
-
-def _fitting(ours: DataType, theirs: DataType, *, widens: bool) -> DataType:
-    """The new schema with the table's own types where values are cast to them."""
-    match ours, theirs:
-        case StructType(), StructType():
-            fields = []
-            for field in theirs:
-                known = ours.get(field.name)
-                kind = field.data_type
-                if known is not None:
-                    kind = _fitting(known.data_type, kind, widens=widens)
-                fields.append(field.with_type(kind))
-            return StructType(tuple(fields))
-        case ArrayType(), ArrayType():
-            element = _fitting(ours.element_type, theirs.element_type, widens=widens)
-            return replace(theirs, element_type=element)
-        case MapType(), MapType():
-            key = _fitting(ours.key_type, theirs.key_type, widens=widens)
-            value = _fitting(ours.value_type, theirs.value_type, widens=widens)
-            return replace(theirs, key_type=key, value_type=value)
-        case PrimitiveType() | DecimalType(), PrimitiveType() | DecimalType():
-            grows = ours == _VOID or (widens and widens_unasked(ours, theirs))
-            return theirs if grows else ours
-        case _:
-            return theirs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Given:
 
     expression: Any
     path: tuple[str, ...] = ()
+    evolves: bool = field(default=False, compare=False)
+    """Whether it may lack fields of the column's structs, which then are null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ class RowRules:
             )
         if _is_default(value) and self.after.get("default") is None:
             return self._filled(ours) if len(path) == 1 else Nothing()
-        return Given(value)
+        return Given(value, evolves=self.evolves)
 
     def _inserted(self, found: Sequence[Assignment]) -> tuple[NewColumn, ...]:
         given = {each.path[0].lower(): each for each in found}

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import keys
-from lakelog.core.commands.merge.alignment import can_store
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
-from lakelog.spark.dml.values import spark_type, stored
+from lakelog.core.schema.assignment import fits_by_name
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
@@ -22,15 +21,17 @@ from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.constraints import checked_default
+from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.save import save_frame
+from lakelog.spark.writing.stored import inserted, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from lakelog.core.schema import StructField, StructType
+    from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.cursor import Cursor
@@ -45,6 +46,8 @@ class _Insert:
     overwrite: bool
     partition: list[tuple[str, str | None]]
     """Columns of PARTITION, with the value of each that has one."""
+    evolves: bool = False
+    """Whether it lets the table's schema grow."""
     by_name: bool = False
     columns: list[str] | None = None
     replace_where: str | None = None
@@ -79,6 +82,7 @@ def insert(s: Statement) -> Command | None:
     """`INSERT INTO|OVERWRITE [TABLE] t [PARTITION (…)] [(columns)|BY NAME] query`, and the like."""
     c = s.cursor
     c.need("INSERT")
+    evolves = c.took("WITH", "SCHEMA", "EVOLUTION")
     if c.need_any("INTO", "OVERWRITE", "TABLE") == "OVERWRITE":
         overwrite = True
         if c.has("DIRECTORY") or c.has("LOCAL", "DIRECTORY"):
@@ -89,7 +93,8 @@ def insert(s: Statement) -> Command | None:
     place = s.written("INSERT")
     if place is None or c.has("WITH", "("):
         return None
-    wanted = _Insert(place, overwrite, _partition(c) if c.took("PARTITION") else [])
+    partition = _partition(c) if c.took("PARTITION") else []
+    wanted = _Insert(place, overwrite, partition, evolves)
     if c.took("IF", "NOT", "EXISTS"):
         raise c.error(
             "[UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS] The feature is not "
@@ -171,14 +176,15 @@ def insert_rows(
     def insert(location: str) -> None:
         conf = with_storage(session_conf(spark), {k: str(v) for k, v in options.items()})
         snapshot = session_log(spark, location, DeltaConf.from_mapping(conf)).update()
-        wanted = _Insert(Place(location, tuple(parts)), overwrite, [])
-        rows = _fitted(frame, snapshot, wanted, snapshot.schema.names, [])
-        mode: SaveMode = "overwrite" if overwrite else "append"
         given = {
             k: str(v).lower() if isinstance(v, bool) else str(v)
             for k, v in options.items()
             if k.lower() != "path"
         }
+        mode: SaveMode = "overwrite" if overwrite else "append"
+        evolves = WriteOptions.from_options(mode, None, given, snapshot.conf).merge_schema
+        wanted = _Insert(Place(location, tuple(parts)), overwrite, [], evolves)
+        rows = _fitted(frame, snapshot, wanted, snapshot.schema.names, [])
         save_frame(rows, location, mode, None, given)
 
     if location is None:
@@ -201,7 +207,7 @@ def _partition(c: Cursor) -> list[tuple[str, str | None]]:
 
 def _run(s: Statement, wanted: _Insert) -> DataFrame:
     snapshot, rows, static = _rows(s, wanted)
-    options: dict[str, str] = {}
+    options = {"mergeSchema": "true"} if wanted.evolves else {}
     if wanted.replace_where is not None:
         options["replaceWhere"] = wanted.replace_where
     elif wanted.overwrite and static and not overwrites_dynamically(snapshot.conf):
@@ -304,16 +310,28 @@ def _fitted(
 ) -> DataFrame:
     """The rows under the names and in the types of the table, as INSERT stores them."""
     schema, given = snapshot.schema, to_delta_schema(frame.schema)
-    names = list(given.names) if wanted.by_name else list(targets)
-    evolves = snapshot.conf.read(keys.MERGE_SCHEMA)
+    evolves = wanted.evolves or snapshot.conf.read(keys.MERGE_SCHEMA)
+    widens = evolves and snapshot.properties.type_widening
+    names = list(given.names)
     if not wanted.by_name:
-        names = _by_position(snapshot, wanted, names, given, evolves=evolves)
+        names = _by_position(snapshot, wanted, list(targets), given, evolves=evolves)
+    pairs = [(each, schema.get(name)) for name, each in zip(names, given, strict=True)]
+    by_name = all(
+        field is None
+        or fits_by_name(
+            field.data_type, each.data_type, in_order=wanted.columns is not None, widens=widens
+        )
+        for each, field in pairs
+    )
+    if not wanted.by_name and wanted.columns is None:
+        # Columns that are not the table's by name are the table's by position, with all in them.
+        by_name &= names == given.names
     plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
     columns = [
-        _stored(sf.col(f"c{i}"), each, schema.get(name), evolves).alias(
-            name if (field := schema.get(name)) is None else field.name
-        )
-        for i, (name, each) in enumerate(zip(names, given, strict=True))
+        sf.col(f"c{i}").alias(name)
+        if field is None
+        else inserted(sf.col(f"c{i}"), each.data_type, field, by_name=by_name, widens=widens)
+        for i, (name, (each, field)) in enumerate(zip(names, pairs, strict=True))
     ]
     for name, value in static:
         field = schema.get(name)
@@ -345,18 +363,3 @@ def _by_position(
             given=list(given.names),
         )
     return [*names, *given.names[len(names) :]]
-
-
-def _stored(column: Column, given: StructField, field: StructField | None, evolves: bool) -> Column:
-    if field is None:
-        return column
-    source, target = given.data_type, field.data_type
-    if not can_store(source, target):
-        if evolves:
-            return column
-        raise SchemaMismatchError(
-            f"[DELTA_FAILED_TO_MERGE_FIELDS] Failed to merge fields: a value of the type {source} "
-            f"can't be stored in the column {field.name}, which is {target}",
-            column=field.name,
-        )
-    return stored(column, source, target, (field.name,))

@@ -10,8 +10,8 @@ from lakelog.core.compute import pc
 from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_mapping import physical_name
-from lakelog.spark.dml.values import spark_type
 from lakelog.spark.types.paths import quoted
+from lakelog.spark.writing.stored import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
