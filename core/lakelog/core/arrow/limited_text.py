@@ -63,7 +63,7 @@ def _padded(values: Any, kind: Any) -> Any:
             for i in range(of.num_fields)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(of), mask=values.is_null())
-    within = None
+    within, inner = None, None
     if pa.types.is_map(of):
         within = items_within(kind, "MAP", 2)
         if within is not None:

@@ -35,6 +35,7 @@ __all__ = [
     "relimited",
     "stored_as_string",
     "stored_sql",
+    "with_current_marks",
     "without_limits",
 ]
 
@@ -42,6 +43,7 @@ MARK = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata; the value is the type as SQL, `varchar(5)`."""
 _LIMITED = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_BEFORE_SPACE = re.compile(r"[\x00-\x1f]")
 _BEFORE = {"<": "<", "<=": "<", ">": ">=", ">=": ">="}
 _CHAR = re.compile(r"\bchar\s*\(", re.IGNORECASE)
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
@@ -68,6 +70,15 @@ class Limit(NamedTuple):
             # What fills up the value is greater than the rest of the text.
             return _BEFORE[op], start
         return op, self.padded(start + rest)
+
+    def range_of(self, least: str, greatest: str) -> tuple[str, str]:
+        """Between what texts of a range are when they are filled up.
+
+        What fills up a text makes it greater than one that goes on with a character before the
+        space.
+        """
+        most = _BEFORE_SPACE.sub(" ", greatest).ljust(self.length)
+        return least.rstrip(" ")[: self.length], most
 
 
 class _Marked(Protocol):
@@ -201,6 +212,54 @@ def stored_as_string(schema_string: str) -> str:
     if fields == schema["fields"]:
         return schema_string
     return orjson.dumps({**schema, "fields": fields}).decode()
+
+
+def with_current_marks(schema: StructType) -> StructType:
+    """The schema with marks of the types that its columns have now.
+
+    A mark tells of the type that a column once had. Spark takes the fields of a struct from there.
+    """
+    fields = tuple(map(_marked_anew, schema))
+    return schema if fields == schema.fields else StructType(fields)
+
+
+def _marked_anew(field: StructField) -> StructField:
+    text = field.metadata.get(MARK)
+    if not isinstance(text, str) or _LIMITED.fullmatch(text):
+        return field
+    kind = _parsed(text)
+    if kind is None:
+        return field
+    mark = _sql_type(_limited_json(kind, field.data_type))
+    return replace(field, metadata={**field.metadata, MARK: mark})
+
+
+def _limited_json(kind: Any, of: DataType) -> Any:
+    """A type as JSON, with the limits of strings that a mark knows."""
+    if kind is None:
+        return of.json_value()
+    match of:
+        case StructType(fields):
+            known = fields_within(kind)
+            names = [each.name.lower() for each in fields]
+            if len(known) == len(names) and known.keys().isdisjoint(names):
+                known = dict(zip(names, known.values(), strict=True))  # other names for the same
+            inner = [
+                {"name": each.name, "type": _limited_json(known.get(name), each.data_type)}
+                for each, name in zip(fields, names, strict=True)
+            ]
+            return {"type": "struct", "fields": inner}
+        case ArrayType(element):
+            (item,) = items_within(kind, "ARRAY", 1) or [None]
+            return {"type": "array", "elementType": _limited_json(item, element)}
+        case MapType(key, held):
+            first, second = items_within(kind, "MAP", 2) or [None, None]
+            named, value = _limited_json(first, key), _limited_json(second, held)
+            return {"type": "map", "keyType": named, "valueType": value}
+    is_limited = kind.this.value.upper() in ("CHAR", "VARCHAR") and kind.expressions
+    if of == PrimitiveType("string") and is_limited:
+        return f"{kind.this.value.lower()}({kind.expressions[0].name})"
+    return of.json_value()
 
 
 def length_rules(schema: StructType) -> Iterator[LengthRule]:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.compute import pc
 from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +94,8 @@ def partitions_matching(
     numbers = pa.array(range(files.num_rows), pa.int64())
     frame = spark.createDataFrame(values.append_column(_NUMBER, numbers))
     # The same types as those of the rows; Arrow has a zone for timestamps.
-    typed = frame.select(*(sf.col(f"`{n.replace('`', '``')}`") for n in schema.names), _NUMBER)
+    own = (sf.col(quoted(f.name)).alias(f.name, metadata=f.metadata) for f in schema)
+    typed = frame.select(*own, _NUMBER)
     found = (typed if alias is None else typed.alias(alias)).where(condition).select(_NUMBER)
     return pc.is_in(numbers, value_set=found.toArrow()[_NUMBER].combine_chunks())
 

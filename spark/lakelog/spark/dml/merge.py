@@ -29,6 +29,7 @@ from lakelog.core.commands.rewrite import RowRewrite
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.spark.dml.char_comparisons import CharComparisons
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.conditions import Scope, check_deterministic, refuse_stars
 from lakelog.spark.dml.copies import copied_by_spark
@@ -279,7 +280,10 @@ class _Run:
         for each in plan.rows:
             check_defaults(each.columns or (), log.table, log.conf)
         rules = table_rules(self.txn.metadata, log.table, log.conf)
-        rows = MergeRows(plan, target, source, types, rules)
+        chars = CharComparisons(
+            self.snapshot.read_schema, source.schema, self.merge.alias, target.df.join(source.df)
+        )
+        rows = MergeRows(plan, target, source, types, rules, chars.column)
         writes = MergeWrites(
             self.txn, self.merge.log, self.merge.spark, rows, attempt, self.ids, files
         )
@@ -314,7 +318,7 @@ class _Run:
     def _changed(self, rows: MergeRows) -> Changed:
         # Pairs that no clause applies to count as matches, too, as delta-spark counts them.
         all_matches = not takes_many_matches(self.merge.clauses) or rows.plan.of("not matched")
-        condition = as_column(self.merge.condition)
+        condition = rows.column(self.merge.condition)
         df = rows.changed(condition, all_matches=bool(all_matches))
         inserts_only = all(row.clause.when == "not matched" for row in rows.plan.rows)
         if inserts_only:

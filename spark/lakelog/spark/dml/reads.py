@@ -17,8 +17,10 @@ from lakelog.core.expressions.tree import (
 )
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import sql_path
 from lakelog.core.sql.evaluator import parse_sql, tree_sql
+from lakelog.spark.dml.char_comparisons import column_path_of, compared_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,11 +88,14 @@ class MergeReads:
             least, greatest = (each.as_py() for each in bounds[2 * at : 2 * at + 2])
             if least is None or greatest is None:
                 continue
+            limit = limit_of(snapshot.schema.get(name))
+            if limit is not None and limit.pads:
+                least, greatest = limit.range_of(least, greatest)
             with contextlib.suppress(DeltaError):
                 column = Column((name,))
                 both: Any = [
-                    Comparison(">=", column, Literal(least)),
-                    Comparison("<=", column, Literal(greatest)),
+                    Comparison(">=", column, Literal(least, exact=True)),
+                    Comparison("<=", column, Literal(greatest, exact=True)),
                 ]
                 found = normalize_filter(
                     join_and(both),
@@ -183,17 +188,6 @@ def _conjuncts(node: Any) -> Iterator[Any]:
             yield each
 
 
-def _path(node: Any) -> tuple[str, ...] | None:
-    """The names in `a` or `a.b`; `None` for anything else."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Column):
-        return None
-    parts = node.parts
-    named = all(isinstance(each, exp.Identifier) for each in parts)
-    return tuple(each.name for each in parts) if named else None
-
-
 def _of_table(
     node: Any, target: StructType, alias: str | None, source: StructType | None = None
 ) -> str | None:
@@ -220,13 +214,13 @@ def _of_table(
         return path if target.get(first) is not None else None
 
     columns = list(node.find_all(exp.Column))
-    if any(own(_path(each)) is None for each in columns):
+    if any(own(column_path_of(each)) is None for each in columns):
         return None
     if not columns:
         return None
 
     def bare(each: Any) -> Any:
-        path = own(_path(each))
+        path = own(column_path_of(each))
         return each if path is None else parse_sql(sql_path(path))
 
     return str(tree_sql(node.copy().transform(bare)))
@@ -239,22 +233,10 @@ def _key(
 
     if not isinstance(node, exp.EQ):
         return None
-
-    def is_mine(path: tuple[str, ...]) -> bool:
-        if len(path) == 1:
-            return target.get(path[0]) is not None and source.get(path[0]) is None
-        return alias is not None and len(path) == 2 and path[0].lower() == alias.lower()
-
-    sides = [_path(node.this), _path(node.expression)]
-    mine = [p for p in sides if p is not None and is_mine(p)]
-    others = [p for p in sides if p is not None and p not in mine]
-    if len(mine) != 1 or len(others) != 1 or len(others[0]) not in (1, 2):
+    found = compared_columns(node, target, source, alias)
+    if found is None or found[0].data_type != found[1].data_type:
         return None
-    if len(others[0]) == 2 and (source.get(others[0][0]) or target.get(others[0][0])) is not None:
-        return None  # a field of a struct, perhaps
-    ours, theirs = target.get(mine[0][-1]), source.get(others[0][-1])
-    if ours is None or theirs is None or ours.data_type != theirs.data_type:
-        return None
+    ours, theirs, _ = found
     kind = ours.data_type
     simple = isinstance(kind, PrimitiveType) and kind.name in _BOUNDED
     return (ours.name, theirs.name) if simple or isinstance(kind, DecimalType) else None

@@ -18,7 +18,7 @@ from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.stored import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -48,6 +48,8 @@ class MergeRows:
     """`id` of an expression -> its type."""
     rules: Sequence[RowRule]
     """Of the table."""
+    column: Callable[[str | Column], Column] = as_column
+    """Makes a Column of an expression of the MERGE."""
 
     def numbers(self, when: str, action: str | None = None) -> list[int]:
         """The numbers of the clauses for some rows."""
@@ -146,7 +148,7 @@ class MergeRows:
             given = self.plan.rows[number].clause.condition
             holds = sf.lit(True)
             if given is not None:
-                holds &= as_column(given)  # to CASE WHEN, `null` alone is no condition
+                holds &= self.column(given)  # to CASE WHEN, `null` alone is no condition
             value = sf.lit(number)
             found = sf.when(holds, value) if found is None else found.when(holds, value)
         return sf.lit(NO_CLAUSE) if found is None else found.otherwise(NO_CLAUSE)
@@ -173,6 +175,7 @@ class MergeRows:
             lambda name: source_column(self.source.schema, name),
             (self.target.schema, self.source.schema),
             self.types,
+            self.column,
         )
         found: Column | None = None
         for number in numbers:

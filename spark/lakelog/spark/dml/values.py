@@ -85,6 +85,7 @@ class RowValues:
         source: Callable[[str], Column],
         schemas: tuple[StructType, StructType],
         types: Mapping[int, DataType],
+        column: Callable[[str | Column], Column] = as_column,
     ) -> None:
         """Prepare.
 
@@ -93,7 +94,9 @@ class RowValues:
             source: gives a column of the source by its name.
             schemas: of the table and the source.
             types: `id` of a user's expression -> its type.
+            column: makes a Column of such an expression.
         """
+        self._column = column
         self._target = target
         self._source = source
         self._schemas = schemas
@@ -139,7 +142,7 @@ class RowValues:
     def _plain(self, value: Kept | Taken | Given) -> Column:
         match value:
             case Given(expression=expression, path=path):
-                column, rest = as_column(expression), path
+                column, rest = self._column(expression), path
             case Kept(path=path):
                 column, rest = self._target(path[0]), path[1:]
             case Taken(path=path):

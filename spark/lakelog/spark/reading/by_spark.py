@@ -20,7 +20,7 @@ from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
 from lakelog.core.errors import DataFileMissingError
-from lakelog.core.schema.char_varchar import limit_of
+from lakelog.core.schema.char_varchar import limit_of, with_current_marks
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.core.schema.rules import check_known
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
@@ -71,7 +71,8 @@ def readable_schema(schema: TableSchema, *, nulls: bool = False) -> StructType:
     check_known(schema)
     flags = ("nullable", "containsNull", "valueContainsNull")
     fixed: dict[str, bool] = {} if nulls else dict.fromkeys(flags, True)
-    return StructType.fromJson(_readable(json.loads(schema.to_json()), fixed))
+    marked = with_current_marks(schema)
+    return StructType.fromJson(_readable(json.loads(marked.to_json()), fixed))
 
 
 def _readable(value: Any, fixed: Mapping[str, bool]) -> Any:
@@ -133,7 +134,7 @@ class SparkScan:
         self._table = table
         self._version = version
         self._schema = readable_schema(schema)
-        stored = readable_schema(physical_schema(schema))
+        stored = readable_schema(physical_schema(with_current_marks(schema)))
         self._stored = stored.names
         of_partitions = {stored.names[self._schema.names.index(c)] for c in partition_columns}
         names = [stored.names[self._schema.names.index(c)] for c in partition_columns]

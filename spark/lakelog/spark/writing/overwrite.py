@@ -16,6 +16,7 @@ from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.spark.reading.files import files_df
+from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.writing.projection import projection
 
@@ -153,8 +154,14 @@ def _of_partitions(
         return None
     values = readable_partitions(snapshot, files)
     numbered = values.append_column(_ROW, [range(files.num_rows)])
+    # By its metadata Spark knows a CHAR, with which it compares otherwise.
+    own = [
+        sf.col(quoted(f.name)).alias(f.name, metadata=dict(f.metadata))
+        for f in snapshot.partition_schema
+    ]
     try:
-        found = spark.createDataFrame(numbered).where(condition).select(_ROW).collect()
+        frame = spark.createDataFrame(numbered).select(*own, _ROW)
+        found = frame.where(condition).select(_ROW).collect()
     except AnalysisException:
         return None
     matching = {row[0] for row in found}

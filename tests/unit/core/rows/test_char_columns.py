@@ -40,7 +40,7 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
-from lakelog.core.schema.char_varchar import MARK
+from lakelog.core.schema.char_varchar import MARK, Limit, with_current_marks
 from lakelog.core.schema.filled_columns import DEFAULT, generated_column
 
 TEXT, LONG = PrimitiveType("string"), PrimitiveType("long")
@@ -422,3 +422,36 @@ def test_a_default_that_is_too_long_is_refused(tmp_path: Path, kind: str) -> Non
     change_column(uri, "c", default="'ab'")
     with pytest.raises(DeltaAnalysisError, match="EXCEED_LIMIT_LENGTH"):
         change_column(uri, "c", default="'abcd'")
+
+
+def test_a_range_of_texts_holds_them_when_they_are_filled_up() -> None:
+    texts = [*TEXTS, *LONGER, "abc\t", "abc \t", "\t\t\t\t"]
+    limit = Limit(pads=True, length=3)
+    for least in texts:
+        for greatest in texts:
+            low, high = limit.range_of(least, greatest)
+            for text in texts:
+                if least <= text <= greatest:
+                    assert low <= text.rstrip(" ").ljust(3) <= high, (least, text, greatest)
+
+
+def test_a_mark_tells_of_the_type_that_a_column_has_now() -> None:
+    grown = StructType((StructField("C", TEXT), StructField("z", LONG)))
+    renamed = StructType((StructField("other", TEXT),))
+    fields = (
+        StructField("s", grown, metadata={MARK: "struct<c:char(3)>", "comment": "x"}),
+        StructField("a", ArrayType(renamed, True), metadata={MARK: "array<struct<c:char(3)>>"}),
+        StructField("m", MapType(TEXT, LONG, True), metadata={MARK: "map<varchar(2),bigint>"}),
+        StructField("c", TEXT, metadata={MARK: "char(3)"}),
+        StructField("n", TEXT, metadata={MARK: "struct<c:char(3)>"}),
+    )
+    found = with_current_marks(StructType(fields))
+    assert [each.metadata[MARK].replace("`", "") for each in found] == [
+        "struct<C:char(3),z:bigint>",
+        "array<struct<other:char(3)>>",
+        "map<varchar(2),bigint>",
+        "char(3)",
+        "string",
+    ]
+    assert found.fields[0].metadata["comment"] == "x"
+    assert with_current_marks(SCHEMA) is SCHEMA
