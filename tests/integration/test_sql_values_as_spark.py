@@ -255,6 +255,8 @@ EXPRESSIONS = [
     "greatest(d, DATE'2001-01-01')",
     "least(s, word)",
     "greatest(ok, false)",
+    "ceil(CAST(a AS DECIMAL(9,0)))",
+    "m + CAST(CAST(0.9 AS DECIMAL(1,1)) AS BIGINT)",
     "sign(x)",
     "signum(a)",
     "sqrt(x)",

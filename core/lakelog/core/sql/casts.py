@@ -184,7 +184,8 @@ def _cast_for(source: DataType, target: DataType) -> Callable[[Any, str], Any] |
 def _from_decimal(target: DataType) -> Callable[[Any, str], Any] | None:
     name = target.name if isinstance(target, PrimitiveType) else ""
     if name in INTEGERS:
-        return lambda data, _: pc.trunc(data)
+        # Arrow wants a digit before the point to round to.
+        return lambda data, _: pc.trunc(pc.cast(data, pa.decimal256(76, data.type.scale)))
     if name in ("float", "double"):
         # Arrow's own cast is a digit off for some: 0.043 is not the double nearest to it.
         arrow = to_arrow_type(target)

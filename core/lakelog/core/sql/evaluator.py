@@ -761,6 +761,9 @@ def _written_digits(node: Any) -> int | None:
     kind = type(node).__name__
     if kind in ("Paren", "Neg"):
         return _written_digits(node.this)
+    if kind == "Cast" and _written_digits(node.this) is not None:
+        # `2L` is written so in the tree, too, and has other digits to Spark than a CAST.
+        raise NotInCoreError(f"{node.sql(dialect='spark')} next to a decimal")
     if kind != "Literal" or node.is_string or not str(node.this).isdigit():
         return None
     return len(str(int(node.this)))

@@ -48,7 +48,10 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
     def apply(values: Sequence[Value], _: str) -> Value:
         (value,) = values
         if isinstance(value.data_type, DecimalType):
-            kind = rounded_type(value.data_type, 0)
+            kind = value.data_type
+            if kind.scale == 0:
+                return value
+            kind = rounded_type(kind, 0)
             return exactly(lambda number: number.to_integral_value(mode), kind, value)
         if value.data_type in _FLOATS:
             function = pc.ceil if mode == ROUND_CEILING else pc.floor
