@@ -77,6 +77,7 @@ def test_a_merge_by_spark_matches_as_one_here_does(spark, tmp_path, by):
         assert len(all_of(path)) == 6
 
 
+@pytest.mark.connect
 def test_a_source_that_has_a_char_itself_is_met_at_its_own_length(spark, tmp_path):
     path, other = table(spark, tmp_path / "t"), table(spark, tmp_path / "s")
     rows = read(spark, other).select("id", sf.col("d").alias("k")).alias("s")
@@ -152,6 +153,7 @@ def test_files_of_a_writer_that_did_not_fill_up(spark, tmp_path):
     assert found(path) == {1: ("a  ", "m"), 2: ("b  ", "b")}
 
 
+@pytest.mark.connect
 def test_a_struct_that_grew_keeps_its_new_field(spark, tmp_path):
     path = str(tmp_path / "s")
     name = f"delta.`{path}`"
