@@ -64,9 +64,9 @@ class SourceReader(DataSourceReader):
         self._files = None
         return [InputPartition(number) for number in range(self._job.tasks)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of a task. Spark calls this once for a table without files, too."""
-        if partition.value is None:
+        if partition is None or partition.value is None:  # before 4.1, and since
             return
         with marked():
             yield from (b for b in self._job.batches(partition.value) if b.num_rows)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
-from pyspark.sql.types import IntegralType, StringType, StructField, StructType
+from pyspark.sql.types import IntegralType, NullType, StringType, StructField, StructType
 
 from lakelog.core.compute import pc
 from lakelog.core.data.places import DataPlaces
@@ -139,7 +139,14 @@ class SparkScan:
         of_partitions = {stored.names[self._schema.names.index(c)] for c in partition_columns}
         names = [stored.names[self._schema.names.index(c)] for c in partition_columns]
         self._partitions = [stored[name] for name in names]
-        self._data = StructType([f for f in stored.fields if f.name not in of_partitions])
+        # No file has a column of type void, and Spark before 4.1 refuses to look for one.
+        self._data = StructType(
+            [
+                f
+                for f in stored.fields
+                if f.name not in of_partitions and not isinstance(f.dataType, NullType)
+            ]
+        )
         DataPlaces(table).resolve(files["path"].to_pylist())
         whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
         self._files = without_fractions(files, whole)
@@ -320,6 +327,8 @@ class SparkScan:
                 # Spark does so for columns of files alone.
                 column = sf.rpad(column, limit.length, " ")
             return column.alias(field.name, metadata=field.metadata)
+        if isinstance(field.dataType, NullType):
+            return sf.lit(None).alias(field.name, metadata=field.metadata)
         column = sf.col(quoted(stored))
         if self._data[stored].dataType != field.dataType:
             # Structs have other names in the files; Spark casts them by position.

@@ -31,8 +31,8 @@ from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.core.schema.column_paths import walk
 from lakelog.core.schema.type_widening import TYPE_CHANGES
+from lakelog.core.schema.types import PrimitiveType, holds_months, is_known, type_from_json_value
 from lakelog.core.schema.types import StructType as Columns
-from lakelog.core.schema.types import holds_months, is_known, type_from_json_value
 from lakelog.core.schema.upcasts import is_widening, shares_int32
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
@@ -40,7 +40,7 @@ from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
 from lakelog.spark.reading.positions import PositionedRows, with_places
 from lakelog.spark.reading.vectors import read_vectors, rows_of_files
 from lakelog.spark.session.job_errors import lacks_filesystem
-from lakelog.spark.session.session import own_storage
+from lakelog.spark.session.session import own_storage, spark_version
 from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,10 @@ _MOST_MASKED_ROWS = 1 << 29
 executor holds."""
 _MOST_VECTORS = 1 << 12
 """Vectors that the driver reads, each by a request."""
+
+_READS_VOID = (4, 1)
+"""The Spark whose Parquet reader gives nulls for a field of type void in a struct."""
+_VOID = PrimitiveType("void")
 
 _lacking: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
 """The schemes that a session's Hadoop is known to be unable to open."""
@@ -259,6 +263,11 @@ def _widens(schema: TableSchema) -> bool:
     return True
 
 
+def _nests_void(schema: TableSchema) -> bool:
+    """Whether a struct has a field of type void."""
+    return any(len(path) > 1 and each.data_type == _VOID for path, each in walk(schema))
+
+
 def _way(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> str:
     way = snapshot.conf.read(store_keys.READ_PATH).strip().lower()
     if way not in _PATHS:
@@ -280,6 +289,8 @@ def _way(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> str:
             access="read",
         )
     if features:
+        return "arrow"
+    if way == "auto" and spark_version(spark) < _READS_VOID and _nests_void(snapshot.schema):
         return "arrow"
     scheme = scheme_of(snapshot.table)
     if way == "auto" and scheme in _HADOOPS_OWN:

@@ -358,7 +358,7 @@ def write_limited(uri: str, how: str, limit: int, **env: str) -> subprocess.Comp
 @pytest.mark.skipif(sys.platform != "linux", reason="the process's own size is read as on Linux")
 @pytest.mark.parametrize("how", ["rows", "partitions", "table"])
 def test_a_stream_larger_than_memory_is_written(uri: str, how: str) -> None:
-    done = write_limited(uri, how, 450)
+    done = write_limited(uri, how, 470)
     assert done.returncode == 0, done.stderr
     assert scan(uri).count() == 10_000_000
 
