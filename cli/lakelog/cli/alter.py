@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Change columns, constraints and clustering.")
 @uri_argument

@@ -15,8 +15,6 @@ from lakelog.cli.output import error_line, printable
 from lakelog.core.errors import DeltaError
 from lakelog.logstores.errors import LogStoreError
 
-__all__ = ["COMMANDS", "EXIT_CANNOT_RUN", "EXIT_FINDING", "app"]
-
 EXIT_FINE: Final = 0
 EXIT_FINDING: Final = 1
 """The command ran and found something that needs fixing."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import CheckpointFiles
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Write a checkpoint, and read it back.")
 @uri_argument

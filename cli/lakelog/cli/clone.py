@@ -9,8 +9,6 @@ from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import open_log, refuse_both, saying, table_uri, version_options
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Make a table of another one, with or without its files.")
 @uri_argument

@@ -13,8 +13,6 @@ from lakelog.cli.output import ask, error_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["confirm", "yes_option"]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.logstores import LogStore
     from lakelog.logstores.conformance import CheckResult, Report
 
-__all__ = ["command"]
-
 _BUDGET: Final = "10"
 """Seconds for which the first write is repeated, if the conf does not say how long: a
 mistyped address should not cost the stores' usual minute."""

@@ -9,8 +9,6 @@ from lakelog.cli.output import heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import count_text, open_log, saying
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Make a table of a folder of Parquet files.")
 @uri_argument

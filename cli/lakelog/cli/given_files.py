@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["files_argument", "format_option", "rows_of"]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _FORMATS: Final = {
     ".parquet": "parquet",

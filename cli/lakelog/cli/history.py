@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.log.history import HistoryEntry
 
-__all__ = ["command"]
-
 _LIMIT: Final = 20
 _SAYS_NOTHING: Final = (None, False, "", "[]", "{}", "null", "false")
 _COUNTS: Final = (

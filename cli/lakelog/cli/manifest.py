@@ -14,8 +14,6 @@ from lakelog.cli.tables import count_text, open_log, opened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["command"]
-
 _KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 
 

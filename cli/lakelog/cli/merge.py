@@ -16,8 +16,6 @@ from lakelog.cli.tables import open_log, opened, saying
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Update, insert and delete rows by those of files.")
 @uri_argument

@@ -17,8 +17,6 @@ from lakelog.logstores.errors import LogStoreError
 if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb import Migration
 
-__all__ = ["command"]
-
 _NEXT: Final = {
     "conditional": (
         "From now on write with lakelog's default store for S3 (S3ConditionalLogStore): unset "

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.optimize.running import OptimizeProgress
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Put small files together, or rows in order.")
 @uri_argument

@@ -20,8 +20,6 @@ from lakelog.cli.conf_file import parse_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["conf_options", "json_option", "uri_argument"]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = [
-    "ask",
-    "error_line",
-    "facts",
-    "heading",
-    "json_line",
-    "line",
-    "print_csv",
-    "print_json",
-    "printable",
-    "progress",
-    "table",
-]
-
 _PLAIN_WIDTH = 100_000
 _READABLE = 24
 """Characters below which a text that folds is hard to read."""

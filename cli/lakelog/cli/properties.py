@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Show, set and unset the properties of a table.")
 @uri_argument

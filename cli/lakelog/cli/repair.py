@@ -17,8 +17,6 @@ from lakelog.cli.tables import count_text, one_line, open_log
 if TYPE_CHECKING:
     from lakelog.core import TableRepaired
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Say what is broken in a table, and mend it.")
 @uri_argument

@@ -16,8 +16,6 @@ from lakelog.cli.tables import bytes_text, open_log, refuse_both, saying, versio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["command"]
-
 _SHOWN: Final = 20
 
 

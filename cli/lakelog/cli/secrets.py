@@ -12,8 +12,6 @@ from lakelog.logstores.settings import masked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Scrubber"]
-
 _SHORTEST: Final = 4
 """Shorter values would star out ordinary words."""
 _ENVIRONMENT: Final = re.compile(r"(AWS|AZURE|GOOGLE|GCS|OSS|IBM|OCI)_.*", re.IGNORECASE)

@@ -15,8 +15,6 @@ from lakelog.cli.output import line
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Let delta-spark on this host commit by lakelog's stores.")
 @conf_options

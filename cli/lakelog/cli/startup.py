@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["escape_what_others_print", "is_program", "keep_pandas_out"]
-
 is_program = False
 """Set by `main`."""
 

@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Progress
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = [
-    "all_option",
-    "bytes_text",
-    "count_text",
-    "limit_option",
-    "looked_at",
-    "one_line",
-    "open_log",
-    "opened",
-    "refuse_both",
-    "saying",
-    "table_uri",
-    "time_text",
-    "version_options",
-]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["command"]
-
 _SHOWN: Final = 20
 
 

@@ -16,8 +16,6 @@ from lakelog.cli.tables import open_log, saying
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Write the rows of Parquet, CSV or JSON files.")
 @uri_argument

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store import ObjectClient
 
-__all__ = ["OSSLogStore"]
-
 _HADOOP: Final = "spark.hadoop."
 _REGION: Final = re.compile(r"(?:https?://)?oss-(?P<region>[a-z]+-[a-z0-9-]+?)(?:-internal)?\.")
 

@@ -9,8 +9,6 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["filesystem_of"]
-
 
 class _LaterHandler(FSSpecHandler):  # type: ignore[misc]  # pyarrow ships no types
     """pyarrow's handler, on a file system that is known by its first use."""

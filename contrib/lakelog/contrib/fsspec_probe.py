@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from lakelog.logstores.together import run_together
 
-__all__ = ["ProbeResult", "probed"]
-
 WRITERS: Final = 20
 ROUNDS: Final = 3
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = ["FsspecLogStore"]
-
 SCOPE_KEY: Final = keys.FSSPEC_SCOPE.name
 """Between whom `pipe_file(mode="create")` has one winner: none, process, host or cluster."""
 ATOMIC_KEY: Final = keys.FSSPEC_ATOMIC.name

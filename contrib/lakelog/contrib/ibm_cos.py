@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store import ObjectClient
 
-__all__ = ["IBMCOSLogStore"]
-
 _HADOOP: Final = "spark.hadoop."
 _URI: Final = re.compile(r"cos://([^/]+)\.([^./]+)(?:/(.*))?", re.DOTALL)
 _REGION: Final = re.compile(r"s3\.(?:private\.|direct\.)?([a-z0-9-]+)\.cloud-object-storage\.")

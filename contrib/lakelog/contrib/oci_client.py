@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["OCIClient"]
-
 _META: Final = "opc-meta-"
 _PAGE: Final = 1000
 

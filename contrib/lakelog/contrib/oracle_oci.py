@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store import ObjectClient
 
-__all__ = ["OracleCloudLogStore"]
-
 _HADOOP: Final = "spark.hadoop."
 _URI: Final = re.compile(r"oci://([^/@]+)@([^/@]+)(?:/(.*))?", re.DOTALL)
 _REGION: Final = re.compile(r"objectstorage\.([a-z0-9-]+)\.")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["OSSClient"]
-
 _CLOCK: Final = "RequestTimeTooSkewed"
 _KEYS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "SecurityTokenExpired")
 _PAGE: Final = 1000

@@ -17,22 +17,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = [
-    "BEYOND_LONG",
-    "check_text",
-    "check_texts",
-    "checked_progress",
-    "is_long",
-    "is_text",
-    "read_arguments",
-    "read_number",
-    "read_time",
-    "read_whole",
-    "refusal",
-    "require",
-    "shown",
-]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _PLAIN: Final = (bool, int, float, str, datetime, type(None))

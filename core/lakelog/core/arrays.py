@@ -18,16 +18,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "array_of",
-    "batch_of",
-    "batch_of_columns",
-    "empty_table",
-    "integers",
-    "one_array",
-    "scalar_of",
-]
-
 _FEW = 100
 """Objects that Python looks at about as fast as pyarrow does."""
 _MANY = 50_000

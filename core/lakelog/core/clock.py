@@ -6,8 +6,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["Clock", "SystemClock", "utc_time"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -20,8 +20,6 @@ from lakelog.core.arrays import scalar_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["pc", "total", "without_nulls"]
-
 # The import takes as long as some thousand values in a loop.
 _WORTH_THE_IMPORT = 1000
 

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.keys import Key
 
-__all__ = ["DELTA_PREFIX", "DeltaConf", "full_key", "travelling_conf"]
-
-
 DELTA_PREFIX = "spark.databricks.delta."
 """Where Delta's own keys live; a name without `spark.` is looked up under it."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["DeltaLog", "TableOrLog", "begin_change", "log_of", "require_feature"]
-
 T = TypeVar("T")
 
 

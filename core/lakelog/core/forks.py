@@ -12,8 +12,6 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
-__all__ = ["lock_of", "reentrant_lock_of"]
-
 _owners: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from lakelog.logstores.keys import LAKELOG_KEYS, Key, flag, text, whole
 
-__all__ = ["ALL_KEYS", "DELTA_KEYS", "DELTA_PREFIX"]
-
 DELTA_PREFIX: Final = "spark.databricks.delta."
 """Where Delta's own keys live."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-__all__ = ["MODULE", "SNAPSHOT", "refuse_name"]
-
 MODULE = {
     "DeltaTable": "DeltaLog.for_table(uri) for the log and its versions, scan(uri) for rows, "
     "delete_rows, update_rows and merge to change them; beside Spark: "

@@ -17,18 +17,6 @@ from urllib.parse import quote, unquote
 from lakelog.core.errors import CorruptLogError
 from lakelog.logstores.locations import check_uri
 
-__all__ = [
-    "canonical_path",
-    "data_path",
-    "encode_path",
-    "is_local",
-    "is_near",
-    "normalize_table_uri",
-    "path_key",
-    "refuse_escape",
-]
-
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
 _MANY_SLASHES = re.compile(r"/{2,}")

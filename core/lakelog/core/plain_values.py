@@ -6,8 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["MISSING", "plain_value", "setting_text"]
-
 MISSING = ("NaTType", "NAType")
 """The nulls of pandas; it needn't be installed."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["GivenProgress", "Progress", "Tell", "check_told", "told"]
-
 _P = TypeVar("_P", bound="Progress")
 
 _PATIENCE: Final = 2.0

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replayer import Replayer
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["TableLog"]
-
 _logger = logging.getLogger("lakelog")
 
 # After this many new commits found one by one, a listing is cheaper than further probes.

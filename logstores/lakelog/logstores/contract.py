@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = ["Capabilities", "FileStatus", "LogStore", "Scope"]
-
 
 class Scope(enum.IntEnum):
     """How far apart two writers may be and still exclude each other.

@@ -10,8 +10,6 @@ from lakelog.logstores.errors import LogStoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["DELETING_THREADS", "delete_each"]
-
 DELETING_THREADS: Final = 16
 _SHARE: Final = 256
 """The most files of one task: with fewer, handing them to threads takes longer than the calls."""

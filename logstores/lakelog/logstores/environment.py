@@ -10,8 +10,6 @@ import os
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-__all__ = ["environment_proxy", "needs_requests"]
-
 
 def environment_proxy(url: str) -> str | None:
     """The proxy that botocore would use for a URL: by HTTP_PROXY, HTTPS_PROXY and NO_PROXY.

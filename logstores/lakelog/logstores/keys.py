@@ -10,20 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-__all__ = [
-    "HADOOP_KEYS",
-    "LAKELOG_KEYS",
-    "LAKELOG_PREFIX",
-    "STORED_EXPRESSIONS",
-    "Key",
-    "flag",
-    "hadoop",
-    "number",
-    "seconds",
-    "text",
-    "whole",
-]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Kind = Literal["flag", "whole", "number", "seconds", "text"]

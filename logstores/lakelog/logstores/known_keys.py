@@ -16,8 +16,6 @@ from lakelog.logstores.keys import LAKELOG_KEYS, LAKELOG_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["refuse_misspelt_keys"]
-
 _NAMES: Final = tuple(key.name.removeprefix(LAKELOG_PREFIX) for key in LAKELOG_KEYS)
 """The keys that only lakelog reads, without their common prefix."""
 _BY_LOWER: Final = {name.lower(): name for name in _NAMES}

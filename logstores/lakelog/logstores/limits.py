@@ -23,18 +23,6 @@ from lakelog.logstores.errors import FileTooLargeError, LogStoreConfError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "LIMIT_KEY",
-    "call_with",
-    "check_declared_length",
-    "check_length",
-    "limited",
-    "log_limit",
-    "reading",
-    "seconds_left",
-]
-
-
 _V = TypeVar("_V")
 
 _T = TypeVar("_T")

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["decode_lines", "encode_lines"]
-
 CHUNK_CHARS = 1 << 20
 """How much text `encode_lines` collects before it yields."""
 

@@ -14,8 +14,6 @@ from lakelog.logstores.errors import LogStoreConfError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["STARS", "check_endpoints", "check_uri", "shown", "without_secrets"]
-
 STARS: Final = "******"
 
 _SCHEME: Final = r"[a-z][a-z0-9+.\-]*"

@@ -24,8 +24,6 @@ from lakelog.logstores.errors import UnsafeLogStoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DEFAULT_TIMEOUT", "host_lock", "process_lock"]
-
 DEFAULT_TIMEOUT = 600.0
 """Seconds that a lock is waited for."""
 

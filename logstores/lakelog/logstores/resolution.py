@@ -37,16 +37,6 @@ from lakelog.logstores.locations import check_endpoints, check_uri
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "BRIDGE_CLASS",
-    "Resolution",
-    "checked_keys",
-    "class_path_of",
-    "log_store_for",
-    "resolve",
-    "scheme_of",
-]
-
 ENTRY_POINT_GROUP: Final = "lakelog.logstores"
 
 _OURS: Final = "lakelog.logstores."

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.keys import Key
 
-__all__ = [
-    "bool_setting",
-    "hadoop_setting",
-    "int_setting",
-    "masked",
-    "seconds_setting",
-    "storage_settings",
-]
-
 _HADOOP = "spark.hadoop."
 _SECRET_PARTS = (
     "secret",

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["run_together"]
-
 _T = TypeVar("_T")
 _PATIENCE: Final = 60.0
 """Seconds that a thread waits for the others to be there."""

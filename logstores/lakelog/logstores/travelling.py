@@ -15,8 +15,6 @@ from lakelog.logstores.resolution import resolve
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["own_settings", "settings_for"]
-
 _SPARK: Final = "spark."
 _HADOOP: Final = "spark.hadoop."
 

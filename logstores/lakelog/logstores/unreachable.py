@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NOBODY", "causes", "is_for_now", "never_reached"]
-
 NOBODY: Final = frozenset({"NameResolutionError", "NewConnectionError"})
 """urllib3's; its time-out of a connection, which may yet be made, is another."""
 _BUSY_RESOLVER: Final = frozenset(

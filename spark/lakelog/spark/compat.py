@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["configure_spark_with_delta_pip", "install", "uninstall"]
-
 _MADE = "__lakelog_compat__"
 
 

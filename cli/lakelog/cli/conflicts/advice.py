@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from lakelog.cli.conflicts.encounters import Encounters, JobSums, Pair
 
-__all__ = ["CONDITIONS", "Advice", "partition_text", "separations"]
-
 CONDITIONS: Final = {
     "DELTA_CONCURRENT_APPEND": "added files where it had read",
     "DELTA_CONCURRENT_DELETE_READ": "removed files that it had read",

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.cli.conflicts.event_files import Reading
     from lakelog.core.events import CommitStats
 
-__all__ = ["command"]
-
 _LIMIT: Final = 20
 _SPAN: Final = re.compile(r"(\d+)\s*(m|h|d|w)")
 _MINUTES: Final = {"m": 1, "h": 60, "d": 60 * 24, "w": 60 * 24 * 7}

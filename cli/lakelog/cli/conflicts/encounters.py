@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.events import CommitStats
 
-__all__ = ["UNNAMED", "Encounter", "Encounters", "JobSums", "Pair", "encounters_of"]
-
 UNNAMED: Final = "unnamed"
 """Stands for all jobs whose events do not name them, by operation."""
 _FATES: Final = {CommitOutcome.CONFLICT: "lost", CommitOutcome.GIVEN_UP: "given_up"}

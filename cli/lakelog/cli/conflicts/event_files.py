@@ -22,8 +22,6 @@ from lakelog.core.paths import normalize_table_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Reading", "parse_event", "read_events"]
-
 _SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".log")
 """Of the files that count in a folder; a file that is named counts whatever its name."""
 _WILD: Final = ("*", "?", "[")

@@ -11,8 +11,6 @@ from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import bytes_text, count_text, one_line, open_log, version_options
 
-__all__ = ["command"]
-
 _COLOURS = {"refused": "red", "yes": "green"}
 
 

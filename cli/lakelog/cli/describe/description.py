@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.logstores import LogStore
 
-__all__ = ["description", "feature_support", "shown_properties"]
-
 YES: Final = "yes"
 UNTIL_USED: Final = "yes, while it is not in use"
 REFUSED: Final = "refused"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["schema_tree"]
-
 
 class TreeRow(NamedTuple):
     """One line of the tree."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType, StructField
 
-__all__ = ["column_changes"]
-
 _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _RULES: Final = {
     "comment": "comment",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["command"]
-
 _GROUPS: Final = {
     "added": "added",
     "removed": "removed",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Protocol
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["comparison"]
-
 
 def comparison(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """Compare two versions of one table; the second may be the older one.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.cli.doctor.report import Report
     from lakelog.logstores.doctor.finding import Finding
 
-__all__ = ["command"]
-
 _STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skipped": "dim"}
 
 

@@ -30,8 +30,6 @@ from lakelog.logstores.object_store.trust import PROBE_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Depth", "examine"]
-
 _BUDGET: Final = "10"
 """Seconds that one operation is repeated; with the stores' own minute the doctor would be slow."""
 _CONNECT_SECONDS: Final = 5.0

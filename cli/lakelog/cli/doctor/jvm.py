@@ -19,8 +19,6 @@ from lakelog.logstores.resolution import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["JvmStore", "jvm_store"]
-
 _PACKAGES: Final = ("io.delta.storage.", "org.apache.spark.sql.delta.storage.")
 _DELTA: Final = _PACKAGES[0]
 _DEFAULTS: Final = {

@@ -18,8 +18,6 @@ from lakelog.logstores.keys import HADOOP_KEYS, LAKELOG_KEYS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["KNOWN", "misspelt"]
-
 _CLOSE: Final = 0.84
 """Similarity from which a key counts as a misspelling: one or two letters in a dozen."""
 _BUCKET: Final = "fs.s3a.bucket."

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.commit.lock import LockChoice
     from lakelog.logstores import Capabilities, Resolution
 
-__all__ = ["Report", "Verdict"]
-
 FORMAT: Final = 1
 """Of the JSON form; a change that takes away or renames a field makes it 2."""
 

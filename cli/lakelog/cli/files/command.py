@@ -23,8 +23,6 @@ from lakelog.cli.tables import (
 if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["command"]
-
 _LIMIT: Final = 100
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["SMALL", "shown_rows", "size_classes", "stats_column", "sums_by_partition"]
-
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _MIB: Final = 1 << 20
 _BOUNDS: Final = (1, 16, 64, 128, 512)

@@ -10,8 +10,6 @@ from lakelog.core.stats.bounds import read_stats
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["row_counts", "total"]
-
 
 def row_counts(files: pa.Table) -> Any:
     """The live rows of each file, null where its statistics do not say.

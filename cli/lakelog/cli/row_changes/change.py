@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.rewrite import RowsChanged
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["Change", "attempts_option", "note_option", "run"]
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _DONE: Final = {"delete": "Deleted", "update": "Updated"}
 _FOR_PYTHON: Final = ". To set the string itself as the value, use lit("

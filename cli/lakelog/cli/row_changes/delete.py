@@ -8,8 +8,6 @@ from lakelog.cli.confirmation import yes_option
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.row_changes.change import Change, attempts_option, note_option, run
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Delete the rows that match a condition.")
 @uri_argument

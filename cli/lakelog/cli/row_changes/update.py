@@ -11,8 +11,6 @@ from lakelog.cli.confirmation import yes_option
 from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.row_changes.change import Change, attempts_option, note_option, run
 
-__all__ = ["assignments", "command"]
-
 _ASSIGNMENT: Final = re.compile(r"\s*((?:`(?:[^`]|``)+`|[^=`])+?)\s*=(.*)", re.DOTALL)
 _QUOTED: Final = re.compile(r"`((?:[^`.]|``)+)`")
 

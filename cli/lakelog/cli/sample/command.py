@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["command"]
-
 _LIMIT: Final = 10
 
 

@@ -16,9 +16,6 @@ from lakelog.core.portable.shown_values import python_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["json_rows", "text_of"]
-
-
 _WORDS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 

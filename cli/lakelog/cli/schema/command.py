@@ -14,8 +14,6 @@ from lakelog.cli.tables import looked_at, open_log, version_options
 if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["command"]
-
 
 @click.command(short_help="The columns of a table, as a tree, as SQL or as JSON.")
 @uri_argument

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType, StructField
 
-__all__ = ["create_table_sql"]
-
 
 def create_table_sql(
     table: str,

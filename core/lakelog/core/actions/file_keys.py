@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions.objects import DeletionVectorDescriptor
 
-__all__ = ["are_among", "canonical_paths", "file_keys", "rows_without", "vector_key"]
-
-
 # A URI path has none unencoded, and a decoded one can't be in a file's name.
 _SEPARATOR = "\0"
 

@@ -16,20 +16,6 @@ from lakelog.core.arrays import batch_of_columns, empty_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "DELETION_VECTOR",
-    "FILE_SCHEMA",
-    "JSON_NAMES",
-    "NO_FILES",
-    "NO_TOMBSTONES",
-    "STRING_MAP",
-    "TOMBSTONE_SCHEMA",
-    "files_from_json",
-    "from_add_files",
-    "to_add_files",
-    "tombstones_from_json",
-]
-
 STRING_MAP = pa.map_(pa.string(), pa.string())
 
 DELETION_VECTOR = pa.struct(

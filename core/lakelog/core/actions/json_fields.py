@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["JsonFields", "MalformedFieldError"]
-
 JsonObject: TypeAlias = dict[str, Any]
 
 

@@ -20,8 +20,6 @@ from lakelog.core.arrays import integers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["read_file_actions"]
-
 # A line must fit into a block; one that does not is parsed by itself.
 _BLOCK_BYTES = 4 << 20
 _LARGE_BYTES = 32 << 20

@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-__all__ = [
-    "Action",
-    "AddCDCFile",
-    "AddFile",
-    "CheckpointMetadata",
-    "CommitInfo",
-    "DeletionVectorDescriptor",
-    "DomainMetadata",
-    "FileAction",
-    "Format",
-    "Metadata",
-    "Protocol",
-    "RemoveFile",
-    "SetTransaction",
-    "SidecarFile",
-    "UnknownAction",
-    "action_from_json",
-]
-
 
 class _Action(JsonFields):
     """What every action of a commit file has: a key, and a line."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions.objects import AddFile
 
-__all__ = ["Operation", "json_text", "streaming_metrics", "write_metrics"]
-
 _UNKNOWN = OperationKind()
 _MOVES_FILES = frozenset(
     {

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["KINDS", "OperationKind"]
-
 
 class OperationKind(NamedTuple):
     """What is known of an operation by its name."""

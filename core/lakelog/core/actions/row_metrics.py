@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions.objects import AddCDCFile, AddFile
 
-__all__ = ["RowMetrics", "live_rows"]
-
 
 @dataclass
 class RowMetrics:

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions.objects import Action
     from lakelog.core.actions.operation import Operation
 
-__all__ = ["check_actions", "check_operation"]
-
-
 _Check = Callable[[Any], bool]
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["z85_decoded", "z85_encoded"]
-
-
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 _DIGITS = {character: value for value, character in enumerate(_ALPHABET)}

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema.column_mapping import Match
 
-__all__ = ["cast_batch", "cast_table"]
-
-
 _LONG = PrimitiveType("long")
 """How files hold microseconds."""
 

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from lakelog.core.compute import pc
 
-__all__ = ["compare"]
-
 # Not by `pa.scalar`, at the first of which pyarrow imports pandas.
 _NULL = pa.nulls(1, pa.bool_())[0]
 _FALSE = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(bytes(1))])[0]

@@ -20,17 +20,6 @@ from lakelog.core.errors import DeltaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = [
-    "bounded",
-    "decoded",
-    "held_bytes",
-    "is_encoded",
-    "row_pieces",
-    "table_bytes",
-    "taken",
-    "without_views",
-]
-
 _MOST_BYTES: Final = 1 << 30
 """Of a piece of a column; 32-bit offsets would allow twice as much."""
 

@@ -18,8 +18,6 @@ from lakelog.core.schema.char_varchar import (
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
-__all__ = ["with_padding"]
-
 
 def with_padding(rows: pa.Table, schema: StructType) -> pa.Table:
     """Rows with each `CHAR` filled up to its length, at any depth.

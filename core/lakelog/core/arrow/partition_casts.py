@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["cast_text"]
-
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})

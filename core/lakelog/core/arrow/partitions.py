@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = [
-    "parse_value",
-    "partition_schema_of",
-    "serialize_value",
-    "typed_partition_columns",
-    "typed_partition_table",
-]
-
-
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -6,8 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["repeated"]
-
 _MOST_BYTES = 1 << 30
 """Bytes of text in one array; 32-bit offsets would allow twice as much."""
 

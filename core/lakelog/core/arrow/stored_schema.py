@@ -18,8 +18,6 @@ from lakelog.core.schema.column_mapping import FIELD_ID, ID_KEY, NESTED_IDS, phy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["stored_schema"]
-
 
 def stored_schema(schema: StructType) -> pa.Schema | None:
     """The schema of a table's data files; `None` for a table without column mapping.

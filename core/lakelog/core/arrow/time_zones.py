@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 
-__all__ = [
-    "EngineZone",
-    "UndecidedTimeError",
-    "clocks_at",
-    "in_utc",
-    "instant_of",
-    "instants_of",
-    "is_decided",
-    "is_decided_at",
-    "named_zone",
-    "zone_of",
-]
-
 _EPOCH_ORDINAL = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 # a day of the calendar
 _CYCLE_DAYS = 146_097
 """Days in 400 years, after which the calendar repeats."""

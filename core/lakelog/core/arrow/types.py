@@ -44,16 +44,6 @@ from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH, is_known
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "from_arrow_schema",
-    "from_arrow_type",
-    "is_list",
-    "is_list_view",
-    "to_arrow_field",
-    "to_arrow_schema",
-    "to_arrow_type",
-]
-
 _TO_ARROW = {
     "string": pa.string(),
     "binary": pa.binary(),

@@ -15,8 +15,6 @@ from lakelog.core.arrow.variants import FIXED_SIZES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_variants"]
-
 _MOST_BYTES = 128 << 20
 """Of metadata or value; Spark 4 reads no more."""
 _MOST_DIGITS = {8: 9, 9: 18, 10: 38}

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-__all__ = ["ARROW_VARIANT", "FIXED_SIZES", "has_variants", "variant_array"]
-
-
 ARROW_VARIANT = pa.struct(
     [
         # Spark reads no file in which one of them may be null.

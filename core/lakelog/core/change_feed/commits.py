@@ -22,8 +22,6 @@ from lakelog.core.log.lines import numbered_lines
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore
 
-__all__ = ["ChangeCommit", "read_change_commit"]
-
 _NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 

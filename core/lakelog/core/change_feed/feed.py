@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ChangeFeed", "change_readers", "change_schema", "no_feed", "table_changes"]
-
 _THREADS = 16
 
 

@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.file_reader import DataFile, TableFileReader
     from lakelog.core.data.row_reader import RowReader
 
-__all__ = [
-    "COMMIT_TIMESTAMP",
-    "COMMIT_VERSION",
-    "ChangedFile",
-    "changed_files",
-    "with_commit_columns",
-]
-
 COMMIT_VERSION, COMMIT_TIMESTAMP = "_commit_version", "_commit_timestamp"
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.logstores import LogStore
 
-__all__ = ["RemovedFiles"]
-
 _MODE = "delta.columnMapping.mode"
 
 

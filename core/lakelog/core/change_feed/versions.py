@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ChangeBounds", "change_versions", "commit_files", "first_version_since"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeBounds:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.schema.edits import ColumnPath
 
-__all__ = ["Addition", "add_columns", "add_columns_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class Addition:

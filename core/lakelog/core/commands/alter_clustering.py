@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema.edits import ColumnPath
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["CLUSTERING", "checked_columns", "cluster_by", "shown_columns"]
-
 CLUSTERING: Final = {f"{FEATURE_PREFIX}clustering": "supported"}
 """The property that gives a table the feature."""
 _MOST: Final = 4

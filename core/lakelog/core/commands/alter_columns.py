@@ -42,18 +42,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema.edits import ColumnPath
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = [
-    "ColumnChange",
-    "change_column",
-    "change_columns",
-    "check_droppable",
-    "column_parameter",
-    "commit_columns",
-    "drop_columns",
-    "own_schema",
-    "rename_column",
-]
-
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["add_checked_constraint", "add_constraint", "drop_constraint", "new_violation"]
-
 _RESERVED = "__CHAR_VARCHAR_STRING_CHECK_CONSTRAINT__"
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["KEPT_BY_THE_TABLE", "planned_properties", "set_properties", "unset_properties"]
-
 KEPT_BY_THE_TABLE = frozenset(
     {
         "delta.columnMapping.maxColumnId",

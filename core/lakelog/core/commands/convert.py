@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["convert_to_delta"]
-
 _STEP = 1000
 
 

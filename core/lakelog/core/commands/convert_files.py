@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["ParquetFile", "find_files", "merged_schema", "with_partition_columns"]
-
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _THREADS = 16

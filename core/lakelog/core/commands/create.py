@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema.edits import ColumnPath
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["CreateMode", "TableDefined", "create_table", "define_table"]
-
 CreateMode = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
 
 _OPERATIONS: Mapping[CreateMode, str] = {

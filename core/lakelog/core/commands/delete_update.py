@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["delete_rows", "update_rows"]
-
 
 @read_arguments
 def delete_rows(

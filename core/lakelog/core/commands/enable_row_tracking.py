@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["enable_row_tracking", "enablement_tags", "give_row_ids"]
-
 
 def enable_row_tracking(uri: TableOrLog, *, conf: Mapping[str, str] | None = None) -> int:
     """Give every row of a table a stable id (`delta.enableRowTracking`).

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.portable.writer import WritePlan
 
-__all__ = ["Copied", "CopyTask", "CopyWay", "FileCopy", "run_in_threads", "tasks_of"]
-
 _THREADS = 4
 """Each has a writer's buffers."""
 

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = [
-    "GivenRows",
-    "arrow_stream",
-    "arrow_table",
-    "kept_columns",
-    "refuse_options",
-    "without_index",
-]
-
 
 class SupportsArrow(Protocol):
     """What can export itself to Arrow: a DataFrame of pandas or Polars, a relation of DuckDB."""
@@ -45,9 +36,13 @@ class SupportsArrowArray(Protocol):
 class PolarsQuery(Protocol):
     """A LazyFrame of Polars, which is run a batch at a time."""
 
-    def collect_schema(self) -> Any: ...
+    def collect_schema(self) -> Any:
+        """Its columns."""
+        ...
 
-    def collect(self, *args: Any, **kwargs: Any) -> Any: ...
+    def collect(self, *args: Any, **kwargs: Any) -> Any:
+        """Its rows."""
+        ...
 
 
 GivenRows: TypeAlias = Union[

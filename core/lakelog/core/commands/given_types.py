@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["GivenSchema", "GivenType", "property_texts", "schema_from", "type_from"]
-
 GivenType: TypeAlias = "DataType | pa.DataType | str"
 """A type of lakelog or Arrow, or SQL text: `bigint`, `array<struct<a: int>>`."""
 GivenSchema: TypeAlias = (

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.filters.filter import Filter
 
-__all__ = ["matching_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class MatchingRows:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["MovedRowIds"]
-
 _LONG = PrimitiveType("long")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-__all__ = ["time_in_zone", "usable_version"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

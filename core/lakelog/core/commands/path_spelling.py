@@ -19,8 +19,6 @@ from lakelog.core.paths import encode_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["spelling_for"]
-
 _CHOICES: Final = ("refuse", "bare", "encoded")
 _SHOWN: Final = 10
 _RISKS: Final = {

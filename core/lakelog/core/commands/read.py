@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["read_arrow", "scan"]
-
 
 @read_arguments
 def read_arrow(

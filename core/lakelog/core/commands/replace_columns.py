@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.schema import DataType
 
-__all__ = ["replace_columns"]
-
 _Path = tuple[str, ...]
 
 

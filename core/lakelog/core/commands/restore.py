@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["TableRestored", "restore"]
-
 _STEP: Final = 1000
 _SHOWN: Final = 10
 

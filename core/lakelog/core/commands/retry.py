@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.clock import Clock
 
-__all__ = ["retry_on_conflict"]
-
 _logger = logging.getLogger("lakelog")
 
 # The commits of a job already wait for each other; this keeps two jobs from meeting again at once.

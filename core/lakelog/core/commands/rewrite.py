@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["RowRewrite", "RowsChanged"]
-
-
 RunCopies: TypeAlias = Callable[[Sequence[CopyTask]], Iterable[Copied]]
 """Runs tasks, and returns their results in any order."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.given_rows import GivenRows
     from lakelog.core.schema import StructType
 
-__all__ = ["RowSource", "stream_of_batches"]
-
 _ROWS: Final = 1 << 17
 _BYTES: Final = 32 << 20
 _DECODED: Final = 256 << 20

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["sync_identity"]
-
 
 def sync_identity(uri: TableOrLog, column: str, *, conf: Mapping[str, str] | None = None) -> int:
     """Let an identity column go on after the furthest number in it: `… SYNC IDENTITY`.

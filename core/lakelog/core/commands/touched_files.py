@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = [
-    "TouchedFile",
-    "can_evaluate",
-    "empty_mask",
-    "touched_at",
-    "touched_files",
-    "touched_whole",
-]
-
 
 @dataclass(frozen=True)
 class TouchedFile:

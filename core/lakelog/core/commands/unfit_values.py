@@ -15,8 +15,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
-__all__ = ["typed_table", "unfit_value"]
-
 
 def typed_table(given: Any, schema: StructType) -> pa.Table:
     """Rows of Python as a table of a given schema; what a row lacks is null.

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from lakelog.core.rows.filling import Filled
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["write_arrow"]
-
 Mode = Literal["append", "overwrite", "error", "ignore"]
 SchemaMode = Literal["merge", "overwrite"]
 PartitionOverwriteMode = Literal["static", "dynamic"]

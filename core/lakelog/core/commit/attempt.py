@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.errors import DeltaError
 
-__all__ = ["Attempt", "CommitLines", "CommitSizes", "Lines", "explain"]
-
-
 _ADVICE = {
     errno.ENOSPC: "Free space on the disk and run the job again.",
     errno.EDQUOT: "Free space in your quota and run the job again.",

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["Backoff", "RetryLimits"]
-
-
 _RESERVE_SECONDS = 90.0
 _RESERVE_SHARE = 0.15
 _BRIEF_SECONDS = 1.0

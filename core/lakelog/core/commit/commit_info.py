@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import Operation
     from lakelog.core.commit.settings import CommitSettings
 
-__all__ = ["adds_only", "changes_rows", "commit_info", "engine_info", "resolve_isolation"]
-
 
 def commit_info(
     operation: Operation,

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Draft", "first_draft", "rebase_unbackfill", "untouched"]
-
-
 _REPLACED_WITH_THE_TABLE = frozenset({"delta.clustering"})
 """Domains whose metadata describes the schema that `REPLACE TABLE` replaces."""
 

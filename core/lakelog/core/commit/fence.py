@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores import LogStore
 
-__all__ = ["check_fence", "gone_error"]
-
 
 def check_fence(
     store: LogStore,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructField
 
-__all__ = ["check_data_change", "check_files"]
-
 logger = logging.getLogger("lakelog")
 _MAX_WARNINGS = 2
 

@@ -9,8 +9,6 @@ statements finds it set.
 
 from __future__ import annotations
 
-__all__ = ["Landing"]
-
 
 class Landing:
     """What is known of one transaction's commit; `CommitWriter` keeps it."""

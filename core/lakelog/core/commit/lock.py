@@ -28,17 +28,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import Capabilities, LogStore
 
-__all__ = [
-    "WARN_KEY",
-    "LockChoice",
-    "LockKind",
-    "choose_lock",
-    "hold_lock",
-    "lock_for",
-    "warn_if_not_durable",
-]
-
-
 COMMIT_LOCK_KEY = keys.COMMIT_LOCK.name
 """Delta's own setting; unset means: as the store needs."""
 

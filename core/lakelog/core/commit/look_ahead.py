@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.logstores import LogStore
 
-__all__ = ["LookAhead"]
-
 _WORTH: Final = 0.003
 """Seconds a request takes from which on a thread for another one costs less than the wait."""
 _MOST: Final = 8

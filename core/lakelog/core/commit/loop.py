@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from lakelog.core.events import CommitStats
     from lakelog.logstores import LogStore
 
-__all__ = ["CommitLoop"]
-
 _OTHERS_DEEDS = (
     DeltaConcurrentModificationException,
     UnsupportedFeatureError,

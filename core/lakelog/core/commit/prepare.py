@@ -47,14 +47,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.features.isolation import IsolationLevel
 
-__all__ = [
-    "CommitRequest",
-    "PreparedCommit",
-    "append_only_error",
-    "metadata_absent_error",
-    "prepare_commit",
-]
-
 logger = logging.getLogger("lakelog")
 _PARTITION_CHECK = "partitionColumnChangeCheck"
 """Delta's own default is `log-only`, ours is `true`: no reader copes with files of two

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.errors import DeltaError
 
-__all__ = ["CommitMessages", "CommitRecords", "tell_other_table"]
-
 
 class CommitRecords:
     """Makes the records of one commit and hands them to all listeners."""

@@ -13,8 +13,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["CommitSettings"]
-
 
 class CommitSettings:
     """The settings of commits; get them by `conf.derived(CommitSettings)`.

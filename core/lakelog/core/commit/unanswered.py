@@ -20,8 +20,6 @@ from lakelog.logstores.unreachable import NOBODY, causes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["is_unanswered"]
-
 _CODES: Final = frozenset(
     getattr(errno, name)
     for name in (

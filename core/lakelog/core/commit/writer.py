@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.logstores import LogStore
 
-__all__ = ["CommitWriter", "Written"]
-
-
 _HALF_VISIBLE_TRIES = 10
 
 _READ_TRIES = 3

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.schema import StructType
 
-__all__ = ["PendingCommit", "check_conflicts"]
-
 _AGAIN = "Run the job again (lakelog.core.retry_on_conflict does)"
 
 _NUMBERING = frozenset({BACKFILL, UNBACKFILL})

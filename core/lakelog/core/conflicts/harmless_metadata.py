@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata
 
-__all__ = ["harmless_change"]
-
 _MODE = "delta.columnMapping.mode"
 _MAPPING_KEYS = frozenset(
     {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.expressions.tree import Expression
 
-__all__ = ["Handed", "ReadSet"]
-
 Handed: TypeAlias = "dict[str, tuple[int, Mapping[str, Any] | None]]"
 """Path of a live file -> its size and its deletion vector."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["USUAL_RULES", "ConflictRules", "unsafe_upgrades"]
-
 _UNSAFE = frozenset(
     {
         "adaptiveMetadata-preview",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.commit_file import Commit
     from lakelog.logstores import LogStore
 
-__all__ = ["ENABLEMENT_ONLY_TAG", "WinningCommit", "read_winner"]
-
 ENABLEMENT_ONLY_TAG = "rowTrackingEnablementOnly"
 """Delta's tag for a commit that only enables row tracking."""
 

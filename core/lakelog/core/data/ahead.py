@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from concurrent.futures import Executor
 
-__all__ = ["made_ahead", "read_ahead"]
-
 _T = TypeVar("_T")
 _END: Any = object()
 _MOST_ITEMS = 64

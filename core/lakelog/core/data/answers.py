@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructField
     from lakelog.core.stats.bounds import Bounds
 
-__all__ = ["better_of", "counted", "extreme_so_far", "known_count", "known_extreme"]
-
 _EXACT = frozenset(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))
 _WIDE = r'"tightBounds"\s*:\s*false'
 _FALSE = scalar_of(False, pa.bool_())

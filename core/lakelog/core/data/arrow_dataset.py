@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.table_version import TableVersion
     from lakelog.core.expressions.tree import Expression
 
-__all__ = ["arrow_dataset"]
-
 
 def arrow_dataset(snapshot: TableVersion, where: Expression | None = None) -> Any:
     """A `pyarrow.dataset.FileSystemDataset` of the files that may match, filtered.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.layout import FileLayout
     from lakelog.logstores import LogStore
 
-__all__ = ["CHANGE_TYPE", "ChangeFileWriter", "change_actions", "change_layout"]
-
 CHANGE_FOLDER = "_change_data"
 CHANGE_TYPE = "_change_type"
 """The column that says what happened to a row: `insert`, `delete`, `update_preimage` or

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Narrowed = Callable[[Sequence[str] | None, Any], Any]
 
-__all__ = ["duckdb_relation"]
-
 _KNOWS_NAN = 2
 """The major version of DuckDB since which its conditions find NaN."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["DataFile", "DataStores", "TableFileReader", "storage_root"]
-
 _AHEAD_BYTES = 64 << 20
 """Of rows that wait for who works on those before them: some of what is decoded while a row group
 is encoded."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.schema.filled_columns import Identity
 
-__all__ = ["IdentityBounds"]
-
 
 class IdentityBounds:
     """Collects the bounds from the footers of the files that a write made, from any thread."""

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.logstores import LogStore
 
-__all__ = ["FileLayout"]
-
-
 _IN_FILES_TOO = (
     "delta.enableMaterializePartitionColumnsFeature",
     "delta.writePartitionColumnsToParquet",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.logstores import LogStore
 
-__all__ = ["rows_with_missing_files"]
-
 _THREADS: Final = 16
 _AT_ONCE: Final = 256
 _FEW: Final = 8

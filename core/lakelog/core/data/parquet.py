@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema.column_mapping import Match
 
-__all__ = ["as_utc", "matching_row_groups"]
-
 _TIMESTAMP = PrimitiveType("timestamp")
 
 

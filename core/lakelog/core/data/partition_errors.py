@@ -15,8 +15,6 @@ from lakelog.core.portable.partition_text import PartitionValueError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["partition_errors"]
-
 _IN_TASK_ERROR = re.compile(rf"{PartitionValueError.__name__}: (\[.*\])")
 _LINK_IN_TASK = re.compile(rf"{LinkedFolderError.__name__}: \[Errno \d+\] (.*): '(.*)'")
 

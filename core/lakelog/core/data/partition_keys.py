@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.schema import StructType
 
-__all__ = [
-    "decode_partition_values",
-    "encode_partition_values",
-    "files_in_partitions",
-    "partition_key",
-    "partition_keys",
-]
-
 
 def partition_key(
     values: Mapping[str, str | None], partition_schema: StructType, *, session_tz: str = "UTC"

@@ -11,8 +11,6 @@ from lakelog.core.paths import data_path, is_local
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DataPlaces"]
-
 
 class DataPlaces:
     """Locates the files that a log names, and refuses those that only seem to be the table's.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Narrowed: TypeAlias = Callable[[Sequence[str] | None, Expression | None], Any]
 
-__all__ = ["lazy_frame", "pushed_condition"]
-
 _OPERATORS: Final = {
     "Eq": "=",
     "NotEq": "!=",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.data.table_version import TableVersion
 
-__all__ = ["check_partition_values", "readable_partitions"]
-
 
 def check_partition_values(
     snapshot: TableVersion, files: pa.Table, names: Container[str] | None = None

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema.column_mapping import Match
 
-__all__ = ["BATCH_ROWS", "Piece", "RowReader", "in_order", "reading_workers", "without_columns"]
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.progress import GivenProgress
 
-__all__ = ["Scan"]
-
 _MOST_LOCAL = 4
 _MOST_REMOTE = 8
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.logstores import LogStore
 
-__all__ = ["TableVersion"]
-
 
 class TableVersion(Protocol):
     """One version of a table; `Snapshot` is one."""

@@ -11,8 +11,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["file_settings", "overwrites_dynamically", "parquet_codec", "rows_per_file"]
-
 CODEC_KEY = "spark.sql.parquet.compression.codec"
 OVERWRITE_KEY = "spark.sql.sources.partitionOverwriteMode"
 DEFAULT_CODEC = "zstd"

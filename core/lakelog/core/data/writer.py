@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import LogStore
 
-__all__ = ["DataFileWriter", "add_files", "add_files_at", "write_plan"]
-
 _FOOTER_THREADS = 16
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import Operation
     from lakelog.core.features.terms import TableTerms
 
-__all__ = ["check_vectors"]
-
 
 def check_vectors(
     adds: Iterable[AddFile],

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-__all__ = ["FILE_VERSION", "UUID_CHARACTERS", "DeletionVector", "vector_path"]
-
-
 UUID_CHARACTERS = 20
 
 _BITMAP_HEAD = 1 << 10

@@ -22,9 +22,6 @@ from lakelog.core.compute import pc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Container", "bitmap_of", "joined_containers", "rows_marked"]
-
-
 PORTABLE = 1681511377
 """Number of 32-bit bitmaps, then for each its high 32 bits and itself."""
 

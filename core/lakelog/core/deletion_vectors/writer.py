@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.properties import TableProperties
     from lakelog.logstores import LogStore
 
-__all__ = ["VectorWriter"]
-
 _LETTERS = string.ascii_letters + string.digits
 
 

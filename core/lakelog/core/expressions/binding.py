@@ -48,18 +48,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = [
-    "FLIPPED",
-    "bind",
-    "coerce",
-    "comparable",
-    "fills_up",
-    "from_tuples",
-    "resolve",
-    "unify",
-]
-
-
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 _DOUBLE = PrimitiveType("double")

@@ -23,31 +23,6 @@ from lakelog.core.schema.column_paths import dotted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "OPERATORS",
-    "And",
-    "Column",
-    "Comparison",
-    "Computed",
-    "Expression",
-    "In",
-    "IsNull",
-    "Literal",
-    "Not",
-    "Opaque",
-    "Or",
-    "StartsWith",
-    "columns",
-    "conjuncts",
-    "is_computed",
-    "is_opaque",
-    "is_partition_only",
-    "join_and",
-    "join_or",
-    "lit",
-    "to_sql",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

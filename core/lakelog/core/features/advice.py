@@ -12,8 +12,6 @@ from lakelog.core.features.registry import FEATURES, Feature, Support
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["activation", "how_to_remove", "remedy"]
-
 _PERMANENT: Final = frozenset(
     {
         "adaptiveMetadata-preview",

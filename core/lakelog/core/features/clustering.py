@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = [
-    "CLUSTERING_DOMAIN",
-    "check_clustered",
-    "clustering_action",
-    "clustering_columns",
-]
-
 CLUSTERING_DOMAIN = "delta.clustering"
 
 

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile, Metadata
 
-__all__ = [
-    "check_compat_files",
-    "check_compat_metadata",
-    "compat_version",
-    "with_compat_defaults",
-]
-
 _FLAGS = {version: f"delta.enableIcebergCompatV{version}" for version in (1, 2)}
 _MODE = "delta.columnMapping.mode"
 _WIDENINGS = {("byte", "short"), ("byte", "integer"), ("short", "integer")} | {

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.schema.filled_columns import Identity
 
-__all__ = [
-    "IDENTITY_TAG",
-    "advanced_mark",
-    "check_capacity",
-    "identity_columns",
-    "missing_identities",
-    "moves_marks_only",
-    "with_marks",
-]
-
 IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
 """The tag of a commit whose metadata differs in high-water marks alone."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.features.properties import TableProperties
 
-__all__ = [
-    "enabled_since",
-    "is_time",
-    "keep_enablement",
-    "required_time",
-    "with_enablement",
-]
-
 _VERSION = "delta.inCommitTimestampEnablementVersion"
 _TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 _EVER = -(2**63)

@@ -6,8 +6,6 @@ import enum
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = ["IsolationLevel"]
-
 
 class IsolationLevel(enum.StrEnum):
     """What a transaction may miss of those that commit between its read and its commit."""

@@ -19,17 +19,6 @@ from lakelog.core.schema.column_paths import split_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CONSTRAINT_PREFIX",
-    "DEFAULTS_PREFIX",
-    "FEATURE_PREFIX",
-    "PSEUDO_PROPERTIES",
-    "TableProperties",
-    "defaults_from_conf",
-    "validate_properties",
-]
-
-
 CONSTRAINT_PREFIX = "delta.constraints."
 """What follows is the name of a CHECK constraint; the value is its SQL."""
 

@@ -10,9 +10,6 @@ from lakelog.core.features.byte_sizes import parse_byte_size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FEATURE_STATES", "KNOWN", "OLD_NAMES", "parse_interval_ms", "parse_value"]
-
-
 FEATURE_STATES: Final = ("supported", "enabled")
 """The two values of `delta.feature.<name>`; they mean the same."""
 

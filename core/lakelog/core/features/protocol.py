@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
 
-__all__ = [
-    "check_covers",
-    "check_legal",
-    "check_readable",
-    "check_transition",
-    "check_writable",
-    "may_drop_features",
-    "merged_protocol",
-    "protocol_for_new_table",
-    "protocol_without",
-    "strip_protocol_properties",
-    "supported_features",
-    "upgraded_for",
-]
-
 _LISTS_READER, _LISTS_WRITER = 3, 7
 """The versions from which on features are listed; also the highest that exist."""
 _VERSION_WORDS = {"delta.minReaderVersion", "delta.minWriterVersion"}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["check_redirect", "is_redirected"]
-
 _PROPERTIES = ("delta.redirectReaderWriter-preview", "delta.redirectWriterOnly-preview")
 _READY = "REDIRECT-READY"
 

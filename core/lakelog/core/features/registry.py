@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata
 
-__all__ = ["FEATURES", "Feature", "Support", "active_features", "with_requirements"]
-
 
 class Support(enum.Enum):
     """Whether we may read, or write, a table that has a feature."""

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action
     from lakelog.core.features.terms import TableTerms
 
-__all__ = [
-    "BACKFILL",
-    "NO_MARK",
-    "PRESERVED",
-    "ROW_TRACKING_DOMAIN",
-    "UNBACKFILL",
-    "high_water_mark",
-    "mark_action",
-    "preservation_tags",
-    "reassigned_versions",
-    "with_row_ids",
-    "with_versions",
-]
-
-
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 """The domain whose metadata holds the high-water mark of row ids."""
 

@@ -23,8 +23,6 @@ from lakelog.core.schema.column_mapping import read_schema_of
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
 
-__all__ = ["TableTerms"]
-
 
 class TableTerms:
     """Metadata, protocol, and all that follows from the two of them alone.

@@ -13,9 +13,6 @@ from lakelog.core.schema.types import DataType, StructField, StructType
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
 
-__all__ = ["names_versions", "with_change_versions"]
-
-
 _VERSION = "tableVersion"
 
 

@@ -22,14 +22,6 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
-__all__ = [
-    "arrow_condition",
-    "arrow_mask",
-    "arrow_value",
-    "is_arrow_expression",
-    "named_columns",
-]
-
 _BOOLEAN = PrimitiveType("boolean")
 _ROW = "\0row"
 _WORDS = re.compile(r"\w+(?:\.\w+)*").findall

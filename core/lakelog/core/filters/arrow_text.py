@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType, StructType
 
-__all__ = ["plain_condition"]
-
 _TOKEN = re.compile(
     r"\s*(\{nan_is_null=false\}|null_matching_behavior=MATCH\}|null\[bool\]"
     r"|\{value_set=\w+(?:\[\w+\])?:"

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["Filter", "normalize_filter"]
-
-
 Filter: TypeAlias = Union[
     Expression,
     "ArrowExpression",

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
     from lakelog.core.sql.casts import Value
 
-__all__ = ["parse_filter"]
-
 _OPERATORS = {
     "EQ": "=",
     "NEQ": "!=",

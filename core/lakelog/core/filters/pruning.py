@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.schema import DataType
 
-__all__ = ["keep_files", "matches_partitions"]
-
-
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 _EXACT = tuple(PrimitiveType(n) for n in ("byte", "short", "integer", "long", "date"))

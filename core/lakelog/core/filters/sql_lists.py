@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CutText", "PlainValue", "cut_lists"]
-
 PlainValue = tuple[str | None, "int | Decimal | str | None"]
 """The word before it (`DATE`, `TIMESTAMP`, or none), and the value."""
 

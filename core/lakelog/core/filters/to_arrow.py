@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["evaluate_mask", "to_arrow_filter"]
-
 pc: Any = pyarrow.compute
 """Its functions are made at import, where no type checker sees them."""
 

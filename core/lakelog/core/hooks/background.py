@@ -22,8 +22,6 @@ from lakelog.logstores.limits import limited
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["do_later", "wait_for_all"]
-
 _log = logging.getLogger("lakelog")
 
 _MOST: Final = 64

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
     from lakelog.logstores import LogStore
 
-__all__ = ["checksum_hook", "publish_checksum"]
-
 
 def checksum_hook(committed: CommittedTransaction) -> None:
     """Write the checksum of the version that was committed, if it can be had cheaply.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.read_set import Handed
     from lakelog.core.hooks.hook import CommittedTransaction
 
-__all__ = ["FileChange", "file_change"]
-
 _FRESH_NAME = re.compile(
     r"(.*/)?part-\d{5}-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b[^/]*"
 )

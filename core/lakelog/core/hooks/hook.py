@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-__all__ = [
-    "AnyHook",
-    "CommittedTransaction",
-    "PostCommitHook",
-    "checkpoint_hook",
-    "hook_failed",
-    "run_hooks",
-]
-
 logger = logging.getLogger("lakelog")
 
 

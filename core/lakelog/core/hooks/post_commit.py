@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from lakelog.core.hooks.hook import AnyHook, CommittedTransaction
     from lakelog.core.table_log import TableLog
 
-__all__ = ["check_committed_version", "commit_interrupted", "post_commit"]
-
 logger = logging.getLogger("lakelog")
 _TAKEN_OVER = 1000
 """Actions; a commit with more is parsed from its file faster than it is taken over one by one."""

@@ -10,8 +10,6 @@ from lakelog.core.maintenance.symlink_manifest import update_symlink_manifests
 if TYPE_CHECKING:
     from lakelog.core.hooks import CommittedTransaction
 
-__all__ = ["SymlinkManifestHook"]
-
 
 class SymlinkManifestHook(PostCommitHook):
     """Brings the manifests of the touched partitions up to date."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import FileStatus, LogStore
 
-__all__ = ["AS_OBJECTS", "LogBudget", "read_log_file"]
-
 AS_OBJECTS: Final = 10
 """Bytes of Python objects made from one byte of JSON, or of a column."""
 

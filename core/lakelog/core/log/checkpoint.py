@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import CheckpointFiles, LogSegment
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["CheckpointReader", "SmallActions", "TopLevel"]
-
-
 # Sidecars are large, and each is decoded by the threads of pyarrow already.
 _THREADS = 4
 

@@ -17,8 +17,6 @@ from lakelog.core.compute import pc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["MOST_ROWS", "rows_at_once"]
-
 MOST_ROWS: Final = 1 << 14
 """Columns of this many are decoded faster than those of a million, and conformed as fast."""
 _FAIR: Final = 16

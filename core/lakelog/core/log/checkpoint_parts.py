@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
     from pyarrow.fs import FileSystem
 
-__all__ = [
-    "COLUMNS_KEY",
-    "Part",
-    "PartReader",
-    "cast",
-    "columns_mark",
-    "corrupt_checkpoint",
-    "plain",
-]
-
-
 _TAIL = 8
 """Bytes at the end of a Parquet file: the length of its footer, and a magic number."""
 

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Commit", "action_rows", "parse_commit", "protocol_in", "read_commit", "skim_commit"]
-
-
 Rows: TypeAlias = "list[dict[str, Any]] | pa.Table"
 
 # Below this many lines, setting up Arrow's reader costs more than it saves.

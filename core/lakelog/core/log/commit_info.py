@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["read_commit_info"]
-
-
 _MOST_BLANK = 1 << 16
 
 

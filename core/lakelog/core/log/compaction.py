@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import CompactedFile, LogSegment
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["covering", "read_compacted"]
-
 _log = logging.getLogger("lakelog")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import FileStatus, LogStore
 
-__all__ = ["DRAFT_FOLDER", "is_draft", "old_drafts"]
-
 DRAFT_FOLDER = ".tmp"
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 _HIDDEN = re.compile(rf"(?i)\.(?P<name>.+)\.{_UUID}\.tmp")

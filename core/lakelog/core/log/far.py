@@ -9,8 +9,6 @@ from lakelog.logstores.contract import Scope
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["fetches_whole", "is_far"]
-
 
 def is_far(store: LogStore) -> bool:
     """Whether to save round trips: everywhere but on a disk of this host.

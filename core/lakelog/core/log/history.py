@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import Listing
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["HistoryEntry", "commit_times", "read_history"]
-
-
 _THREADS = 16
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["has_lost_its_start", "is_told_apart", "still_there"]
-
 
 def is_told_apart(info: CommitInfo | None, modified: int | None) -> bool:
     """Whether enough is known of a commit for `still_there` to tell it from another one."""

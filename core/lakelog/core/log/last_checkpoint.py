@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["LastCheckpoint", "hint_checksum", "read_last_checkpoint", "write_last_checkpoint"]
-
 _log = logging.getLogger("lakelog")
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["is_mostly_blank", "numbered_lines"]
-
 _WRITTEN = re.compile(rb"[^\s][^\n]*")
 _FEW = 1000
 

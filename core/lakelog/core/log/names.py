@@ -7,25 +7,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-__all__ = [
-    "LAST_CHECKPOINT",
-    "LAST_VACUUM",
-    "LOG_FOLDER",
-    "SIDECAR_FOLDER",
-    "LogFileKind",
-    "LogFileName",
-    "checkpoint_name",
-    "checksum_path",
-    "commit_name",
-    "commit_path",
-    "is_nearly_log_name",
-    "log_path",
-    "parse_log_name",
-    "part_name",
-    "sidecar_path",
-]
-
-
 # `isdigit` and `\d` accept digits of every script; a version is ASCII, and of 20 digits: a file
 # `20240131120000.json` is an unrelated export.
 _DIGITS = 20

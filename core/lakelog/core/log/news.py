@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.commit_file import Commit
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["read_news"]
-
 
 def read_news(
     store: LogStore,

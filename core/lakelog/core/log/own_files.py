@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["CLAIM", "MANIFEST_FOLDER", "MANIFEST_NAME", "REPAIR_FOLDER", "OwnFiles"]
-
 MANIFEST_FOLDER = "_symlink_format_manifest"
 MANIFEST_NAME = "manifest"
 

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from lakelog.core.arrays import array_of
 
-__all__ = ["stats_from_struct"]
-
 
 def stats_from_struct(stats: pa.StructArray) -> pa.Array:
     """One JSON text a row; null where the struct is null."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["MOST", "read_side_by_side"]
-
 _FEW: Final = 16
 MOST: Final = 64
 """Readers of one log; the stores keep as many connections open."""

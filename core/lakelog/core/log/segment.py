@@ -49,16 +49,6 @@ _log = logging.getLogger("lakelog")
 # A stray commit of the far future makes a gap of billions.
 _SHOWN_MISSING = 10_000
 
-__all__ = [
-    "CheckpointFiles",
-    "CompactedFile",
-    "Listing",
-    "LogSegment",
-    "find_segment",
-    "list_log",
-    "log_files",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import LogSegment
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["stated_protocol"]
-
 
 def stated_protocol(store: LogStore, segment: LogSegment) -> Protocol | None:
     """The newest protocol action of a segment that can be read; `None` if there is none.

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["write_checkpoint", "write_under_classic_name"]
-
 logger = logging.getLogger("lakelog")
 _SIDECAR_ACTIONS = 50_000
 

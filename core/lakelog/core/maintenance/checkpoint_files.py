@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ROWS", "Published", "publish_lines", "publish_parquet"]
-
 # Rows of a batch, and of a row group: 65 536 adds with statistics are some 20 MB.
 ROWS = 1 << 16
 

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = [
-    "CHECKPOINT_SCHEMA",
-    "Layout",
-    "add_rows",
-    "as_row",
-    "layout_of",
-    "tombstone_rows",
-]
-
 _STRINGS = pa.list_(pa.string())
 
 _ADD = pa.struct(

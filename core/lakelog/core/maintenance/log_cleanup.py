@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.logstores.contract import FileStatus, LogStore
 
-__all__ = ["clean_log"]
-
 _log = logging.getLogger("lakelog")
 
 _DAY_MS = 86_400_000

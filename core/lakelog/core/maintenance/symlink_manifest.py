@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["generate_symlink_manifest", "update_symlink_manifests"]
-
-
 _THREADS = 16
 
 

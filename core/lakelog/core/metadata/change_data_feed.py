@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructType
 
-__all__ = ["check_mapping_with_cdc", "check_removed_are_told", "perform_cdc_metadata_check"]
-
 CDC_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 """The columns that the change data feed adds to a table's own."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["changed_metadata", "new_table_metadata"]
-
 
 def new_table_metadata(
     metadata: Metadata, conf: DeltaConf, now_ms: int, replaced: Metadata | None = None

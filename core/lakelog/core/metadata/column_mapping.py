@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata
 
-__all__ = ["MAX_ID", "check_mode_change", "reused_mapping", "with_mapping"]
-
 _T = TypeVar("_T")
 
 _MARKS = (ID_KEY, NAME_KEY, NESTED_IDS)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.features.properties import TableProperties
 
-__all__ = ["check_dependent_columns", "referenced_columns"]
-
 _GENERATED = "delta.generationExpression"
 
 

@@ -18,8 +18,6 @@ from lakelog.core.schema.filled_columns import default_of, generation_of, identi
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["check_default_feature", "check_filled_columns"]
-
 _LONG = PrimitiveType("long")
 _ROW = StructType((StructField("row", _LONG),))
 _PRESENT = ("current_date", "current_timestamp", "current_time", "curdate", "now", "localtimestamp")

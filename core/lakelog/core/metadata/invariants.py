@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["check_promises", "refuse_deletion_vectors"]
-
 
 def check_promises(
     snapshot: Snapshot | None,

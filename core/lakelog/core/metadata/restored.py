@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
     from lakelog.core.schema.filled_columns import Identity
 
-__all__ = ["restored_metadata"]
-
 _MAX_ID: Final = "delta.columnMapping.maxColumnId"
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
 

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = [
-    "ENABLED",
-    "SUSPENDED",
-    "check_may_enable",
-    "materialized_names",
-    "with_row_tracking_names",
-]
-
 ENABLED = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
 _NAMES = {

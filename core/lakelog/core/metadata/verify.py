@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["enforceable", "schema_of", "storable", "verify_new_metadata"]
-
-
 _Leaf: TypeAlias = tuple[tuple[str, ...], DataType]
 """A column, and its type."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = ["AT_ONCE", "check_arrived"]
-
 AT_ONCE: Final = 16
 """Files that are asked for at once: so many take one round trip."""
 _WAITS: Final = (0.1, 0.4, 1.5)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["interval_text", "interval_value"]
-
 _LITERAL = re.compile(
     r"\s*(?:INTERVAL\s*)?(?P<outer>[+-]?)\s*(?P<quote>'?)\s*(?P<body>[^']*?)\s*(?P=quote)\s*"
     r"(?P<first>YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)?\s*(?:TO\s+(?P<last>MONTH|HOUR|MINUTE|SECOND))?\s*",

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 # Made at import time, so that no type checker sees its functions.
 pc: Any = pyarrow.compute
 
-__all__ = ["Leaf", "filled_variants", "leaf_columns", "leaves", "relaxed", "renamed"]
-
-
 _VARIANT = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),

@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = [
-    "LinkedFolderError",
-    "delete_made",
-    "drop_folder",
-    "link_on_the_way",
-    "make_folder",
-    "refuse_link",
-]
-
 
 class LinkedFolderError(OSError):
     """A folder of a table is a link, so nothing was written or deleted in it."""

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = [
-    "PartitionValueError",
-    "fitting_folder",
-    "has_room",
-    "hive_folder",
-    "partition_folder",
-    "partition_texts",
-    "random_folder",
-]
-
 _LONGEST_NAME = 255
 _LONGEST_FOLDER = 600
 """Bytes: with a table's own path before them, and a file's name behind."""

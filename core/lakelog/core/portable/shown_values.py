@@ -12,8 +12,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["python_value"]
-
 
 def python_value(value: pa.Scalar[Any]) -> Any:
     """The value in Python, or a description of one that Python can't represent.

@@ -13,8 +13,6 @@ from lakelog.core.portable.at_once import do_at_once
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-__all__ = ["sync_file", "sync_files"]
-
 _THREADS = 8
 """A sync waits and does not compute; the disk puts those that wait together into one write."""
 

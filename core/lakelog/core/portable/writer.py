@@ -49,17 +49,6 @@ if TYPE_CHECKING:
 
 pc: Any = pyarrow.compute  # made at import time: no checker sees its functions
 
-__all__ = [
-    "PICKLED_BY_VALUE",
-    "RESULT_DDL",
-    "RESULT_SCHEMA",
-    "PartitionedWriter",
-    "WritePlan",
-    "results_batch",
-    "write_batches",
-    "write_in_arrow",
-]
-
 PICKLED_BY_VALUE = (
     "lakelog.core.portable.arrival",
     "lakelog.core.portable.at_once",

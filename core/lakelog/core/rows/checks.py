@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.rows.constraints import Constraint
     from lakelog.core.schema import StructType
 
-__all__ = ["check_rows", "ruled_rows"]
-
 
 def ruled_rows(
     rows: pa.Table,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.schema import DataType
 
-__all__ = ["Constraint", "required_columns", "table_constraints"]
-
 
 class Constraint(NamedTuple):
     """A rule: an SQL expression that must be true, neither false nor null, for every row."""

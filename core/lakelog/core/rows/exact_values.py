@@ -36,8 +36,6 @@ from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["exact_array", "exact_scalar"]
-
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ = PrimitiveType("timestamp_ntz")
 _FLOATS = ("float", "double")

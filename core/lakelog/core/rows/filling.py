@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Protocol
     from lakelog.core.schema.filled_columns import Identity
 
-__all__ = ["Filled", "check_fillable", "fill_rows", "numbered", "with_generated"]
-
 
 class Filled(NamedTuple):
     """Rows that can be written as they are."""

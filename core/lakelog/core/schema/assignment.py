@@ -26,8 +26,6 @@ from lakelog.core.schema.upcasts import widens_unasked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["fits_by_name", "fitting", "named_by_position"]
-
 
 def fits_by_name(
     table: DataType, given: DataType, *, in_order: bool = False, widens: bool = False

@@ -23,22 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema.types import DataType, StructField
 
-__all__ = [
-    "MARK",
-    "Limit",
-    "char_length",
-    "fields_within",
-    "items_within",
-    "length_rules",
-    "limit_of",
-    "padding_of",
-    "relimited",
-    "stored_as_string",
-    "stored_sql",
-    "with_current_marks",
-    "without_limits",
-]
-
 MARK = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata; the value is the type as SQL, `varchar(5)`."""
 _LIMITED = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*", re.IGNORECASE)

@@ -19,24 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = [
-    "FIELD_ID",
-    "ID_KEY",
-    "NAME_KEY",
-    "NESTED_IDS",
-    "Match",
-    "by_field_id",
-    "by_name",
-    "by_physical_name",
-    "field_id",
-    "logical_path",
-    "mapped_like",
-    "physical_name",
-    "physical_path",
-    "physical_schema",
-    "read_schema_of",
-]
-
 ID_KEY = "delta.columnMapping.id"
 NAME_KEY = "delta.columnMapping.physicalName"
 NESTED_IDS = "delta.columnMapping.nested.ids"

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = [
-    "dotted",
-    "find_column",
-    "map_types",
-    "quoted",
-    "split_path",
-    "sql_path",
-    "unknown_column",
-    "walk",
-]
-
-
 _PLAIN = re.compile(r"\w+")
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")

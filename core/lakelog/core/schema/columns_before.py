@@ -25,8 +25,6 @@ from lakelog.core.schema.upcasts import is_plain_text, is_upcast, is_widening
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_stored_before", "columns_of", "columns_untold"]
-
 
 def columns_of(now: StructType, then: StructType) -> dict[str, StructField]:
     """The columns that two versions share: the later one's names -> the earlier one's fields.

@@ -19,8 +19,6 @@ from lakelog.core.schema.upcasts import is_upcast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["EXTRA", "TYPES", "Difference", "differences", "render", "same_type"]
-
 MISSING = "missing in data"
 EXTRA = "not in the table"
 TYPES = "types differ"

@@ -18,16 +18,6 @@ from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "ColumnPath",
-    "change_field",
-    "change_struct",
-    "column_path",
-    "nearest_field",
-    "struct_at",
-    "without_fields",
-]
-
 ColumnPath: TypeAlias = "str | Sequence[str]"
 
 

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema.types import DataType
 
-__all__ = [
-    "DEFAULT",
-    "HIGH_WATER_MARK",
-    "Identity",
-    "column_with_default",
-    "default_of",
-    "generated_column",
-    "generation_of",
-    "identity_column",
-    "identity_of",
-    "is_filled",
-]
-
 GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 START = "delta.identity.start"

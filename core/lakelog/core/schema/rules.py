@@ -23,19 +23,6 @@ from lakelog.core.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "as_list",
-    "as_nullable",
-    "check_holds_rows",
-    "check_known",
-    "check_schema",
-    "odd_names",
-    "partition_schema",
-    "resolve_columns",
-    "without_void",
-]
-
-
 _ILLEGAL = frozenset(" ,;{}()\n\t=")
 """Characters with a meaning in Parquet's own schema text."""
 

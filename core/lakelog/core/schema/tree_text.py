@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema.types import DataType
 
-__all__ = ["schema_tree"]
-
 
 def schema_tree(schema: StructType) -> str:
     """The lines of the tree, the first one `root`; without a newline at the end."""

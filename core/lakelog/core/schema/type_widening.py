@@ -16,9 +16,6 @@ from lakelog.core.schema.upcasts import is_widening
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TYPE_CHANGES", "change_of", "retyped", "was_float", "with_changes"]
-
-
 TYPE_CHANGES = "delta.typeChanges"
 """Field metadata that tells readers which types older files have."""
 

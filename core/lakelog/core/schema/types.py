@@ -10,25 +10,6 @@ from typing import Any, TypeAlias
 
 import orjson
 
-__all__ = [
-    "DAY_TIME",
-    "VARIANT",
-    "YEAR_MONTH",
-    "ArrayType",
-    "DataType",
-    "DecimalType",
-    "MapType",
-    "PrimitiveType",
-    "StructField",
-    "StructType",
-    "holds_months",
-    "is_interval",
-    "is_known",
-    "is_variant_like",
-    "type_from_json_value",
-]
-
-
 _YEARS, _DAYS = "interval year to month", "interval day to second"
 _DAY_FIELDS = ("day", "hour", "minute", "second")
 

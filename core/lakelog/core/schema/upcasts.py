@@ -17,8 +17,6 @@ from lakelog.core.schema.types import (
     is_variant_like,
 )
 
-__all__ = ["is_plain_text", "is_upcast", "is_widening", "shares_int32", "widens_unasked"]
-
 _INTEGRAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """Digits that hold every value; the protocol asks 20 of `long`, one more than it needs."""
 _INT32 = ("byte", "short", "integer")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["by_rows", "plain"]
-
 
 def by_rows(
     function: Callable[..., Any], result: DataType, *values: Value, nulls: bool = False

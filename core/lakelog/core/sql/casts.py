@@ -20,17 +20,6 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "INTEGERS",
-    "NotInCoreError",
-    "Value",
-    "assigned_value",
-    "cast_value",
-    "in_reach",
-    "instants",
-    "localized",
-]
-
 INTEGERS = ("byte", "short", "integer", "long")
 """By rank: where two meet, the result is the later one."""
 _WHOLE = r"^[+-]?[0-9]+$"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.sql.casts import Value
 
-__all__ = ["filled_up", "fitted"]
-
 _STRING = PrimitiveType("string")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.sql.casts import Value
 
-__all__ = ["arithmetic", "exactly", "rounded_type", "wider"]
-
 _MOST: Final = 38
 _LEAST_SCALE: Final = 6
 _WIDE: Final = decimal.Context(prec=200, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

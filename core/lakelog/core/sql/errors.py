@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_plain_words"]
-
 _MISSING = re.compile(r"Required (?:keyword|argument):? '?(\w+)'? missing for .*?(\w+)'>")
 _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -47,17 +47,6 @@ from lakelog.core.sql.type_names import SQL_TYPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "check_value",
-    "constant_of",
-    "evaluate_value",
-    "is_now",
-    "parse_sql",
-    "tree_sql",
-    "true_for",
-    "value_type",
-]
-
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")

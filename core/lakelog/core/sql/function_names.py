@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AGGREGATES", "CONTEXT", "NOT_DETERMINISTIC", "OTHERS", "READS_FILES", "SCALARS"]
-
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -29,16 +29,6 @@ from lakelog.core.sql.times import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "FUNCTIONS",
-    "as_decimal",
-    "as_text",
-    "common_type",
-    "compared_type",
-    "conjoined",
-    "remainder",
-]
-
 _DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _BOOLEAN = PrimitiveType("boolean")

@@ -16,8 +16,6 @@ from lakelog.core.errors import InvalidPredicateError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAX_LEVELS", "check_levels", "explained_depth"]
-
 MAX_LEVELS = 150
 """Levels of a tree: a walk with three frames per level fits Python's usual limit."""
 _SHOWN = 60

@@ -18,8 +18,6 @@ from lakelog.core.sql.decimals import exactly, rounded_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["greatest", "least", "rounded", "sign", "square_root", "stepped"]
-
 _LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
 _FLOATS = (PrimitiveType("float"), _DOUBLE)
 

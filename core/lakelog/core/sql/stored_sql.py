@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["check_stored"]
-
 _COMPUTING: Final = SCALARS - READS_FILES
 _TOKEN: Final = re.compile(
     r"""\s+

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["for_sqlglot", "has_odd_escapes"]
-
 _PIECES: Final = re.compile(
     # In a raw text a backslash begins no escape, and two quotes are an end and a beginning.
     r"""(?<!\w)[rR](?:'[^']*'|"[^"]*")"""

@@ -19,8 +19,6 @@ from lakelog.core.sql.casts import NotInCoreError, Value, cast_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["TEXTS", "matches"]
-
 _STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _BOOLEAN = PrimitiveType("boolean")

@@ -27,18 +27,6 @@ from lakelog.core.sql.casts import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "PARTS",
-    "TIMES",
-    "date_format",
-    "date_trunc",
-    "day_shift",
-    "extracted",
-    "later",
-    "part_of",
-    "trunc",
-]
-
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ, _DOUBLE = PrimitiveType("timestamp_ntz"), PrimitiveType("double")
 _INTEGER, _STRING = PrimitiveType("integer"), PrimitiveType("string")

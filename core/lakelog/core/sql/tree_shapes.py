@@ -16,8 +16,6 @@ from lakelog.core.errors import InvalidPredicateError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SQLGLOT", "check_sqlglot", "is_read", "unread_below"]
-
 SQLGLOT: Final = ((30, 24), (31, 0))
 """The first release whose trees are known, and the first whose trees are not."""
 

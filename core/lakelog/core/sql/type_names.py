@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SQL_TYPES"]
-
 SQL_TYPES: Final = {
     "TINYINT": "byte",
     "SMALLINT": "short",

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
 
-__all__ = [
-    "VersionChecksum",
-    "check_state",
-    "checksum_of",
-    "completed_checksum",
-    "differences",
-    "has_vectors",
-    "read_checksum",
-]
-
 _log = logging.getLogger("lakelog")
 
 # Delta leaves longer lists out, so that the file stays small.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import StructType
 
-__all__ = ["FileSelection"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.commit_file import Commit
     from lakelog.core.state.file_selection import FileSelection
 
-__all__ = ["FileState"]
-
-
 # Every update adds a chunk, and every scan pays for each.
 _MANY_CHUNKS = 256
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.log.commit_file import Commit
 
-__all__ = ["reconciled"]
-
 # From here on a hash aggregation of Arrow beats a dict, and is worth the import of its engine.
 _MANY_KEYS = 100_000
 # A place in the log: which commit, whether it adds, and in the lower bits the row.

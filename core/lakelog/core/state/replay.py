@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replayer import Replayer
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["State", "advance", "load_state", "read_commits"]
-
 _log = logging.getLogger("lakelog")
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.file_selection import FileSelection
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Kind", "ReplayJob", "Replayer", "deferred_files"]
-
 _log = logging.getLogger("lakelog")
 
 Kind: TypeAlias = Literal["add", "remove"]

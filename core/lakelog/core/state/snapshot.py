@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Snapshot"]
-
 T = TypeVar("T")
 
 

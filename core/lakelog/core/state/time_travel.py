@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.segment import Listing
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["parse_timestamp", "version_at"]
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?.*")

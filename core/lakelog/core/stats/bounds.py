@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["Bounds", "FileStats", "read_stats"]
-
-
 _Path = tuple[str, ...]
 _MILLISECOND = timedelta(microseconds=999)
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})

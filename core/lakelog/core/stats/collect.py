@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
     from lakelog.core.stats.footer_gaps import Times
 
-__all__ = ["StatsConfig", "indexed_leaves", "stats_from_footer", "truncate_max", "truncate_min"]
-
-
 _Path = tuple[str, ...]
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})

@@ -18,8 +18,6 @@ from lakelog.core.portable.leaves import leaf_columns, leaves
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["FooterGaps", "Times", "read_gaps"]
-
 _Path = tuple[str, ...]
 _BATCH_ROWS = 1 << 16
 _UNIT = "us"

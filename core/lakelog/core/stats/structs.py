@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.features.properties import TableProperties
     from lakelog.core.schema import DataType, StructField
 
-__all__ = ["parse_stats", "stats_type", "stored_name", "with_wide_bounds"]
-
-
 # The default of 28 would refuse the longer decimals.
 _DIGITS = Context(prec=76)
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.streaming.offsets import SourceOffset
     from lakelog.core.streaming.options import StreamOptions
 
-__all__ = ["ChangeSource"]
-
 _SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 
 

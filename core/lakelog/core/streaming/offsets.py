@@ -14,8 +14,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BASE_INDEX", "SourceOffset"]
-
 BASE_INDEX: Final = -1
 """Before the first file of a version: all versions before it are done."""
 _FORMAT: Final = 1

@@ -13,8 +13,6 @@ from lakelog.core.streaming.tracking.permission import ALLOWING_OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["STREAM_OPTIONS", "StreamOptions", "boolean_option"]
-
 STREAM_OPTIONS: Final = (
     *ALLOWING_OPTIONS,
     "excludeRegex",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.change_feed.commits import ChangeCommit
     from lakelog.core.streaming.options import StreamOptions
 
-__all__ = ["Pending", "Room"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pending:

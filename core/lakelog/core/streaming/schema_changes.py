@@ -13,8 +13,6 @@ from lakelog.core.schema.diff import differences
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
 
-__all__ = ["check_same_columns"]
-
 
 def check_same_columns(
     stream: Metadata,

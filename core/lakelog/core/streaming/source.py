@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.offsets import SourceOffset
 
-__all__ = ["StreamSource"]
-
 
 class StreamSource(TableStream):
     """The rows of a table: those that it has, then those that later commits add."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.options import StreamOptions
 
-__all__ = ["TableStream"]
-
 _NOTHING = Pending(())
 _BEFORE, _BEHIND = 1, 2
 """Sides of a change of metadata, as `SourceOffset.barrier` has them."""

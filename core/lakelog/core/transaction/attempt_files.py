@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddCDCFile, AddFile
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["AttemptFiles"]
-
 logger = logging.getLogger("lakelog")
 
 

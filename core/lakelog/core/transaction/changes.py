@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-__all__ = ["TransactionChanges"]
-
 
 class TransactionChanges(TransactionReads):
     """The reading half of `OptimisticTransaction`, and its changes of metadata and protocol."""

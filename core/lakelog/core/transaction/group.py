@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-__all__ = [
-    "CommitGroups",
-    "Fate",
-    "Member",
-    "group_of",
-    "joint_actions",
-    "joint_operation",
-    "may_join",
-]
-
 GROUP_TAG = "lakelog.groupTxnIds"
 """The tag of `commitInfo` that names the transactions which were committed together."""
 

@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
     from lakelog.core.transaction.changes import TransactionChanges
 
-__all__ = ["after_large_commit", "commit_large"]
-
 logger = logging.getLogger("lakelog")
 _BATCH = 1000
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["matching_files"]
-
 
 def matching_files(txn: OptimisticTransaction, condition: Expression | None) -> pa.Table:
     """The files that a condition on partition columns matches, to be removed from the table.

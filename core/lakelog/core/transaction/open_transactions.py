@@ -13,8 +13,6 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
 
-__all__ = ["oldest_open", "remember"]
-
 
 class _Transaction(Protocol):
     @property

@@ -69,9 +69,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-__all__ = ["OptimisticTransaction", "active", "run_active"]
-
-
 _Version = TypeVar("_Version", int, int | None)
 
 

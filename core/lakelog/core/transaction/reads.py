@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["TransactionReads"]
-
 
 class TransactionReads:
     """The reading half of `OptimisticTransaction`."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import Operation
     from lakelog.core.transaction.changes import TransactionChanges
 
-__all__ = ["current_batch", "note_commit", "record_commits", "recorded"]
-
 
 @dataclass(slots=True)
 class RecordedBatch:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.azure.conf import AzureSettings
 
-__all__ = ["BlobFiles"]
-
 
 class BlobFiles(ObjectFiles):
     """What pyarrow calls. It holds settings only, so that it may be pickled."""

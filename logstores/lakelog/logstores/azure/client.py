@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.azure.conf import AzureSettings
     from lakelog.logstores.object_store.client import PreparedRequest
 
-__all__ = ["LOCK_NAME", "AzureClient", "LeaseHeldError", "LeaseLostError", "milliseconds"]
-
-
 LOCK_NAME: Final = ".lakelog.lock"
 """The blob, next to a log's files, whose lease is the writers' turn. It sorts before digits, and no
 listing of ours shows it."""

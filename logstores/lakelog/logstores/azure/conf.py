@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.azure.credentials import Credential
     from lakelog.logstores.azure.uri import AzurePath
 
-__all__ = ["AzureSettings", "azure_settings"]
-
 ENDPOINT_KEY: Final = keys.AZURE_ENDPOINT.name
 """URL of the blob service, for emulators and custom endpoints; `.<account>` may follow."""
 ACCOUNT_KEY: Final = keys.AZURE_ACCOUNT.name

@@ -16,17 +16,6 @@ from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "ClientSecret",
-    "Credential",
-    "DefaultChain",
-    "ManagedIdentity",
-    "SasToken",
-    "SharedKey",
-    "WorkloadIdentity",
-    "oauth_credential",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SharedKey:

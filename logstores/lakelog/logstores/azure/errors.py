@@ -21,8 +21,6 @@ from lakelog.logstores.unreachable import causes, is_for_now
 if TYPE_CHECKING:
     from lakelog.logstores.azure.credentials import Credential
 
-__all__ = ["code_of", "explained"]
-
 _ADVICE: Final = {
     "AccountIsDisabled": "the storage account is disabled",
     "AccountRequiresHttps": "the account accepts https only: give an https endpoint",

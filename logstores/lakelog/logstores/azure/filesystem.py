@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.azure.conf import AzureSettings
 
-__all__ = ["arrow_options", "azure_filesystem"]
-
 
 def azure_filesystem(
     conf: Mapping[str, str], timeout: float, budget: float

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import Owner
 
-__all__ = ["LeaseTerms", "lease"]
-
 _logger = logging.getLogger("lakelog.azure")
 
 _FIRST_WAIT: Final = 0.02

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.azure.conf import AzureSettings
 
-__all__ = ["blob_service", "no_retries", "wire"]
-
 _KEPT: Final = 16
 _EMULATED_VERSION: Final = "2025-11-05"
 """Azurite refuses versions that are newer than itself, and SDKs are ahead of it."""

@@ -15,8 +15,6 @@ from lakelog.logstores.object_store.client import TOKEN_NAME, PreparedRequest
 if TYPE_CHECKING:
     from lakelog.logstores.azure.conf import AzureSettings
 
-__all__ = ["prepared_put"]
-
 
 class _KeptError(Exception):
     """The request has reached the network."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = ["AzureConditionalLogStore", "AzureLeaseLogStore"]
-
 LEASE_KEY = keys.AZURE_LEASE_DURATION.name
 """Seconds of a lease, 15 to 60."""
 

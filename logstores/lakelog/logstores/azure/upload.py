@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from azure.storage.blob import BlobClient
 
-__all__ = ["ONE_PUT", "commit_blocks", "stage_blocks"]
-
 ONE_PUT: Final = 32 << 20
 """Bytes up to which a file is sent by a single request."""
 _BLOCK: Final = 16 << 20

@@ -17,8 +17,6 @@ from typing import Final
 from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.locations import shown
 
-__all__ = ["DEFAULT_SUFFIX", "AzurePath", "parse_azure_uri"]
-
 SCHEMES: Final = frozenset({"abfs", "abfss", "wasb", "wasbs", "az"})
 DEFAULT_SUFFIX: Final = "core.windows.net"
 

@@ -18,8 +18,6 @@ from lakelog.logstores.object_store.client import TryAgainError
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
 
-__all__ = ["Wire"]
-
 _SCOPE: Final = "https://storage.azure.com/.default"
 _UNAUTHORIZED: Final = 401
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["remove_folder"]
-
 
 def remove_folder(store: LogStore, root: str) -> str:
     """Delete a folder and all that is in it, through the store's file system.

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["FaultProxy"]
-
 _FAULTS: Final = re.compile(
     r"drop_reply|hang_reply|cut_reply(:\d+)?|tear_reply|(slow|delay):\d+(\.\d+)?"
     r"|(tell|refuse):\d{3}(:\w+)?|(html|page):\d{3}|die|twice|reset|drop_request|hold"

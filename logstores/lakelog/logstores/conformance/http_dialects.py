@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["AZURE", "GCS", "S3", "HttpDialect"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpDialect:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.http.suite import HttpFaultConformance
     from lakelog.logstores.contract import Capabilities, LogStore
 
-__all__ = ["CheckResult", "Report", "check_names", "run_conformance", "run_fault_conformance"]
-
 _Suite = TypeVar("_Suite")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
     from lakelog.logstores.object_store.store import ObjectClient
 
-__all__ = ["ProbeArea"]
-
 
 class ProbeArea:
     """`<uri>/.lakelog-probe-<random>`, with folders that look like tables' logs in it.

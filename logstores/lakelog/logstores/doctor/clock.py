@@ -8,8 +8,6 @@ from typing import Final
 
 from lakelog.logstores.doctor.finding import Finding, Status
 
-__all__ = ["clock_finding", "skew_of_date"]
-
 NOTABLE: Final = 3.0
 """Seconds; less is explained by the coarse `Date` header and the time of transfer."""
 FAR: Final = 60.0

@@ -18,8 +18,6 @@ from lakelog.logstores.doctor import clock as _probing_clock
 from lakelog.logstores.doctor.finding import Finding, Status
 from lakelog.logstores.object_store.race import trusting
 
-__all__ = ["Connection", "probe_http", "probe_rpc"]
-
 _TLS_ALERT: Final = b"\x15\x03"
 _CHECK: Final = "connection"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["FileProbe"]
-
 _HINT: Final = "_last_checkpoint"
 _NAMES: Final = ("b", "a", "10", "9", "B", "ä", "~", "😀", "\uff5e", "a.b", "a-b", "z")
 """Names whose order differs between bytes, UTF-16, numbers and dictionaries."""

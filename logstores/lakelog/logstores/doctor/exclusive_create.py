@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.object_store.contenders import Contender
     from lakelog.logstores.object_store.create_probe import CreateProbe
 
-__all__ = ["exclusive_findings"]
-
 _FENCE: Final = "conditional-create"
 _UNDECIDED_REMEDY = (
     "Run this again; if it stays so, the storage is overloaded or something in between drops "

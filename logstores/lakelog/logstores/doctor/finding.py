@@ -29,8 +29,6 @@ from lakelog.logstores.object_store.client import TryAgainError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Finding", "Status", "describe_error"]
-
 
 class Status(enum.StrEnum):
     """What a finding means for the user."""

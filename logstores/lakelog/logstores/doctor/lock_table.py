@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
     from lakelog.logstores.s3_dynamodb.replies import TablePlace
 
-__all__ = [
-    "as_dynamodb_store",
-    "forget_rows",
-    "lock_table_endpoint",
-    "lock_table_findings",
-]
-
 _ERRORS: Final = (OSError, LogStoreError, TryAgainError)
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.hdfs import HDFSLogStore
     from lakelog.logstores.object_store.client import ObjectClient
 
-__all__ = ["reach"]
-
 _S3: Final = "spark.hadoop.fs.s3a.endpoint"
 _AZURE: Final = "the URI, or in spark.lakelog.azure.endpoint"
 _ASKED_BY: Final = {

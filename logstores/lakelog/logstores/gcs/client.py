@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.gcs.connection import GCSConnection
     from lakelog.logstores.gcs.pace import Pace
 
-__all__ = ["GCSClient"]
-
 _CONTENT_TYPE: Final = "application/octet-stream"
 _OBJECT: Final = "storage#object"
 _ABOUT: Final = "kind,name,metadata,updated"

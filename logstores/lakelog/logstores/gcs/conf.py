@@ -17,8 +17,6 @@ from lakelog.logstores.settings import bool_setting, hadoop_setting
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["GOOGLE", "GCSSettings", "gcs_settings"]
-
 GOOGLE: Final = "https://storage.googleapis.com"
 PREFIXES: Final = ("fs.gs.auth.", "google.cloud.auth.")
 

@@ -16,8 +16,6 @@ from lakelog.logstores.gcs.credentials import credentials_of
 if TYPE_CHECKING:
     from lakelog.logstores.gcs.conf import GCSSettings
 
-__all__ = ["GCSConnection", "connection_of"]
-
 _POOL: Final = 64
 """Connections kept open; the default of 10 would close and reopen them under many threads."""
 _UNUSED_PROJECT: Final = "lakelog"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.gcs.conf import GCSSettings
 
-__all__ = ["credentials_of"]
-
 _STORAGE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _PLATFORM: Final = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URI: Final = "https://oauth2.googleapis.com/token"  # noqa: S105, RUF100  # an address

@@ -18,8 +18,6 @@ from lakelog.logstores.unreachable import is_for_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ForeignReplyError", "translated"]
-
 _HOLDS: Final = ("retentionPolicyNotMet", "objectUnderActiveHold", "retentionexpirationtime")
 _CLOCK: Final = re.compile(r"(?i)iat and exp|reasonable timeframe|clock")
 _TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([\s=:\"']+)\S+")

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.gcs.conf import GCSSettings
 
-__all__ = ["gcs_filesystem"]
-
 
 def gcs_filesystem(settings: GCSSettings, budget: float) -> pyarrow.fs.FileSystem:
     """A file system for settings. It may be pickled and used on another host.

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Pace", "pace_of"]
-
 _REMEMBERED: Final = 4096
 _LONGEST_QUEUE: Final = 10.0
 """Seconds; a thread that would wait longer goes ahead, and Google may then ask it to slow down."""

@@ -9,8 +9,6 @@ from typing import Any
 from lakelog.logstores.errors import MissingExtraError
 from lakelog.logstores.gcs.errors import ForeignReplyError
 
-__all__ = ["checked_body", "crc32c", "json_of", "millis", "ranged_body", "successful"]
-
 
 def successful(reply: Any, *, in_part: bool = False) -> Any:
     """The reply, if its status says success.

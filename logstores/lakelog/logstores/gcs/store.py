@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import Capabilities
     from lakelog.logstores.object_store.store import ObjectClient
 
-__all__ = ["GCSLogStore"]
-
 INTERVAL_KEY: Final = keys.GCS_INTERVAL.name
 """Seconds between two writes of one name; 0 for emulators, which have no such limit."""
 _DOCUMENTED: Final = 1.0

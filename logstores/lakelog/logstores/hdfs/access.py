@@ -19,8 +19,6 @@ from lakelog.logstores.travelling import own_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Hdfs"]
-
 _LIVE: Final[weakref.WeakSet[Hdfs]] = weakref.WeakSet()
 
 

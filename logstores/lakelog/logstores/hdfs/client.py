@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.hdfs.conf import HadoopConf, NameService
     from lakelog.logstores.object_store.store import RetryPolicy
 
-__all__ = ["CHUNK", "HdfsClient"]
-
 CHUNK: Final = 1 << 20
 """Bytes that are read or written by one call."""
 _PAGE: Final = 1000

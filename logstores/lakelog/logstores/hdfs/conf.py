@@ -20,8 +20,6 @@ from lakelog.logstores.locations import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HadoopConf", "NameService", "hadoop_conf", "split_uri"]
-
 _HADOOP: Final = "spark.hadoop."
 _FAMILIES: Final = ("fs.", "dfs.", "hadoop.")
 _RPC_PORT: Final = "8020"

@@ -10,8 +10,6 @@ from typing import Final, NoReturn
 from lakelog.logstores.errors import LogStoreConfError, StorageUnavailableError
 from lakelog.logstores.object_store.store import TryAgainError
 
-__all__ = ["REFUSED", "raise_translated"]
-
 REFUSED: Final = getattr(errno, "EREMOTEIO", errno.EINVAL)
 """What HDFS refused. `EIO` would leave open whether it was carried out."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.hdfs.access import Hdfs
     from lakelog.logstores.hdfs.client import HdfsClient
 
-__all__ = ["hdfs_filesystem"]
-
 
 def hdfs_filesystem(hdfs: Hdfs) -> pafs.FileSystem:
     """The file system of a conf; it can be pickled."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.hdfs.client import HdfsClient
     from lakelog.logstores.hdfs.webhdfs import WebHdfs
 
-__all__ = ["draft_name", "publish", "remove", "write_draft"]
-
 _REMOVAL: Final = RetryPolicy(budget=2.0, reach=0.0)
 
 

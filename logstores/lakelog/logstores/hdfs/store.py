@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.hdfs.client import HdfsClient
 
-__all__ = ["HDFSLogStore"]
-
 _CAPABILITIES = Capabilities(
     exclusive_create=Scope.CLUSTER,
     partial_write_visible=False,

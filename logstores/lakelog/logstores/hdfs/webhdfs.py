@@ -21,8 +21,6 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 if TYPE_CHECKING:
     from lakelog.logstores.hdfs.conf import NameService
 
-__all__ = ["WebHdfs", "WebHdfsError"]
-
 _LOG = logging.getLogger("lakelog.logstores.hdfs")
 _REST: Final = 60.0
 """Seconds without a try after a failure, so that not every commit pays for it."""

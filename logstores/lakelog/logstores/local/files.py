@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["Draft", "Folder", "make_folders"]
-
 _O_TMPFILE: int = getattr(os, "O_TMPFILE", 0)
 _O_CLOEXEC: int = os.O_CLOEXEC
 _RENAME_NOREPLACE = 1

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = ["LocalLogStore", "local_path"]
-
 _CAPABILITIES = Capabilities(
     exclusive_create=Scope.HOST,
     partial_write_visible=False,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.memory.tree import Node, Tree
 
-__all__ = ["memory_filesystem"]
-
 
 @cache
 def memory_filesystem() -> pafs.FileSystem:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.memory.tree import Node, Tree
 
-__all__ = ["MemoryLogStore"]
-
 _CAPABILITIES = Capabilities(
     exclusive_create=Scope.PROCESS,
     partial_write_visible=False,

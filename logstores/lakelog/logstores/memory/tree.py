@@ -8,8 +8,6 @@ import threading
 import time
 from dataclasses import dataclass
 
-__all__ = ["Node", "Tree", "forget_tree", "tree"]
-
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = [
-    "TOKEN_NAME",
-    "KeyTakenError",
-    "NotTheServiceError",
-    "ObjectClient",
-    "ObjectEntry",
-    "ObjectInfo",
-    "Owner",
-    "PreparedRequest",
-    "RangedObjectClient",
-    "TryAgainError",
-]
-
 TOKEN_NAME: Final = "lakelogtoken"
 """The metadata key of the token; Azure takes identifiers only, so all stores use one."""
 

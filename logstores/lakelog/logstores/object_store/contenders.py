@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
     from lakelog.logstores.object_store.client import ObjectClient, PreparedRequest
 
-__all__ = ["Contender", "ObjectContender", "StoreContender", "prepared"]
-
 _READS: Final = 4
 """Attempts to read an object back; each may time out, so no more."""
 

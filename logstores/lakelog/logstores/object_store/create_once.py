@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import ObjectClient, Owner
 
-__all__ = ["Patience", "RetryPolicy", "create_once", "repeat"]
-
 _LONGEST_PACE: Final = 30.0
 """Seconds; a service that asks for more is asked again after these."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.contenders import Contender
 
-__all__ = ["CreateProbe", "CreateVerdict", "probe_exclusive_create"]
-
 _NOT_IMPLEMENTED: Final = 501
 _PADDING: Final = "x" * 200
 """Fills a body to about the size of a small commit."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import ObjectClient
 
-__all__ = ["delete_objects"]
-
 
 class _Share(NamedTuple):
     client: ObjectClient

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.object_store.client import ObjectClient
     from lakelog.logstores.object_store.store import ObjectLogStore
 
-__all__ = ["ObjectFiles", "object_filesystem"]
-
 _READ_AHEAD: Final = 1 << 20
 _ONE_READ: Final = 32 << 20
 """Most bytes that one request asks for."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import ObjectEntry
 
-__all__ = ["in_name_order"]
-
 
 def in_name_order(
     pages: Iterable[list[ObjectEntry]], start: str, *, lists_in_order: bool

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import PreparedRequest
 
-__all__ = ["Outcome", "send_together", "trusting"]
-
 _HEADS_ARRIVE: Final = 0.03
 """Seconds for servers to read what comes before the last byte, so that only that is awaited."""
 _TAKEN: Final = (409, 412)

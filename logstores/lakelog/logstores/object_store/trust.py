@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.object_store.client import ObjectClient
     from lakelog.logstores.object_store.create_probe import CreateProbe
 
-__all__ = ["PROBE_KEY", "REMEDY", "ROUNDS", "ensure_trusted", "forget_trust", "probe_folder"]
-
-
 PROBE_KEY: Final = keys.ENDPOINT_PROBE.name
 """`auto` (unknown endpoints, once), `always` (every endpoint, once a process), or `never`."""
 

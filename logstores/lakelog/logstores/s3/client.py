@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.store import PreparedRequest
 
-__all__ = ["S3Client"]
-
 _DIRECTORY_BUCKET: Final = "--x-s3"
 
 

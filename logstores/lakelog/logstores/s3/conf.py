@@ -22,8 +22,6 @@ from lakelog.logstores.settings import bool_setting, hadoop_setting, int_setting
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["S3Encryption", "S3Settings", "duration", "is_aws"]
-
 TIMEOUT_KEY: Final = keys.REQUEST_TIMEOUT.name
 _DEFAULT_TIMEOUT: Final = 20.0
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-__all__ = ["AssumedRole", "CredentialSource", "sources_from", "use_sources"]
-
-
 class CredentialSource(enum.Enum):
     """A place to look for credentials."""
 

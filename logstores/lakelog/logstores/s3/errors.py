@@ -20,8 +20,6 @@ from lakelog.logstores.unreachable import is_for_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Place", "check_reply", "speaking_s3"]
-
 NO_CONDITION: Final = (
     "this endpoint does not support If-None-Match on PUT, so it can't tell which of two writers "
     "came first. Use lakelog.logstores.S3DynamoDBLogStore, or "

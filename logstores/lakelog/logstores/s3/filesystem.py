@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.s3.conf import S3Settings
 
-__all__ = ["arrow_filesystem"]
-
 _OWN_CHAIN: Final = {
     CredentialSource.CHAIN,
     CredentialSource.ENVIRONMENT,

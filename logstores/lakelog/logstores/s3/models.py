@@ -12,8 +12,6 @@ import os
 import threading
 from typing import Any, Final
 
-__all__ = ["loader_of"]
-
 _SERVICE: Final = "s3"
 
 _reading = threading.RLock()

@@ -12,8 +12,6 @@ from lakelog.logstores.s3.sdk import new_sdk_client
 if TYPE_CHECKING:
     from lakelog.logstores.s3.conf import S3Settings
 
-__all__ = ["prepared_put"]
-
 _OURS = ("expect", "connection", "host", "transfer-encoding")
 
 

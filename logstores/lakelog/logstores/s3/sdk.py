@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3.conf import S3Settings
     from lakelog.logstores.s3.wire import Wire
 
-__all__ = [
-    "boto_session",
-    "client_config",
-    "in_force",
-    "new_client",
-    "new_sdk_client",
-    "sdk_client",
-    "wire_of",
-]
-
 _SERVICE: Final = "s3"
 _DEFAULT_REGION: Final = "us-east-1"
 _SOURCES: Final = {

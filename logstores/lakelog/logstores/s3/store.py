@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import Capabilities
 
-__all__ = ["S3ConditionalLogStore", "S3SingleDriverLogStore"]
-
 SINGLE_WRITER_KEY: Final = keys.SINGLE_WRITER.name
 
 

@@ -12,8 +12,6 @@ from lakelog.logstores.s3.errors import Place, check_reply, speaking_s3
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["upload"]
-
 PART: Final = 64 * 1024 * 1024
 """Bytes; files up to this size go as one PUT."""
 _MOST_PARTS: Final = 10_000

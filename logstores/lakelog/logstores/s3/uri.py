@@ -8,8 +8,6 @@ from typing import Final
 from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.locations import shown
 
-__all__ = ["bucket_and_key"]
-
 SCHEMES: Final = ("s3", "s3a", "s3n")
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,254}")
 

@@ -18,8 +18,6 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Wire"]
-
 _DRAFT_KEY: Final = "lakelog"
 _SIGNED: Final = "s3v4"
 _OF_ONE_REQUEST: Final = (

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.s3_dynamodb.conf import LockTableSettings
 
-__all__ = ["DynamoDBTable"]
-
 _NEVER_TAKEN: Final = "attribute_not_exists(tablePath)"
 """True only where there is no item of that whole key: Delta's `Expected: fileName, Exists=false`
 says the same."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb.log import LockedLog
     from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile
 
-__all__ = ["commit"]
-
 
 def commit(log: LockedLog, file: LogFile, body: bytes) -> None:
     """Make a commit file that no other writer has made.

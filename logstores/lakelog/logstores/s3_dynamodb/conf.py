@@ -21,15 +21,6 @@ from lakelog.logstores.settings import bool_setting, int_setting, seconds_settin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CREATE_KEY",
-    "ENDPOINT_KEY",
-    "PROVIDER",
-    "REGION_NAME",
-    "TABLE_NAME",
-    "LockTableSettings",
-]
-
 _BARE: Final = "io.delta.storage.S3DynamoDBLogStore."
 _OURS: Final = "spark.lakelog.s3dynamodb."
 TABLE_NAME: Final = f"spark.{_BARE}ddb.tableName"

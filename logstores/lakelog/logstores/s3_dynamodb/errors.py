@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from lakelog.logstores.errors import LogStoreError
 
-__all__ = ["LockTableError", "LostDraftError", "TableBypassedError", "TableMovedError"]
-
 
 class LockTableError(LogStoreError):
     """The DynamoDB table is missing, has other keys, or holds rows that don't fit the log.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb.conf import LockTableSettings
     from lakelog.logstores.s3_dynamodb.replies import TablePlace
 
-__all__ = ["TTL_ATTRIBUTE", "describe", "ensure_table", "time_to_live"]
-
 TTL_ATTRIBUTE: Final = "expireTime"
 _log = logging.getLogger("lakelog")
 _KEYS: Final = (("tablePath", "HASH"), ("fileName", "RANGE"))

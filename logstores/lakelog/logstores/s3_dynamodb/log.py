@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb.row_table import RowTable
     from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile, LogFolder
 
-__all__ = ["GUARD_KEY", "SCHEMES", "SCHEME_KEY", "LockedLog", "LogRules"]
-
 GUARD_KEY: Final = keys.DYNAMODB_GUARD.name
 SCHEME_KEY: Final = keys.DYNAMODB_KEY_SCHEME.name
 SCHEMES: Final = ("s3a", "s3", "s3n")

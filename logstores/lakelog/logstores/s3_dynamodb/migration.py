@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.s3_dynamodb.log import LockedLog
     from lakelog.logstores.s3_dynamodb.store import S3DynamoDBLogStore
 
-__all__ = ["Migration", "migrate"]
-
 _CHECKPOINT: Final = re.compile(
     r"([0-9]{20})\.checkpoint\..*parquet|([0-9]{20})\.checkpoint\..*json"
 )

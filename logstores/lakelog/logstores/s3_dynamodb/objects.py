@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.object_store.create_once import RetryPolicy
     from lakelog.logstores.s3_dynamodb.rows import CommitRow
 
-__all__ = ["LogObjects"]
-
 _T = TypeVar("_T")
 
 _conditional: dict[str, bool] = {}

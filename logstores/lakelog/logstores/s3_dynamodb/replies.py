@@ -22,8 +22,6 @@ from lakelog.logstores.unreachable import is_for_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TablePlace", "check_reply", "speaking_dynamodb"]
-
 # Refused before anything was done.
 _PACED: Final = {
     "ProvisionedThroughputExceededException",

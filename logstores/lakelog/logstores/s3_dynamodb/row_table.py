@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.s3_dynamodb.rows import CommitRow
 
-__all__ = ["RowTable", "RowTakenError"]
-
 
 class RowTakenError(Exception):
     """There is a row of that key already."""

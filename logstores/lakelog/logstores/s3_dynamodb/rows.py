@@ -16,17 +16,6 @@ from lakelog.logstores.s3_dynamodb.errors import LockTableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "DRAFTS",
-    "MOVED_DRAFT",
-    "MOVED_NAME",
-    "CommitRow",
-    "LogFile",
-    "LogFolder",
-    "commit_file_name",
-    "version_of",
-]
-
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://(?:[^/@]*@)?([^/]+)(/.*)")
 _COMMIT: Final = re.compile(r"([0-9]{20})\.json")
 _SLASHES: Final = re.compile(r"/{2,}")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import FileStatus
 
-__all__ = ["S3DynamoDBLogStore"]
-
 _T = TypeVar("_T")
 
 

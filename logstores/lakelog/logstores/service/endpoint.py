@@ -17,8 +17,6 @@ from typing import Final
 
 from lakelog.logstores.service.frames import PROTOCOL_VERSION
 
-__all__ = ["Endpoint", "default_endpoint_file"]
-
 ENVIRONMENT: Final = "LAKELOG_BRIDGE"
 
 

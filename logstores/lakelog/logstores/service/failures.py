@@ -11,8 +11,6 @@ from lakelog.logstores.errors import (
     StorageUnavailableError,
 )
 
-__all__ = ["failure_of"]
-
 _KINDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (FileExistsError, "exists"),
     (FileNotFoundError, "missing"),

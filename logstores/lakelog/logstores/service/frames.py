@@ -27,28 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
-__all__ = [
-    "ABORT",
-    "DATA",
-    "DIGEST",
-    "END",
-    "FAIL",
-    "HELLO",
-    "LIST",
-    "MAGIC",
-    "OK",
-    "PARTIAL",
-    "PROTOCOL_VERSION",
-    "READ",
-    "WRITE",
-    "Fields",
-    "ProtocolError",
-    "packed",
-    "packed_entry",
-    "read_frame",
-    "write_frame",
-]
-
 PROTOCOL_VERSION: Final = 1
 """Raised with every change that the other end would not understand."""
 MAGIC: Final = "lakelog"

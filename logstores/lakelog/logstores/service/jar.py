@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["bridge_jar"]
-
 
 def bridge_jar() -> Path:
     """The jar with `io.lakelog.BridgeLogStore`, as it came with this package.

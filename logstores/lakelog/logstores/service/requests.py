@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
     from lakelog.logstores.service.stores import Stores
 
-__all__ = ["ClientGoneError", "Conversation"]
-
 _LISTED_AT_A_TIME: Final = 1 << 16
 """Bytes."""
 _BEFORE_ALL: Final = "\0"

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
-__all__ = ["LogStoreService"]
-
 _GREETING_SECONDS: Final = 10.0
 """How long one who has connected may take to say who it is, however he spreads his words."""
 _MOST_CONNECTIONS: Final = 512

@@ -15,8 +15,6 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["make_socket_folder", "remove_socket_folder", "socket_in"]
-
 _LONGEST_SOCKET_PATH: Final = 100
 """Bytes: Linux takes 107, macOS 103."""
 _PREFIX: Final = "lakelog-"

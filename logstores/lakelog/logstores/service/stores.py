@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Stores", "refuse_unsafe"]
-
 _HADOOP: Final = "spark.hadoop."
 _HADOOP_FAMILIES: Final = ("fs.", "dfs.", "hadoop.", "kerberos.", "google.cloud.auth.")
 _CHOICE: Final = ("spark.delta.logStore.", "delta.logStore.")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.spark.dml.frames import GivenFrames
 
-__all__ = ["DeltaMergeBuilder", "merge_builder"]
-
 SqlOrColumn: TypeAlias = str | Column
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructField, StructType
 
-__all__ = ["CharComparisons", "column_path_of", "compared_columns"]
-
 _STRING = PrimitiveType("string")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["sql_of"]
-
 _BETWEEN = {
     **{each: each for each in ("=", "<", "<=", ">", ">=", "!=", "<=>", "+", "-", "/", "%")},
     "*": "*",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-__all__ = ["Scope", "check_deterministic", "refuse_stars"]
-
 _OURS = re.compile(r",? ?`__lakelog_\w+`")
 _STAR = re.compile(r"[(,]\s*\*\s*[,)]|unresolvedstar\(\)|(?<![\w.`])(\w+|`(?:[^`]|``)*`)\s*\.\s*\*")
 _COUNT = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)

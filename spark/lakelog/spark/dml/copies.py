@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyspark.sql import SparkSession
 
-__all__ = ["copied_by_spark"]
-
 _HERE_BYTES = 256 << 20
 """Up to so much of data files is copied here, where no Python worker has to start."""
 

@@ -74,8 +74,6 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.frames import GivenFrames
     from lakelog.spark.reading.positions import PositionedRows
 
-__all__ = ["delete", "update"]
-
 _FEW_ROWS = 1 << 18
 _FEW_BYTES = 64 << 20
 """So many new rows, of so many bytes, are fetched and written by this process."""

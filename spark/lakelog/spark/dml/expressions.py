@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "check_boolean",
-    "check_expressions",
-    "names_another_frame",
-    "refuse_as_join",
-    "refuse_subquery",
-    "refuse_subquery_about_rows",
-    "subqueries_in",
-    "text_of",
-]
-
 _QUERY_WORD = re.compile(r"\b(?:SELECT|FROM|TABLE|VALUES|MAP|REDUCE)\b", re.IGNORECASE)
 """Every query in SQL text has one of these; so have names, strings and comments."""
 _IN_LAMBDA = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["GivenFrames", "under"]
-
 _MOST = 4
 """So many are remembered, each of another version."""
 

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.dml.merge_request import Merge
 
-__all__ = [
-    "HERE_BYTES",
-    "HERE_ROWS",
-    "alias_in_targets",
-    "aliases_here",
-    "evaluates_as_spark",
-    "expressions_of",
-    "merged_here",
-]
-
 HERE_BYTES = 256 << 20
 """Up to so much of the data files, read by this process, is faster than a Spark job."""
 HERE_ROWS = 100_000

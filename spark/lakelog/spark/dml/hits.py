@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["bitmaps", "hit_positions", "partitions_matching", "row_width"]
-
 _BUCKET_ROWS = 1 << 15
 """Bits of one of Spark's bitmaps."""
 _NUMBER = "__lakelog_number"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.places import ManyMatches
     from lakelog.spark.dml.source import MergeSource
 
-__all__ = ["refuse_many_matches"]
-
 
 def refuse_many_matches(
     many: ManyMatches, source: MergeSource, keys: Sequence[str], table: str

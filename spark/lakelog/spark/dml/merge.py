@@ -69,8 +69,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.dml.merge_request import Merge
 
-__all__ = ["run_merge"]
-
 
 def run_merge(merge: Merge) -> DataFrame:
     """Run a MERGE; see `DeltaMergeBuilder.execute`."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.spark.dml.frames import GivenFrames
 
-__all__ = ["Merge"]
-
 
 @dataclass(frozen=True, slots=True)
 class Merge:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["columns_needed"]
-
 _CUT = "..."
 """What Spark puts in place of what it leaves out."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.touched_files import TouchedFile
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["FEW_PLACES", "ManyMatches", "Places", "places_of"]
-
 FEW_PLACES = 1 << 17
 """Up to so many rows are fetched."""
 _SHOWN = 5

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["MergeReads", "known_part", "outside_of"]
-
 _MOST_PARTITIONS = 200
 """So many are named in the condition by which others' commits are looked at."""
 _NAMED = frozenset({"byte", "short", "integer", "long", "date", "string", "boolean"})

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.target import MergeTarget
     from lakelog.spark.writing.constraints import RowRule
 
-__all__ = ["CLAUSE", "NO_CLAUSE", "MergeRows"]
-
 CLAUSE = "__lakelog_clause"
 """The number of the clause that applies to a row."""
 NO_CLAUSE = -1

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["NUMBER", "MergeSource", "source_column"]
-
 NUMBER = "__lakelog_source"
 """The column that numbers the source's rows."""
 _BROADCAST_ROWS = 1_000_000

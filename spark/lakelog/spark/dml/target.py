@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["IDS", "MergeTarget"]
-
 IDS = ("__lakelog_row_id", "__lakelog_row_version")
 """The columns of row ids, as the files have them."""
 

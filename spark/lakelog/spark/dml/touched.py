@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["touched_by_places"]
-
 
 def touched_by_places(
     snapshot: Snapshot, files: pa.Table, places: pa.Table, numbers: Mapping[str, int]

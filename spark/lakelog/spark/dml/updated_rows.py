@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
     from lakelog.spark.writing.constraints import RowRule
 
-__all__ = ["checked_types", "updated_rows"]
-
 _OLD = "__lakelog_old"
 _FIRST_FILE, _FIRST = "__lakelog_first_file", "__lakelog_first"
 

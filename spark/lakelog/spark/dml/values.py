@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.new_rows import NewColumn, Value
     from lakelog.core.conf import DeltaConf
 
-__all__ = [
-    "RowValues",
-    "as_column",
-    "check_defaults",
-    "check_given",
-    "given_in",
-]
-
 
 def as_column(given: str | Column) -> Column:
     """SQL text or a Column, as a Column."""

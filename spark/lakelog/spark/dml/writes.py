@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.places import Places
     from lakelog.spark.dml.rows import MergeRows
 
-__all__ = ["Changed", "Inserted", "MergeWrites", "Written"]
-
 
 @dataclass(frozen=True, slots=True)
 class Changed:

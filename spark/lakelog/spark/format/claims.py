@@ -13,8 +13,6 @@ from lakelog.spark.names.plain import ORIGINAL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["delta_is_claimed", "forget_claims", "is_ours"]
-
 _OURS = ("lakelog", "delta")
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _CLASS = "org.apache.spark.sql.delta.sources.DeltaDataSource"

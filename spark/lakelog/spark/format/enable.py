@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["WRAPPERS", "disable", "enable"]
-
 _lock = threading.Lock()
 _originals: dict[type, dict[str, Any]] = {}
 

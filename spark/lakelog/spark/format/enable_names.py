@@ -44,19 +44,6 @@ if TYPE_CHECKING:
     from lakelog.spark.format.stream_reader import DeltaStreamReader
     from lakelog.spark.writing.writer import DeltaWriter
 
-__all__ = [
-    "CATALOG",
-    "FRAME",
-    "READER",
-    "SESSION_NAMES",
-    "WRITER",
-    "WRITER_V2",
-    "asked_writer",
-    "name_classes",
-    "refuse_changes",
-    "table_of",
-]
-
 _UNGUESSABLE = ("_pyspark_", "_lakelog_")
 """What the names of PySpark's own and of our temporary views begin with."""
 

@@ -9,8 +9,6 @@ from lakelog.spark.format.claims import is_ours
 from lakelog.spark.names.plain import ORIGINAL
 from lakelog.spark.sql_statements.front import may_be_ours, run
 
-__all__ = ["SESSION"]
-
 
 def _sql(original: Any) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803

@@ -28,8 +28,6 @@ from lakelog.spark.streaming.writer import DeltaStreamWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["STREAM_READER", "STREAM_WRITER", "stream_classes"]
-
 
 def stream_classes(spark: SparkSession) -> tuple[Any, Any]:
     """PySpark's reader and writer for sessions of this kind."""

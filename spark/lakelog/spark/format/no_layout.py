@@ -9,8 +9,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["no_layout_error"]
-
 
 def no_layout_error(methods: Sequence[str]) -> DeltaAnalysisError:
     """What to say to `bucketBy` and `sortBy`."""

@@ -12,8 +12,6 @@ from lakelog.spark.names.lookup import find
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_our_name", "is_our_view"]
-
 
 def is_our_name(spark: SparkSession, name: object) -> bool:
     """Whether a name means a Delta table that this session leaves to lakelog.

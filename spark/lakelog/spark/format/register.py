@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["register"]
-
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 

@@ -10,20 +10,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "Note",
-    "Request",
-    "layout_note",
-    "note_cluster_by",
-    "note_format",
-    "note_option",
-    "note_options",
-    "note_partition_by",
-    "noting",
-    "request_of",
-    "session_of_reader",
-]
-
 Note: TypeAlias = "Callable[..., None]"
 """Takes the request and the arguments of the call."""
 

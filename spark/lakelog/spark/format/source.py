@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["LakelogSource"]
-
 _WRITE = "lakelog.spark.write(df)"
 
 

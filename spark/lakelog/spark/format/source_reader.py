@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["FilteringReader", "SourceReader"]
-
 _COMPARISONS = {
     "EqualTo": "=",
     "EqualNullSafe": "<=>",

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["SourceWriter"]
-
 _MAIN_PATH = "lakelog.spark.write(df).mode(…).save(path)"
 
 

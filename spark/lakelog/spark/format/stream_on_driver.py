@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader
 
-__all__ = ["CAN_READ_ON_DRIVER", "MOST_BYTES", "driver_reader", "wants_driver"]
-
 MOST_BYTES = 256 << 20
 """Of the rows of one batch, in Arrow: the process has all of them in memory, and the JVM, too."""
 _OPTION = "readOnDriver"

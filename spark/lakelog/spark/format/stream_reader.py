@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DeltaStreamReader", "is_plain"]
-
 _PLAIN = "_lakelog_plain"
 
 

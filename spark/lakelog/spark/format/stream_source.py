@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from lakelog.spark.reading.by_arrow import ScanJob
     from lakelog.spark.reading.changes import ChangeJob
 
-__all__ = ["stream_reader"]
-
-
 _Job: TypeAlias = "ScanJob | ChangeJob"
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 
-__all__ = ["claimed", "literal"]
-
 # Hive's metastore refuses names with these.
 _NOT_FOR_HIVE = frozenset(",:;")
 # What the catalog refuses with columns and without.

@@ -11,8 +11,6 @@ from lakelog.spark.session.given_options import FORMATS
 if TYPE_CHECKING:
     from lakelog.spark.names.stored_views import StoredView
 
-__all__ = ["Entry", "read_entry"]
-
 Kind: TypeAlias = Literal["table", "view", "temporary view"]
 
 _TYPE = re.compile(r"^Type: (\w+)$", re.MULTILINE)

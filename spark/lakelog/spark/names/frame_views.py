@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GLOBAL", "FrameSource", "note_alias", "note_frame", "note_view", "source_of_view"]
-
 GLOBAL = "global_temp"
 """The database of the views that all sessions see."""
 

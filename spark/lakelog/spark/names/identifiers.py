@@ -12,8 +12,6 @@ from lakelog.spark.session.given_options import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SESSION_CATALOG", "is_session_name", "parse", "path_in", "quoted_name"]
-
 SESSION_CATALOG: Final = "spark_catalog"
 """The catalog that is Spark's own, whatever serves it."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["find", "forget", "is_watched", "qualified", "unwatch", "watch"]
-
 _CATALOG_PARTS = 3
 _TEMPORARY = "global_temp"
 

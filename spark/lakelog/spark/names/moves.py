@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["rename_table", "set_location"]
-
 
 def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -> None:
     """Give a table another name in its database. A managed table's folder moves with it.

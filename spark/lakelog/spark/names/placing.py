@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 
-__all__ = ["check_location", "is_taken", "nothing_to_replace", "place_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

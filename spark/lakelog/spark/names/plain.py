@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ORIGINAL", "plain_method", "plain_sql", "plain_table"]
-
 ORIGINAL = "lakelog_original"
 """The attribute of a wrapper that holds what it wraps."""
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "accept_delta",
-    "accepts_delta",
-    "is_for_entry",
-    "note_accepted",
-    "reads_delta",
-    "run_using_delta",
-]
-
 _accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 _reading: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 

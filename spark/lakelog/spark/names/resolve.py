@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.names.entries import Entry
 
-__all__ = ["location_of", "not_ours", "resolve", "with_location"]
-
 _T = TypeVar("_T")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["StoredView", "described_view", "kept_view", "with_query"]
-
 _KEY = "lakelog.view"
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 

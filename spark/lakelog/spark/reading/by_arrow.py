@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ArrowScan", "ScanJob"]
-
 _MOST_TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 4 << 20
 _WANTED_TASKS = 32

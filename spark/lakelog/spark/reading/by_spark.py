@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType as TableSchema
     from lakelog.spark.reading.vectors import Vectors
 
-__all__ = ["SparkScan", "read_only", "readable_schema"]
-
 _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _PARALLELISM = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _DRIVER_LISTS_UP_TO = 4096

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ChangeJob", "change_job", "changes_df"]
-
 _BOUNDS = {
     "starting": ("startingVersion", "startingTimestamp"),
     "ending": ("endingVersion", "endingTimestamp"),

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType as TableSchema
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["files_df", "positioned_df"]
-
 logger = logging.getLogger("lakelog")
 
 _PATH_CONF = store_keys.READ_PATH.name

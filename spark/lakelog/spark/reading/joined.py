@@ -9,8 +9,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["joined_batches"]
-
 _BATCH_ROWS = 1 << 16
 _JOINED_BYTES = 4 << 20
 

@@ -23,8 +23,6 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["HiveLayout", "Layout", "LooseLayout", "layouts", "without_fractions"]
-
 _LONG = PrimitiveType("long")
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-__all__ = ["parquet_of"]
-
 _SEPARATOR = "\0"
 """No path of a file system has it; a key of an object store may."""
 _FEW = 8

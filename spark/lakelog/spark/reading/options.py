@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["chosen_columns", "column_names", "wants_changes"]
-
 _CHANGE_FEED = ("readChangeFeed", "readChangeData")
 
 

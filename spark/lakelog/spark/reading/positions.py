@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["FILE", "ROW", "SIZE", "PositionedRows", "with_places"]
-
 FILE = "__lakelog_file"
 """The column that says which file a row is in, by a key of `PositionedRows.numbers`."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["DeltaReader", "SkippingReader", "snapshot_df"]
-
 
 def snapshot_df(
     spark: SparkSession,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["ROW_FIELDS", "with_row_ids"]
-
 ROW_FIELDS = ("row_id", "base_row_id", "default_row_commit_version", "row_commit_version")
 """What `_metadata` has besides the fields that it has of every file."""
 _METADATA, _OF_FILE = "_metadata", "__lakelog_metadata"

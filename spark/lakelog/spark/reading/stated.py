@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType as TableSchema
 
-__all__ = ["with_known_nulls", "with_nulls_of", "with_stated_nulls"]
-
 _STATED: Final = "_lakelog_stated"
 
 

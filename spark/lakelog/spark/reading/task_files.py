@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = ["most_files"]
-
 _REMOTE = 64
 _LOCAL = 512
 

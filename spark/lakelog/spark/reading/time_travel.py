@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replayer import Replayer
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = [
-    "millis_in_zone",
-    "millis_of_session",
-    "names_older_state",
-    "no_timestamp",
-    "snapshot_of",
-]
-
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)
 _TIMESTAMP = PrimitiveType("timestamp")

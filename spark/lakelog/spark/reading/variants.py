@@ -9,8 +9,6 @@ import pyarrow as pa
 from lakelog.core.arrow.variants import ARROW_VARIANT, has_variants
 from lakelog.core.portable.leaves import filled_variants
 
-__all__ = ["for_spark"]
-
 # Spark takes the parts by position.
 _MARKED = [
     pa.field("value", pa.binary(), nullable=False),

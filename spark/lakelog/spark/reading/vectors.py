@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Vectors", "read_vectors", "rows_of_files", "without_deleted"]
-
 _CHUNK_BITS = 14
 _CHUNK = 1 << _CHUNK_BITS
 """Rows of a piece: 2 KiB of bits. Spark may copy a piece for each row that it joins, where it

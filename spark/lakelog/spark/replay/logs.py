@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["forget_logs", "opened_log", "session_log"]
-
 MOST_LOGS: Final = 32
 MOST_FILES: Final = 200_000
 """So many files may be in the memory of the logs that are kept; that used last stays anyway."""

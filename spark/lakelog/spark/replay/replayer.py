@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.file_selection import FileSelection
     from lakelog.core.state.replayer import Kind, ReplayJob
 
-__all__ = ["SparkReplayer", "replayer_for"]
-
 logger = logging.getLogger("lakelog")
 
 _MODE = store_keys.REPLAY.name

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.file_selection import FileSelection
     from lakelog.core.state.replayer import Kind, ReplayJob
 
-__all__ = ["BLOCK", "IS_KIND", "KEY", "ROW", "CheckpointRows", "CommitRows"]
-
 KEY = "replay_key"
 """Canonical path and id of the deletion vector."""
 BLOCK, ROW = "replay_block", "replay_row"

@@ -14,20 +14,6 @@ from pyspark.sql import Column
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = [
-    "WrongTypeError",
-    "check_expression",
-    "check_expressions_by_name",
-    "check_flag",
-    "check_int",
-    "check_session",
-    "check_text",
-    "check_texts",
-    "checked_names",
-    "checked_path",
-    "refuse_type",
-]
-
 
 class WrongTypeError(DeltaAnalysisError, TypeError):
     """An argument has another type than it must have. Nothing was run."""

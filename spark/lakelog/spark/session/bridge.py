@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["bridge"]
-
 _CHOICE: Final = re.compile(r"(?:spark\.)?delta\.logStore\.(?:class|([^.]+)\.impl)")
 
 _lock = threading.Lock()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["kind_of", "sql_state"]
-
 _STATES: Final = {
     "0A000": """
         DELTA_ADDING_DELETION_VECTORS_DISALLOWED DELTA_ADD_CONSTRAINTS

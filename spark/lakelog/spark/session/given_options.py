@@ -9,8 +9,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["FORMATS", "check_format", "flat_names", "option_text", "set_option"]
-
 FORMATS: Final = ("delta", "lakelog")
 """The names that a Delta table's format goes by."""
 

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-__all__ = [
-    "MARK_CLOSE",
-    "MARK_OPEN",
-    "failing",
-    "job_errors",
-    "lacks_filesystem",
-    "lacks_pyarrow",
-    "names_too_long",
-    "violation_in",
-]
-
-
 _PYTHON_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 _JVM_ERRORS = (

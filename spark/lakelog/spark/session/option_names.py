@@ -16,8 +16,6 @@ from lakelog.core.streaming.options import STREAM_OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["READ_OPTIONS", "WRITE_OPTIONS", "check_option_names"]
-
 READ_OPTIONS: Final = (
     *STREAM_OPTIONS,
     "columns",

@@ -20,8 +20,6 @@ from lakelog.spark.session.conditions import kind_of, sql_state
 if TYPE_CHECKING:
     from lakelog.core.errors import DeltaError
 
-__all__ = ["error_class", "own_class"]
-
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
 _CONDITIONS = {
     "AppendOnlyError": "DELTA_CANNOT_MODIFY_APPEND_ONLY",

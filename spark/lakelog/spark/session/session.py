@@ -13,14 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "is_connect",
-    "own_storage",
-    "session_conf",
-    "spark_version",
-    "with_storage",
-]
-
 _SEPARATOR, _ARROW = "\x01", " -> "
 _STORAGE = ("fs.", "dfs.")
 _HADOOP = "spark.hadoop."

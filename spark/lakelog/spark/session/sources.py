@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
-__all__ = ["register_source"]
-
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
     """Register a source with a session, be it the active one or not.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["temporary_confs"]
-
 
 @dataclass(slots=True)
 class _TemporaryKey:

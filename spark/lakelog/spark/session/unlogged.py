@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
 
-__all__ = ["unlogged"]
-
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _asks: ContextVar[bool] = ContextVar("lakelog_asks", default=False)
 

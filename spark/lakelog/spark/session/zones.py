@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_zone"]
-
 _FIRST, _LAST = 1800, 2100
 """Before these years no zone changed, and after them each repeats its rules."""
 _CYCLE = 28

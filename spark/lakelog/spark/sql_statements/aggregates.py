@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Aggregate", "answer", "wanted"]
-
 _TYPES: Final[dict[DataType, str]] = {
     PrimitiveType("byte"): "TINYINT",
     PrimitiveType("short"): "SMALLINT",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Key", "current", "forget_cached", "has_cached", "hold", "is_cached", "release"]
-
 Key: TypeAlias = "str | tuple[str, ...]"
 """The path of a table, or the whole name of a view in lower case."""
 

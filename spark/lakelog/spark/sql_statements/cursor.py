@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Cursor", "Name"]
-
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from lakelog.core.errors import DeltaAnalysisError
 
-__all__ = ["NoDeltaTableError", "SqlSyntaxError", "located", "marked_place"]
-
 _SHOWN = 200
 
 

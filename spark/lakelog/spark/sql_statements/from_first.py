@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["inserts_first", "target_at"]
-
 _SELECTS = frozenset({"SELECT", "MAP", "REDUCE"})
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["may_be_ours", "run", "sql"]
-
 _MAY_NAME_TABLES = re.compile(
     r"\b(?:FROM|JOIN|TABLE|UPDATE|INTO|OVERWRITE|OPTIMIZE|VACUUM|DESC|DESCRIBE|SHOW|DELTA|LAKELOG|USE|DROP|CREATE|SET|REFRESH|EXECUTE|RESTORE|COMMENT|CLEAR|VIEW)\b",
     re.IGNORECASE,

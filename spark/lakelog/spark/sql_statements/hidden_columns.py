@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["names_metadata", "names_row_ids", "star_edits", "with_metadata"]
-
 _METADATA = "_metadata"
 """What Spark calls the struct of facts about the file of each row."""
 _BEFORE_STAR = ("SELECT", "DISTINCT", "ALL", ",", ".")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.parameters import Parameters
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["written_out"]
-
 
 def written_out(
     sql: str,

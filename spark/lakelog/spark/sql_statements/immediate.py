@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.parameters import Parameters
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Immediate", "read_immediate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Immediate:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BEFORE_TABLE", "ENDS_LIST", "LOOKED_AT", "NO_ALIAS", "QUERY", "STARTS"]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

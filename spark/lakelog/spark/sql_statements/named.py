@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["cache_table", "is_table_cached", "named_frame", "uncache_table"]
-
 
 def named_frame(spark: SparkSession, name: str) -> DataFrame | None:
     """The rows of a Delta table as they are now, or of a view over one.

@@ -9,8 +9,6 @@ from lakelog.spark.sql_statements.tokens import tokenize
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["given_options"]
-
 
 def given_options(text: str, value: Callable[[str], Any]) -> dict[str, str]:
     """Option in lower case -> its value.

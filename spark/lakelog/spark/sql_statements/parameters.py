@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Parameters"]
-
 
 class Parameters:
     """The parameters of one statement, and the text of its parts with their values."""

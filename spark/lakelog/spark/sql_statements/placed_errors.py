@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.errors import QueryContext
 
-__all__ = ["PlacedAnalysisException", "placed", "placed_by_words"]
-
 _PLACE = re.compile(r"\bline \d+ pos \d+")
 _OWN_COLUMNS = re.compile(r"(?:`[^`]*`\.)*`__lakelog_\w+`(?:, )?")
 """Columns that are there while a command runs, as Spark proposes them."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Placeholders"]
-
 _NOTHING = "__lakelog_nothing"
 
 

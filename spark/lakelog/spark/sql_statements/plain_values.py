@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["inserted_values"]
-
 _LONG = 2000
 """A shorter text has its tokens found in less than a millisecond, and its name asked for once."""
 _NAME = r"(?:(?!(?:TABLE|IDENTIFIER)\b)[^\W\d]\w*|`(?:[^`]|``)+`)"

@@ -10,8 +10,6 @@ from lakelog.spark.types.paths import quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Qualifiers"]
-
 
 class Qualifiers:
     """The names of several parts that expressions of a statement may have before columns."""

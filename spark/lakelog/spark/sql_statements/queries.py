@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["QueryRunner"]
-
 _BY_PATH = "table_changes_by_path"
 _BOUNDS = ("starting", "ending")
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Reference", "after_ctes", "references"]
-
 _FUNCTIONS = frozenset({"TABLE_CHANGES", "TABLE_CHANGES_BY_PATH"})
 _TIMES = {
     "VERSION": "version",

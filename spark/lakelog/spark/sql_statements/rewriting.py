@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["Edit", "edits_of", "renaming", "rewritten"]
-
 Edit = tuple[int, int, str]
 """Start, end and the new text of a part."""
 

@@ -11,8 +11,6 @@ from lakelog.spark.sql_statements.tokens import tokenize
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["add_magic", "sql_script", "statements"]
-
 
 def sql_script(
     spark: SparkSession, text: str, args: dict[str, Any] | None = None

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Token", "tokenize"]
-
 Kind = Literal["word", "quoted", "string", "number", "symbol", "broken"]
 
 # As Spark's lexer (SqlBaseLexer.g4) has them. A hint is a comment to it, too, unless it follows

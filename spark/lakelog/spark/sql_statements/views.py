@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["as_view", "recursive_view", "refuse_lasting", "view_columns"]
-
 
 def as_view(frame: DataFrame, entry: Entry) -> DataFrame:
     """The rows of a view's query under the names, and with the columns, that the view has.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lakelog.spark.names.entries import Entry
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["may_mean_table", "refreshed", "refused_by_spark", "written_place"]
-
 _UNKNOWN = ("[INTERNAL_ERROR]", "UNSUPPORTED_FEATURE.TABLE_OPERATION")
 """What Spark says to DELETE, UPDATE and MERGE of a view."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["checkpoint_location", "query_id", "running_query", "streamed_tables"]
-
 _CONF = "spark.sql.streaming.checkpointLocation"
 _OPTION = "checkpointLocation"
 _QUERY_ID = "sql.streaming.queryId"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["once_per_batch"]
-
 
 def once_per_batch(
     table: str | os.PathLike[str],

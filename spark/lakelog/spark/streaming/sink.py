@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["BatchSink", "refuse_void"]
-
 _logger = logging.getLogger("lakelog")
 
 _FEW_ROWS = 10_000

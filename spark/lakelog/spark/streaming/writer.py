@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
 
-__all__ = ["DeltaStreamWriter"]
-
 _MODES: dict[str, SaveMode] = {"append": "append", "complete": "overwrite"}
 _WITHOUT_BATCHES = ("continuous", "realTime")
 _NOT_FOR_BATCHES = ("path", "checkpointlocation", "txnappid", "txnversion", "replacewhere")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["TableAlteration"]
-
 
 class TableAlteration:
     """What changes schema, properties and protocol of a table; each call is one commit.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import DataType
 
-__all__ = ["DeltaTableBuilder", "IdentityGenerator", "builder"]
-
 
 @dataclass(frozen=True)
 class IdentityGenerator:

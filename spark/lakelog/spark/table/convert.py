@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-__all__ = ["parquet_folder", "partition_schema"]
-
 _PARQUET = re.compile(r"parquet\.`([^`]+)`", re.IGNORECASE)
 _OTHER_FORMAT = re.compile(r"\w+\.`[^`]*/[^`]*`")
 

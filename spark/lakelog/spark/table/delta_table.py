@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from lakelog.core.log.history import HistoryEntry
     from lakelog.spark.dml.builder import DeltaMergeBuilder
 
-__all__ = ["DeltaTable"]
-
 _TEXTS = MapType(StringType(), StringType())
 
 

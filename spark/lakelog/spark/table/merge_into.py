@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.dml.builder import DeltaMergeBuilder
 
-__all__ = ["TableMerge"]
-
 
 class TableMerge:
     """A MERGE whose source is the DataFrame that `mergeInto` was called on.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["check_new_constraint"]
-
 
 def check_new_constraint(
     spark: SparkSession, txn: OptimisticTransaction, name: str, condition: str

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["OlderVersions", "metrics_row"]
-
 _RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.running import Optimized, OptimizeTold
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["DeltaOptimizeBuilder", "Optimization", "optimized_row"]
-
 
 def _longs(names: str) -> StructType:
     return _struct(**dict.fromkeys(names.split(), LongType()))

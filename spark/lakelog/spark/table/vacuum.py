@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.progress import GivenProgress
 
-__all__ = ["Vacuum"]
-
 _COLUMNS = ("path", "length", "isDir", "modificationTime")
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-__all__ = ["file_path_uri", "glob_escaped", "hadoop_path", "quoted", "scheme_of", "text_literal"]
-
-
 # What `java.net.URI` leaves bare in a path: these, and letters beyond ASCII.
 _BARE = "/!$&'()*+,;=:@~-._"
 

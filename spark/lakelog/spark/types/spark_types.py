@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import types as spark_types
 
-__all__ = ["to_delta_schema", "to_spark_schema", "without_void"]
-
 _VOID = PrimitiveType("void")
 _FOREIGN = ("__", "delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 """Metadata of the table or the plan that the rows come from."""

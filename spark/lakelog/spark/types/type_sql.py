@@ -5,8 +5,6 @@ from __future__ import annotations
 from lakelog.core.schema import ArrayType, DataType, MapType, StructType
 from lakelog.spark.types.paths import quoted
 
-__all__ = ["type_sql"]
-
 
 def type_sql(data_type: DataType) -> str:
     """A type as SQL, with its field names quoted."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyspark.sql import SparkSession
 
-__all__ = ["rewritten_by_spark"]
-
 _HERE_BYTES = 1 << 30
 """Up to so much of data files is rewritten here, where no Python worker has to start."""
 

@@ -20,8 +20,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["main", "preload"]
-
 _DAEMON: Final = "pyspark.daemon"
 _TASKS: Final = "pyspark.worker"
 _MODULES: Final = (

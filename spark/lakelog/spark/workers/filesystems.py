@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = ["for_workers"]
-
 
 def for_workers(filesystem: FileSystem) -> FileSystem:
     """The same file system, to be pickled and sent to Spark's workers.

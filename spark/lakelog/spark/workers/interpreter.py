@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 _PACKAGES: Final = ("pyspark", "py4j")
 _DAEMON: Final = ["-m", "pyspark.daemon"]
 _OURS: Final = ["-m", "lakelog.spark.workers.daemon"]

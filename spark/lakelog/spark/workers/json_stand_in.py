@@ -11,8 +11,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-__all__ = ["ensure_orjson"]
-
 
 def ensure_orjson() -> None:
     """Make `import orjson` work; do nothing where it does."""

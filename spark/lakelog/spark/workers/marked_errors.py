@@ -19,8 +19,6 @@ from lakelog.logstores import errors as store_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["marked", "unwrap_error"]
-
 # In two pieces: a traceback quotes the line that raises, which must not look like a marked error.
 _OPEN, _CLOSE = "<lakelog-error ", " lakelog-error>"
 _MARKED = re.compile(f"{_OPEN}(?P<body>{{.*?}}){_CLOSE}", re.DOTALL)

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["archive", "ship"]
-
 _PACKAGES = ("logstores", "core", "spark")
 # PEP 552: the flags of a file that is identified by its source's hash, which is not checked.
 _UNCHECKED_HASH = (1).to_bytes(4, "little")

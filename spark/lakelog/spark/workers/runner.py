@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["rows_on_executors", "run_on_executors", "task_numbers"]
-
 _MOST_COUNTED: Final = 1 << 31
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["balanced", "bin_size", "is_balanced", "together"]
-
 _PROPERTIES = ("delta.autoOptimize", "delta.autoOptimize.optimizeWrite")
 _SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 

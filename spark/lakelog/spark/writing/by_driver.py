@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["arrow_of", "fetched_if_held", "fetched_if_small"]
-
 _MOST_LOCAL_ROWS = 100_000
 """For a relation that the driver already holds."""
 _MOST_COMPUTED_ROWS = 1_000

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.writing.options import SaveMode
 
-__all__ = ["save_as_table", "without_path"]
-
 
 def save_as_table(
     frame: DataFrame,

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.portable.writer import WritePlan
 
-__all__ = ["write_natively"]
-
 _PARQUET = {
     # INT96, Spark's default, has no statistics, and clients read it in different ways.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

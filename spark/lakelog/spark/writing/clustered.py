@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["check_clustering", "clustered_table"]
-
 
 def check_clustering(log: DeltaLog, cluster_by: Sequence[str]) -> bool:
     """Whether there is a table, which then has to be clustered by some columns.

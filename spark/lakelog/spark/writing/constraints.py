@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.schema import StructField
 
-__all__ = [
-    "RowRule",
-    "check_generation",
-    "check_rule",
-    "checked_default",
-    "enforced",
-    "filled_up",
-    "table_rules",
-]
-
-
 _BARRIER = "monotonically_increasing_id() < 0"
 
 _WORD = re.compile(r"\w+")

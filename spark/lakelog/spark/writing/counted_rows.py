@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
 
-__all__ = ["CountedRows"]
-
 logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 60.0

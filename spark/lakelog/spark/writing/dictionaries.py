@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["columns_without_dictionary"]
-
 logger = logging.getLogger("lakelog")
 
 _ENOUGH_ROWS = 100_000

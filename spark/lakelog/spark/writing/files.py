@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.attempt_files import AttemptFiles
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["Fetch", "TableFileWriter"]
-
 logger = logging.getLogger("lakelog")
 
 _PATH_CONF = store_keys.WRITE_PATH.name

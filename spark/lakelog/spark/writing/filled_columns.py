@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.schema.filled_columns import Identity
 
-__all__ = ["FilledColumns"]
-
 _TASK_SHIFT = 33
 
 

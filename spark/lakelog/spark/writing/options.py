@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
 
-__all__ = ["SaveMode", "TableDefinition", "WriteOptions", "save_mode"]
-
-
 _T = TypeVar("_T")
 
 SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore"]

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["Replaced", "replaced_before", "replaced_by"]
-
 
 @dataclass(frozen=True, slots=True)
 class Replaced:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.files import TableFileWriter
 
-__all__ = ["Written", "write_with_changes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Written:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import SaveMode, TableDefinition
 
-__all__ = ["StreamBatch", "save_batch", "save_frame"]
-
 _MODE_NAMES = {
     "append": "Append",
     "overwrite": "Overwrite",

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["cast_by_name", "inserted", "spark_type", "stored"]
-
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 
 

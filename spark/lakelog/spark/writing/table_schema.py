@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import WriteOptions
 
-__all__ = ["apply_schema"]
-
 
 def apply_schema(
     txn: OptimisticTransaction,

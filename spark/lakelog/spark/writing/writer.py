@@ -17,8 +17,6 @@ from lakelog.spark.writing.save import save_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DeltaWriter"]
-
 
 class DeltaWriter:
     """Writes a DataFrame to a Delta table, with the methods of `DataFrameWriter`.

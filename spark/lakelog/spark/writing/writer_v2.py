@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.create import CreateMode
     from lakelog.spark.writing.options import SaveMode
 
-__all__ = ["DeltaWriterV2"]
-
 _OPERATIONS: dict[CreateMode, str] = {
     "create": "CREATE TABLE AS SELECT",
     "replace": "REPLACE TABLE AS SELECT",

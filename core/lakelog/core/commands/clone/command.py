@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["OF_ITS_LOG", "TableCloned", "clone"]
-
 _STEP: Final = 1000
 OF_ITS_LOG: Final = frozenset(
     {

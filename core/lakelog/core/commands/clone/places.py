@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.core.table_log import TableLog
 
-__all__ = ["FileCopies", "absolute_file", "check_same_storage", "file_uri"]
-
 _BARE: Final = "/!$&'()*+,;=:@~-._"
 _THREADS: Final = 8
 _CHUNK: Final = 8 << 20

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["drop_feature"]
-
 _PROTECTION: Final = "checkpointProtection"
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"
 _BARRIERS: Final = 3

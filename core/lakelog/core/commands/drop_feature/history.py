@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.log.commit_file import Commit
 
-__all__ = ["cut_history", "earliest_version", "oldest_with"]
-
 _MINUTE_MS = 60_000
 _RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructField
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["remove_traces"]
-
 _WIDENING: Final = "delta.enableTypeWidening"
 _MAPPING: Final = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
 _TIMES: Final = (

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["purge", "rewrite_all"]
-
 _THREADS = 4
 
 

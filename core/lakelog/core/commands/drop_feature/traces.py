@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["REMOVABLE", "TRUNCATED", "is_used", "uses"]
-
 _ENABLED = {
     "deletionVectors": "delta.enableDeletionVectors",
     "typeWidening": "delta.enableTypeWidening",

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.merge.new_rows import Value
 
-__all__ = ["aligned", "can_store"]
-
 _NUMBERS: Final = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 

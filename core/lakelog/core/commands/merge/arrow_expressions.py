@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructField
 
-__all__ = ["ArrowBound", "ArrowNames", "arrow_bound"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArrowBound:

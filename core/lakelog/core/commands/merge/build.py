@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.sides import Sides
     from lakelog.core.schema import DataType
 
-__all__ = ["RowBuilder"]
-
 _ONE_ROW = StructType(())
 
 

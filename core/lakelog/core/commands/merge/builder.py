@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.progress import GivenProgress
 
-__all__ = ["MergeBuilder", "merge"]
-
 MergeCondition: TypeAlias = Union[str, "ArrowExpression"]
 """SQL text, or an expression of `pyarrow.compute`."""
 

@@ -14,8 +14,6 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["MergeClause", "When", "check_clauses", "merge_parameters", "takes_many_matches"]
-
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 """The rows that a clause is about: pairs that match, rows of the source, rows of the target."""
 _ACTIONS: Final[dict[When, tuple[str, ...]]] = {

@@ -13,8 +13,6 @@ from lakelog.core.schema.evolution import merge_schemas
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["evolved_schema"]
-
 _VOID = PrimitiveType("void")
 
 

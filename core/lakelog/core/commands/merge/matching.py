@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Hits", "Matcher"]
-
 _MOST_PAIRS = 1 << 20
 """Pairs that are looked at together where a condition has no keys."""
 _SHOWN = 5

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions.objects import AddCDCFile, AddFile
     from lakelog.core.commands.merge.clauses import MergeClause
 
-__all__ = ["MergeMetrics"]
-
 
 @dataclass
 class MergeMetrics:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType, StructField
 
-__all__ = ["check_unambiguous", "find_named", "struct_field", "unresolved"]
-
 
 def find_named(
     key: str, schema: StructType, alias: str | None = None

@@ -8,19 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from lakelog.core.schema import StructField
 
-__all__ = [
-    "Built",
-    "Default",
-    "Generated",
-    "Given",
-    "Kept",
-    "NewColumn",
-    "Nothing",
-    "Numbered",
-    "Taken",
-    "Value",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Kept:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructField
 
-__all__ = ["Numbering"]
-
 
 class Numbering:
     """Numbers for identity columns, through all batches of one commit."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 
-__all__ = ["Positions", "mask_of", "numbers"]
-
 
 def numbers(count: int) -> Any:
     """0, 1, … as 64-bit integers."""

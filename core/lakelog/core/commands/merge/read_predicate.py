@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType
 
-__all__ = ["read_predicate"]
-
 _MOST_VALUES: Final = 64
 """So many keys are listed; of more, the least and the greatest are used."""
 _ORDERED: Final = frozenset(

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["MergeRewrite"]
-
 
 class MergeRewrite:
     """Writes the files and actions of one MERGE.

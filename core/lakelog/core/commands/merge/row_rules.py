@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.targets import Assignment
     from lakelog.core.schema import StructField
 
-__all__ = ["NewRow", "RowRules"]
-
 
 @dataclass(frozen=True, slots=True)
 class NewRow:

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import Tell
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["MergeJob", "run_merge", "run_small_merge"]
-
 logger = logging.getLogger("lakelog")
 
 _BATCH_ROWS = 1 << 17

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.sides import Bound, Sides
     from lakelog.core.schema import DataType
 
-__all__ = ["KeyPair", "SearchCondition", "condition_of_columns"]
-
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.merge.clauses import When
     from lakelog.core.schema import DataType
 
-__all__ = ["Bound", "Side", "Sides", "side_by_side"]
-
 _BOOLEAN, _VOID = PrimitiveType("boolean"), PrimitiveType("void")
 _STRING = PrimitiveType("string")
 _PRESENT = frozenset({"current_date", "current_timestamp", "now", "curdate", "current_timezone"})

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.given_rows import GivenRows
     from lakelog.core.schema import StructType
 
-__all__ = ["MergeSource", "SourceRows"]
-
 _ROWS: Final = 1 << 16
 """Rows of a record batch of the file."""
 _BYTES: Final = 16 << 20

@@ -12,8 +12,6 @@ from lakelog.core.compute import pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SourceIndex", "comparable"]
-
 
 def comparable(values: Any) -> pa.Array[Any]:
     """Keys in a form in which equal ones are the same: NaN is NaN, and -0.0 is 0.0."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.commands.merge.clauses import MergeClause
 
-__all__ = ["Assignment", "Targets"]
-
 
 @dataclass(frozen=True, slots=True)
 class Assignment:

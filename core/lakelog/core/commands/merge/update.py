@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["UpdatedRows"]
-
 
 class UpdatedRows:
     """Makes the new rows of an UPDATE."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["compact_after"]
-
 _logger = logging.getLogger("lakelog")
 _PROPERTY = "delta.autoOptimize.autoCompact"
 _OLD_PROPERTY = "delta.autoOptimize"

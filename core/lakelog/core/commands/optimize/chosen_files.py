@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["chosen_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChosenFiles:

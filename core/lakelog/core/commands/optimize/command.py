@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["optimize", "purge", "strategy_of"]
-
 
 @read_arguments
 def optimize(

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["Committed", "OptimizeBatch"]
-
 
 class Committed:
     """What one commit did, or would do."""

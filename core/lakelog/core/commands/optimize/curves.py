@@ -18,8 +18,6 @@ from lakelog.core.compute import pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Curve", "Ranges", "counted_below", "hilbert", "interleaved"]
-
 _RANGES = 1000
 _MOST_BITS = 10
 _KEY_BITS = 62

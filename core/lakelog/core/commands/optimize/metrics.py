@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
 
-__all__ = ["FileSizes", "OptimizeMetrics", "operation_metrics"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["clustered_by", "z_ordered_by"]
-
 _UNORDERED = frozenset({"variant", "void", DAY_TIME.name, YEAR_MONTH.name})
 
 

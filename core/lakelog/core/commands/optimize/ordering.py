@@ -22,8 +22,6 @@ from lakelog.core.compute import pc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["RowOrder", "ordered"]
-
 _SAMPLE_ROWS = 200_000
 _MEMORY_BYTES = 256 << 20
 """Rows that are sorted at once, as Arrow has them."""

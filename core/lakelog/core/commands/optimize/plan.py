@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["TARGET_TAG", "Bin", "Compaction", "Strategy", "deleted_share", "packed", "planned_bins"]
-
 TARGET_TAG = "OPTIMIZE_TARGET_SIZE"
 """The tag of a file with the size that an OPTIMIZE was to give it."""
 

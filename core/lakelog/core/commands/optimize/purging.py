@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Purge"]
-
 _FOOTER_THREADS = 16
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["BinReader"]
-
 _WHOLE_BYTES = 4 << 20
 """A file up to this size is read at once, of a larger one a row group."""
 _RUN_FILES, _RUN_BYTES = 16, 1 << 20

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.tasks import RunBins
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["BinRewriter", "Rewritten"]
-
 _NO_LIMIT = 1 << 62
 _MOST_OUTPUTS = 256
 _GROUP_BYTES = 128 << 20

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["OptimizeProgress", "OptimizeTold", "Optimized", "Run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeProgress(Progress):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.logstores.keys import Key
 
-__all__ = ["OptimizeSettings", "byte_size"]
-
 TARGET_PROPERTY = "delta.targetFileSize"
 """The table property with the size that files should have."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lakelog.core.deletion_vectors.reader import DeletionVector
     from lakelog.core.portable.writer import WritePlan
 
-__all__ = ["BinFile", "BinTask", "BinWay", "RunBins"]
-
 Written: TypeAlias = "list[tuple[Any, ...]]"
 """What a task wrote: tuples in the order of `RESULT_SCHEMA`."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.optimize.plan import Bin
     from lakelog.core.commands.optimize.settings import OptimizeSettings
 
-__all__ = ["Clustering", "ZOrder"]
-
 _ID, _BY, _CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.logstores import LogStore
 
-__all__ = ["Backup", "read_plan"]
-
 _PLAN = "plan.json"
 
 

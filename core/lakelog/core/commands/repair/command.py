@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["repair", "undo_repair"]
-
 _BACKUP = "backup"
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.layout import FileLayout
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["FileDefects", "find_file_defects"]
-
 _AT_ONCE = 1000
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["LogDefects", "find_log_defects", "find_newest"]
-
 _STILL_MS = 60_000
 """A file that was written to in the last minute may be one that is still being written."""
 

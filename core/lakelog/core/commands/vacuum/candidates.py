@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Candidates", "Search", "find_candidates"]
-
 
 class Search(NamedTuple):
     """What to look for, and where."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["TableVacuumed", "vacuum"]
-
 _BATCH: Final = 8_000
 """Files that are deleted between two looks at the log."""
 _MODES: Final = ("FULL", "LITE")

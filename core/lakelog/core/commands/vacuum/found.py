@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FoundFile", "FoundFolder", "Tree", "is_plain"]
-
 
 class FoundFile(NamedTuple):
     """A file that is not hidden."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import FileStatus, LogStore
 
-__all__ = ["Taken", "files_taken_out"]
-
 _THREADS: Final = 16
 
 

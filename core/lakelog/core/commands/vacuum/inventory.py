@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import LogStore
 
-__all__ = ["INVENTORY_SCHEMA", "looked_up", "tree_of_inventory", "written_paths"]
-
 INVENTORY_SCHEMA: Final = pa.schema(
     [
         ("path", pa.string()),

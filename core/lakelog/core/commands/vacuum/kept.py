@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.logstores import FileStatus
 
-__all__ = ["KeptFiles"]
-
 
 class KeptFiles:
     """Of one table, for one cutoff.

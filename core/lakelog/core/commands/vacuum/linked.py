@@ -11,8 +11,6 @@ from lakelog.core.log.names import LOG_FOLDER
 if TYPE_CHECKING:
     from lakelog.core.commands.vacuum.found import Tree
 
-__all__ = ["drop_linked"]
-
 
 def drop_linked(tree: Tree, root: str) -> None:
     """Leave out the files and folders that a link leads to: of the table, or of its log.

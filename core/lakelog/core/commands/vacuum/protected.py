@@ -19,8 +19,6 @@ from lakelog.core.portable.made_files import link_on_the_way
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = ["ProtectedFiles"]
-
 _PLACE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+:)?(?://[^/]*)?")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.vacuum.retention import Retention
     from lakelog.core.delta_log import DeltaLog
 
-__all__ = ["History", "keep_watermark", "read_watermark"]
-
 _log = logging.getLogger("lakelog")
 
 # Those of which Delta's VACUUM writes to the history by itself.

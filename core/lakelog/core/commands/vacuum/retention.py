@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["Retention", "cutoff_of", "retention_of"]
-
 _log = logging.getLogger("lakelog")
 
 _HOUR_MS: Final = 3_600_000

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import LogStore
 
-__all__ = ["list_tree", "local_root"]
-
 _THREADS: Final = 16
 _AHEAD: Final = 2 * _THREADS
 """Listings that are made, or wait to be taken, at once: each may be of very many files."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
     from concurrent.futures import Future
 
-__all__ = ["walk"]
-
 _THREADS: Final = 16
 _AHEAD: Final = 2 * _THREADS
 """Shares that are listed, or wait to be taken, at once."""

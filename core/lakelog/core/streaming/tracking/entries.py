@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Metadata, Protocol
 
-__all__ = ["TrackedMetadata", "TrackingLog"]
-
 _FORM: Final = "v1"
 _NUMBER: Final = re.compile(r"[0-9]+")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.streaming.tracking.entries import TrackedMetadata
 
-__all__ = ["ALLOWING_OPTIONS", "check_allowed"]
-
 _RENAME, _DROP, _TYPE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
 _OPTION: Final = {
     _RENAME: "allowSourceColumnRename",

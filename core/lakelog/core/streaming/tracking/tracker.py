@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.options import StreamOptions
 
-__all__ = ["Tracker", "stream_snapshot"]
-
 _MARK = "metadata"
 """The file of a checkpoint that is there before a query's first batch."""
 _HIGHEST = 16

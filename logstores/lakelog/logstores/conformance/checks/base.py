@@ -11,8 +11,6 @@ from lakelog.logstores.contract import Scope
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["Checks"]
-
 
 class Checks:
     """Sizes; a subclass may lower them where each request costs money or time."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["BasicChecks"]
-
 AWKWARD_LINES = [
     '{"a":1}',
     "",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["CrashChecks"]
-
 OLD = payload(3, 300)
 AT_ONCE = 4
 """Writers that die side by side."""

@@ -12,23 +12,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import FileStatus, LogStore
 
-__all__ = [
-    "CheckNotRunError",
-    "PromiseBrokenError",
-    "expect",
-    "expect_equal",
-    "fresh_folder",
-    "is_hidden",
-    "listing",
-    "names",
-    "names_or_none",
-    "raw_bytes",
-    "raw_write",
-    "read_all",
-    "read_or_none",
-    "refusal",
-]
-
 LIMIT = 100_000
 """No listing and no file of the checks is longer, so anything longer would never end."""
 

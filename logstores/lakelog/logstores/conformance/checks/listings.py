@@ -24,8 +24,6 @@ from lakelog.logstores.contract import Capabilities, Scope
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["ListingChecks"]
-
 DAY_MS = 86_400_000
 
 # UTF-16 (Java) puts U+1F600 before U+FF5E; code points and UTF-8 bytes put it after.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["run_model"]
-
 # Few names, so that they meet again; some are prefixes of each other, some sort oddly.
 NAMES = st.sampled_from(
     [

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["RaceChecks"]
-
 
 class RaceChecks(Checks):
     """One winner, nothing lost, nothing half."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["SharingChecks"]
-
 SECRET_KEYS = (
     "spark.hadoop.fs.s3a.secret.key",
     "spark.hadoop.fs.azure.account.key",

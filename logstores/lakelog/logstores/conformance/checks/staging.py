@@ -19,8 +19,6 @@ from lakelog.logstores.conformance.checks.expect import (
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["StagingChecks"]
-
 PIECE = b"checkpoint" * 100_000 + b"\n"
 PIECES = 12
 

@@ -15,8 +15,6 @@ from lakelog.logstores.conformance.checks.staging import StagingChecks
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["LogStoreConformance", "QuickConformance"]
-
 
 class LogStoreConformance(
     BasicChecks, ListingChecks, RaceChecks, StagingChecks, CrashChecks, SharingChecks

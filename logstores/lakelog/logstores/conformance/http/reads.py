@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.http.scene import Scene
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["HttpReadChecks"]
-
 TORN_REPLIES = ("cut_reply:20", "cut_reply", "tear_reply", "drop_reply", "hang_reply", "tell:503")
 PAGES = ("html:200", "html:403", "html:502")
 LINES = payload(5, 5000)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.http_dialects import HttpDialect
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["ALWAYS", "Scene", "secrets_shown", "set_scene"]
-
 _T = TypeVar("_T")
 
 ALWAYS = 100_000

@@ -5,8 +5,6 @@ from __future__ import annotations
 from lakelog.logstores.conformance.http.reads import HttpReadChecks
 from lakelog.logstores.conformance.http.writes import HttpWriteChecks
 
-__all__ = ["HttpFaultConformance"]
-
 
 class HttpFaultConformance(HttpWriteChecks, HttpReadChecks):
     """What a store on an HTTP service promises when the transport fails. Inherit it.

@@ -7,8 +7,6 @@ import re
 import socket
 import struct
 
-__all__ = ["PATIENCE", "ConnectionEnd", "ask", "body_of", "head_of", "reset", "split_reply", "tell"]
-
 PATIENCE = 120.0
 """Seconds after which a peer that says nothing is given up."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["HttpChecks", "HttpWriteChecks"]
-
 LOST_REPLIES = ("drop_reply", "cut_reply", "hang_reply", "tell:500", "tell:503")
 """The work is done, and the client does not hear of it."""
 FOREIGN_ANSWERS = (

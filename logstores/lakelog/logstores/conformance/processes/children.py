@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["PATIENCE", "Channel", "Child", "run_child"]
-
 PATIENCE = 240.0
 """Seconds after which a child that still runs is ended."""
 

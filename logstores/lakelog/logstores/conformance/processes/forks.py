@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.processes.children import Channel
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["fork_and_use"]
-
 PATIENCE = 60.0
 """Seconds after which a forked child counts as hanging."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.processes.children import Channel
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["observe"]
-
 
 def observe(store: LogStore, channel: Channel) -> None:
     """Answer each `[start, path]` with the names from the start and the lines of the path."""

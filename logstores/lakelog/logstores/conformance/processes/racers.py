@@ -12,8 +12,6 @@ from lakelog.logstores.conformance.processes.children import Channel, Child
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["ProcessRace", "Racer", "attempt", "attempt_lines", "payload", "race"]
-
 Racer = Callable[[str], str]
 """Tries to create a path; says "won", "exists", or what else happened."""
 

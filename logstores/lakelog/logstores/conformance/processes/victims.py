@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.logstores.conformance.processes.children import Channel
     from lakelog.logstores.contract import LogStore
 
-__all__ = ["LINES", "die_writing", "let_die"]
-
 LINES = payload(9, 4000)
 _BOTOCORE = ("botocore.session", "botocore.client", "botocore.httpsession")
 _SDKS = {

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     Change = Callable[[DeltaTable], object]
 
-__all__ = ["alter", "comment_on", "comment_on_column"]
-
 _NOT_OF_V2 = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 _PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.sql_statements.queries import QueryRunner
 
-__all__ = ["Command", "Statement"]
-
 Command: TypeAlias = "Callable[[], DataFrame]"
 """A statement that was read to its end, ready to run."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cached import Key
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["cache", "cache_named", "clear_cache", "drop", "key_of", "uncache"]
-
 
 def cache(s: Statement) -> Command | None:
     """`CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' '…')] [[AS] query]`."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.new_table import NewTable
     from lakelog.spark.sql_statements.places import Place
 
-__all__ = ["clone_into"]
-
 _COLUMNS = {
     "source_table_size": "sourceTableSize",
     "source_num_of_files": "sourceNumOfFiles",

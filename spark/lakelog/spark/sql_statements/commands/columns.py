@@ -12,16 +12,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.sql_statements.errors import SqlSyntaxError
 
-__all__ = [
-    "ColumnDefinition",
-    "column_definition",
-    "constraint_error",
-    "data_type",
-    "position",
-    "properties",
-    "text",
-]
-
 _AFTER_TYPE = frozenset({"NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "FIRST", "AFTER"})
 
 _RULES = frozenset({"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "REFERENCES"})

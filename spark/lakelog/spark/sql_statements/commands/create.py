@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.commands.create import CreateMode
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["create"]
-
 
 def create(s: Statement) -> Command | None:
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t …`, `REPLACE TABLE t …`."""

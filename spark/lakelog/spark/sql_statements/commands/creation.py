@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.new_table import NewTable
     from lakelog.spark.sql_statements.places import Place
 
-__all__ = ["create_as", "create_empty", "create_like", "place_for_statement"]
-
 _OPERATIONS: dict[CreateMode, str] = {
     "create": "CREATE TABLE AS SELECT",
     "create_if_not_exists": "CREATE TABLE AS SELECT",

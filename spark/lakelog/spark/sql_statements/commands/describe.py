@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.places import Place
 
-__all__ = ["describe_table"]
-
 _INFO = "info_name string, info_value string"
 _COLUMNS = "col_name string, data_type string, comment string"
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.queries import QueryRunner
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["STATEMENTS", "command_of"]
-
 _Reader = "Callable[[Statement], Command | None]"
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["explain"]
-
 _MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 

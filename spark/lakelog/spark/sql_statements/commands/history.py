@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["as_of", "convert", "describe", "restore"]
-
 _VERSION = ("VERSION", "SYSTEM_VERSION")
 _TIME = ("TIMESTAMP", "SYSTEM_TIME")
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.writing.options import SaveMode
 
-__all__ = ["check_insert", "insert", "insert_query", "insert_rows"]
-
 
 @dataclass(slots=True)
 class _Insert:

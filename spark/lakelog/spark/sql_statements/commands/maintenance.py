@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["fsck", "generate", "optimize", "reorg", "vacuum"]
-
 _PATH = "path string"
 _DEFECTS = "kind string, path string, problem string, mend string, mended boolean"
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.builder import DeltaMergeBuilder
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["merge", "merge_source"]
-
 _ALL = "*"
 _Clause = tuple[str, str, str | None, Any]
 """When, what, the condition, and the values."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
     from lakelog.spark.sql_statements.cursor import Name
 
-__all__ = ["NewTable"]
-
 
 @dataclass(slots=True)
 class NewTable:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["show_partitions"]
-
 
 def show_partitions(s: Statement) -> Command | None:
     """`SHOW PARTITIONS t [PARTITION (a = 1, …)]`: the values that files are there for."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
-__all__ = ["by_options"]
-
 
 def by_options(s: Statement, query: str, at: int) -> Callable[[], str] | None:
     """What gives the query of a persistent view.

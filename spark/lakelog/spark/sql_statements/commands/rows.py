@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.spark.sql_statements.commands.base import Command, Statement
 
-__all__ = ["delete", "truncate", "update"]
-
 _AFFECTED = "num_affected_rows bigint"
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.places import Place
 
-__all__ = ["show_columns", "show_create", "show_properties"]
-
 _COLUMN = "col_name string"
 _PROPERTY = "key string, value string"
 _STATEMENT = "createtab_stmt string"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.cursor import Name
 
-__all__ = ["NewView", "alter_view", "create_view", "made_view"]
-
 _GLOBAL = "global_temp"
 
 
