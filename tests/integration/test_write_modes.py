@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+import lakelog.spark as delta
 from lakelog.core import DeltaLog, OptimisticTransaction
 from lakelog.core.errors import (
     AppendOnlyError,
@@ -210,13 +212,22 @@ def test_another_format_is_refused(spark):
         write(spark.range(1)).format("csv")
 
 
-def test_a_relative_path_and_a_file_uri_name_the_same_table(spark, tmp_path, monkeypatch):
+@pytest.mark.connect
+def test_a_relative_path_starts_where_sparks_does(spark, tmp_path, monkeypatch):
+    asked = "SELECT java_method('java.lang.System', 'getProperty', 'user.dir')"
+    path = os.path.relpath(tmp_path / "t", spark.sql(asked).first()[0])
     monkeypatch.chdir(tmp_path)
-    write(spark.range(1)).save("rel")
+    write(spark.range(1)).save(path)
 
-    write(spark.range(1, 2)).mode("append").save(f"file://{tmp_path}/rel")
+    write(spark.range(1, 2)).mode("append").save(f"file://{tmp_path}/t")
 
-    assert ids(str(tmp_path / "rel")) == [0, 1]
+    assert ids(str(tmp_path / "t")) == [0, 1]
+    assert read(spark).load(path).count() == 2
+    assert delta.DeltaTable.isDeltaTable(spark, path)
+    assert delta.DeltaTable.forPath(spark, path).toDF().count() == 2
+    assert delta.read_stream(spark).load(path).columns == ["id"]
+    spark.range(1).write.parquet(f"{path}/beside")
+    assert (tmp_path / "t" / "beside").is_dir()
 
 
 # Schemas ------------------------------------------------------------------------------------

@@ -12,10 +12,17 @@ import os
 import posixpath
 import re
 import unicodedata
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote
 
 from lakelog.core.errors import CorruptLogError
 from lakelog.logstores.locations import check_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ENGINE_FOLDER = "lakelog.engine.folder"
+"""The entry of a conf that an engine's session makes, an `EngineFolder`."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
 
@@ -33,11 +40,40 @@ _ENCODED = frozenset(("Cc", "Zs", "Zl", "Zp"))
 _OTHER = re.compile(r"[^A-Za-z0-9/!$&'()*+,;=:@~._-]")
 
 
-def normalize_table_uri(uri: str | os.PathLike[str]) -> str:
+class EngineFolder(str):
+    """The folder from where an engine's relative paths start; asked for at the first of them.
+
+    As a text, and once it was pickled, it is empty: what is sent elsewhere has whole paths.
+    """
+
+    __slots__ = ("path",)
+
+    path: Callable[[], str]
+
+    def __new__(cls, path: Callable[[], str]) -> Self:
+        """Ask nothing yet.
+
+        Args:
+            path: gives the folder, without a trailing slash.
+        """
+        made = super().__new__(cls, "")
+        made.path = path
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, ("",)
+
+
+def normalize_table_uri(uri: str | os.PathLike[str], conf: Mapping[str, str] | None = None) -> str:
     """Give the one spelling of a table's URI.
 
     A relative path becomes absolute; `file:/x` and `file:///x` become `/x`; repeated and
     trailing slashes of the path go. Other schemes, their authority and case are kept.
+
+    Args:
+        uri: where a table is.
+        conf: may say from where an engine's relative paths start (`ENGINE_FOLDER`); else they
+            start from this process's working directory.
 
     Raises:
         LogStoreConfError: the URI holds credentials, or names no bucket; a `ValueError`, too.
@@ -49,7 +85,11 @@ def normalize_table_uri(uri: str | os.PathLike[str]) -> str:
     check_uri(text)
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return _tidy(os.path.abspath(os.path.expanduser(text)))  # noqa: PTH100,PTH111 # no symlinks
+        text = os.path.expanduser(text)  # noqa: PTH111  # a Path would drop a trailing slash
+        engine = (conf or {}).get(ENGINE_FOLDER)
+        if isinstance(engine, EngineFolder) and not os.path.isabs(text):  # noqa: PTH117
+            text = f"{engine.path()}/{text}"
+        return _tidy(os.path.abspath(text))  # noqa: PTH100  # no symlinks
     rest = text[scheme.end() :]
     if scheme[1].lower() == "file":
         return _local(text, rest)

@@ -108,8 +108,8 @@ class TableLog:
         """
         from lakelog.logstores import log_store_for
 
-        table = normalize_table_uri(uri)
         settings = DeltaConf.from_mapping(conf)
+        table = normalize_table_uri(uri, settings)
         log_limit(settings)
         store = log_store_for(table, settings)
         return cls(table, store, settings, clock or SystemClock(), replayer)

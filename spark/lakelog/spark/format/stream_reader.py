@@ -110,8 +110,7 @@ class DeltaStreamReader:
         if expected is not None:
             reader = reader.schema(expected)
         chosen = {key: value for key, value in self._options.items() if key.lower() != "path"}
-        # The planner's process may have another working directory.
-        table = normalize_table_uri(target)
+        table = normalize_table_uri(target, session_conf(self._spark))
         try:
             found = reader.options(**chosen).load(table)
             if is_connect(self._spark):

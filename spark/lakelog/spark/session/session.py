@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from lakelog.core import keys
+from lakelog.core.paths import ENGINE_FOLDER, EngineFolder
 from lakelog.spark.session.zones import spark_zone
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ _SEPARATOR, _ARROW = "\x01", " -> "
 _STORAGE = ("fs.", "dfs.")
 _HADOOP = "spark.hadoop."
 _TIMEZONE = keys.SESSION_TZ.name
+_folders: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def is_connect(session_or_frame: SparkSession | DataFrame) -> bool:
@@ -38,6 +42,16 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
         # Unless it was set, it is the JVM's, and the conf has no entry.
         found[_TIMEZONE] = session_timezone(spark)
     found[_TIMEZONE] = spark_zone(spark, found[_TIMEZONE])
+    found[ENGINE_FOLDER] = EngineFolder(partial(_folder, spark))
+    return found
+
+
+def _folder(spark: SparkSession) -> str:
+    """The folder in which the JVM was started: Spark's relative paths start there."""
+    found = _folders.get(spark)
+    if found is None:
+        asked = "SELECT java_method('java.lang.System', 'getProperty', 'user.dir') AS folder"
+        found = _folders[spark] = str(spark.sql(asked).collect()[0]["folder"]).rstrip("/")
     return found
 
 

@@ -180,9 +180,9 @@ class DeltaStreamWriter:
             raise DeltaAnalysisError("start() needs the path of the table")
         name = queryName or self._query_name
         checkpoint = checkpoint_location(spark, given, name)
-        table = normalize_table_uri(target)
-        refuse_void(to_delta_schema(self._frame.schema), table)
         conf = with_storage(session_conf(spark), self._options)
+        table = normalize_table_uri(target, conf)
+        refuse_void(to_delta_schema(self._frame.schema), table)
         wanted = self._wanted(conf)
         if self._cluster_by and not check_clustering(
             DeltaLog.for_table(table, conf), self._cluster_by
