@@ -92,6 +92,25 @@ def way(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.connect
+@pytest.mark.parametrize("kind", ["plain", "all"])
+def test_a_condition_may_name_the_file_of_a_row(spark, tmp_path, kind):
+    path = str(tmp_path / "table")
+    made(path, kind)
+    table = DeltaTable.forPath(spark, path)
+    log = DeltaLog.for_table(path)
+    first = log.snapshot.files()[0]
+    name = first.path.rpartition("/")[2]
+    table.update(f"_metadata.file_name = '{name}'", {"x": "-1.0"})
+    assert log.update().to_arrow(where="x = -1.0").num_rows == first.num_records
+    before = log.snapshot.to_arrow().num_rows
+    other = next(f for f in log.snapshot.files() if f.deletion_vector is None)
+    table.delete(sf.col("_metadata.file_name") == other.path.rpartition("/")[2])
+    assert before - log.update().to_arrow().num_rows == other.num_records
+    with pytest.raises(AnalysisException, match="no_such_field"):
+        table.delete("_metadata.no_such_field = 1")
+
+
 @pytest.mark.connect(kind=("plain", "all"), way=("few", "many"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_deleted(spark, path, kind, way):

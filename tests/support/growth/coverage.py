@@ -70,7 +70,7 @@ _REASONS = {
         Clock.monotonic Clock.now_ms Clock.sleep
         SystemClock.monotonic SystemClock.now_ms SystemClock.sleep
         DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str
-        DeltaConf.from_mapping DeltaConf.of DeltaConf.derived DeltaConf.read
+        DeltaConf.from_mapping DeltaConf.derived DeltaConf.read
         DeltaConf.session_tz
         IsolationLevel.parse
         Scan.schema Scan.limit Snapshot.print_schema HistoryEntry.time
@@ -91,12 +91,13 @@ _REASONS = {
         Operation.json_parameters Operation.manual Operation.may_change_partitioning
         Operation.takes_files_as_they_are Operation.write
         LogStore.staged LogStore.delete_files CommitStats.to_json
-        AttemptFiles.add AttemptFiles.at AttemptFiles.own AttemptFiles.of
+        AttemptFiles.add AttemptFiles.at AttemptFiles.own
         PostCommitHook.handle_error PostCommitHook.name hook_failed write_events_to
         retry_on_conflict
     """,
     "reads as to_batches or to_arrow, which are measured": """
-        Scan.narrowed Scan.head Scan.to_arrow Scan.to_pandas Scan.to_polars Scan.to_reader
+        Scan.narrowed Scan.head Scan.to_arrow Scan.to_duckdb Scan.to_pandas Scan.to_polars
+        Scan.to_reader
     """,
     "one action: commits that hold many are measured": """
         AddCDCFile.check_json_value

@@ -263,6 +263,10 @@ class CommitInfo(_Action):
 
     kind: ClassVar[str] = "commitInfo"
     _is_hearsay: ClassVar[bool] = True
+    _as_read: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "operation_metrics": _texts,  # delta-rs writes numbers
+        "tags": _texts,
+    }
 
     in_commit_timestamp: int | None = None
     timestamp: int | None = None

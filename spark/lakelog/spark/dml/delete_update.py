@@ -45,6 +45,7 @@ from lakelog.spark.dml import here
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.expressions import check_expressions, subqueries_in, text_of
+from lakelog.spark.dml.file_metadata import NAME, may_ask, with_file_metadata
 from lakelog.spark.dml.frames import under
 from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.needed import columns_needed
@@ -253,11 +254,18 @@ class _Change:
     ) -> tuple[PositionedRows, DataFrame]:
         """The rows of some files, under the name that expressions use."""
         found = positioned_df(self.spark, snapshot, files, schema=schema, prune=prune)
-        df = under(self.frame, found.df)
+        df = found.df
+        if may_ask(self.condition, snapshot.schema):
+            df = with_file_metadata(df, self.log.table, empty=not files.num_rows)
+        df = under(self.frame, df)
         return found, df if self.alias is None else df.alias(self.alias)
 
     def _hit(self, rows: DataFrame) -> DataFrame:
-        return rows if self.condition is None else rows.where(as_column(self.condition))
+        if self.condition is None:
+            return rows
+        hit = rows.where(as_column(self.condition))
+        # A column of the table's own would be before the rows' places.
+        return hit.drop(NAME) if rows.columns[-1] == NAME else hit
 
     def _apply(
         self,
