@@ -77,8 +77,8 @@ _SECOND = (Fault.NONE, Fault.OSERROR, Fault.LANDS_OSERROR, Fault.SPURIOUS_EXISTS
 
 
 def _twice_in_trouble(first: Fault, second: Fault) -> tuple[Step, ...]:
-    """A write, a look at what came of it, a second write and look, and the late arrivals."""
-    fates = (first, Fault.NONE, second, Fault.NONE)
+    """A write, looks at what came of it and is there, a second write and look, late news."""
+    fates = (first, Fault.NONE, Fault.NONE, second, Fault.NONE)
     return Step(0, Do.WRITE), *(Step(0, Do.ONE, fate) for fate in fates), Step(0, Do.DELIVER)
 
 

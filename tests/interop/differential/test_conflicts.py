@@ -31,9 +31,7 @@ def test_a_conflict_ends_as_it_does_in_delta_spark(tmp_path, scenario):
     told = f"\n{scenario.story()}\n  lakelog: {ours}\n  delta-spark: {theirs}"
     known = _difference(scenario.name)
     if known is None:
-        # An error without a condition is one of delta-spark's parser.
-    is_unnamed = theirs.verdict == "refused" and ours.verdict.startswith("refused ")
-    assert is_unnamed or ours.verdict == theirs.verdict, told
+        assert ours.verdict == theirs.verdict, told
         assert ours.lines == theirs.lines, told
         if ours.lines:
             assert ours.data_change == ours.changes_rows, told

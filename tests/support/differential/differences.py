@@ -37,6 +37,12 @@ DIFFERENCES: Final[dict[str, Difference]] = {
             "another sets a domain; the job sets a domain",
         ),
     ),
+    "a protocol from the future has a condition": Difference(
+        "it is read, and refused by its number; delta-spark ends in an error of its parser",
+        "refused DELTA_INVALID_PROTOCOL_VERSION",
+        "refused",
+        ("the protocol asks for a reader from the future",),
+    ),
     "an OR may narrow": Difference(
         "each side of the OR names partitions, and the file lies in none of them: no row of it "
         "can match; delta-spark takes such a condition for one on data alone",
