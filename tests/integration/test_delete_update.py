@@ -92,8 +92,8 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.connect
-@pytest.mark.parametrize("kind", ["plain", "all"])
+@pytest.mark.connect(kind=("plain",))
+@pytest.mark.parametrize("kind", ["plain", "vectors", "partitioned", "row ids"])
 def test_a_condition_may_name_the_file_of_a_row(spark, tmp_path, kind):
     path = str(tmp_path / "table")
     made(path, kind)
@@ -107,6 +107,10 @@ def test_a_condition_may_name_the_file_of_a_row(spark, tmp_path, kind):
     other = next(f for f in log.snapshot.files() if f.deletion_vector is None)
     table.delete(sf.col("_metadata.file_name") == other.path.rpartition("/")[2])
     assert before - log.update().to_arrow().num_rows == other.num_records
+    mapped = str(tmp_path / "mapped")
+    made(mapped, "mapped")
+    with pytest.raises(DeltaAnalysisError, match="Name rows by the table's columns"):
+        DeltaTable.forPath(spark, mapped).delete("_metadata.file_name = 'x'")
     with pytest.raises(AnalysisException, match="no_such_field"):
         table.delete("_metadata.no_such_field = 1")
 

@@ -41,15 +41,19 @@ def with_file_metadata(rows: DataFrame, table: str, *, empty: bool) -> DataFrame
         empty: whether there are none, and so no reader that has the column.
 
     Raises:
-        DeltaAnalysisError: Spark's own reader does not read this table.
+        DeltaAnalysisError: Spark does not find the column.
     """
     if empty:
         return rows.withColumn(NAME, sf.lit(None).cast(_TYPE))
     try:
-        return rows.select("*", rows.metadataColumn(NAME).alias(NAME))
+        found = rows.select("*", rows.metadataColumn(NAME).alias(NAME))
+        _ = found.schema  # Connect asks Spark only now
     except AnalysisException:
         raise DeltaAnalysisError(
-            f"{NAME} is a column of Spark's own reader of files, and it does not read {table} "
-            "here: spark.lakelog.read.path is arrow, or Spark's Hadoop can't open the storage",
+            f"{NAME} is a column of Spark's own reader of files, and the rows of {table} don't "
+            "have it here: spark.lakelog.read.path is arrow, Spark's Hadoop can't open the "
+            "storage, or Spark Connect does not find it behind mapped columns. Name rows by the "
+            "table's columns",
             table=table,
         ) from None
+    return found

@@ -88,6 +88,8 @@ def partitions_matching(
         return None
     import pyarrow as pa
 
+    if not files.num_rows:  # of which Spark Connect makes no frame
+        return pa.nulls(0, pa.bool_())
     values = readable_partitions(snapshot, files).select(snapshot.partition_columns)
     numbers = pa.array(range(files.num_rows), pa.int64())
     frame = spark.createDataFrame(values.append_column(_NUMBER, numbers))
