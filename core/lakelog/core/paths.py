@@ -21,7 +21,7 @@ from lakelog.logstores.locations import check_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-ENGINE_FOLDER = "lakelog.engine.folder"
+ENGINE_FOLDER = "engine.folder"
 """The entry of a conf that an engine's session makes, an `EngineFolder`."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
