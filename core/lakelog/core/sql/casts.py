@@ -6,7 +6,7 @@ would format or round differently from Spark raise `NotInCoreError`.
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -199,7 +199,10 @@ def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], A
         kind = to_arrow_type(target)
 
         def parsed(text: str) -> Decimal:
-            return Decimal(text).quantize(unit, ROUND_HALF_UP, _WIDE)
+            try:
+                return Decimal(text).quantize(unit, ROUND_HALF_UP, _WIDE)
+            except InvalidOperation:
+                raise pa.ArrowInvalid(f"a number that does not fit {target}") from None
 
         return lambda data, _: _of_each(_number_text(data), parsed, kind)
     return None

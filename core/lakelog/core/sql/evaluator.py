@@ -12,6 +12,7 @@ import functools
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ from lakelog.core.sql.tree_shapes import check_sqlglot, unread_below
 from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -606,11 +607,10 @@ class _Walker:
     def _sides(self, node: Any, *, decided: bool) -> tuple[Any, Any]:
         """Both sides of AND or OR. The right one need not have a value where the left decides."""
         left = self._condition(node.this)
-        try:
+        if self._batch is None or not _may_fail(node.expression):
             return left, self._condition(node.expression)
-        except pa.ArrowException:
-            if self._batch is None or isinstance(left, pa.Scalar):
-                raise
+        if isinstance(left, pa.Scalar):
+            left = pa.repeat(left, self._batch.num_rows)
         kept = pc.fill_null(pc.not_equal(left, scalar_of(decided, pa.bool_())), True)
         rows = pc.indices_nonzero(kept)
         right = self._of_rows(rows)._condition(node.expression)
@@ -661,8 +661,10 @@ class _Walker:
         """The first that applies. A row's value is that of its arm; the others may have none."""
         otherwise = self._exp.Null() if otherwise is None else otherwise
         if self._batch is not None and any(map(_may_fail, (*when[1:], *then, otherwise))):
-            tests = [lambda walker, each=each: walker._condition(each) for each in when]
-            return self._by_arm(tests, then, otherwise)
+            return self._by_arm(
+                [partial(self._taken_by, test, arm) for test, arm in zip(when, then, strict=True)],
+                otherwise,
+            )
         arms, kind = conjoined([self.value(each) for each in (*then, otherwise)], self._zone)
         found = arms[-1]
         for test, arm in zip(reversed(when), arms[-2::-1], strict=True):
@@ -685,31 +687,35 @@ class _Walker:
         if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
             raise NotInCoreError(node.sql(dialect="spark"))
         if self._batch is not None and any(map(_may_fail, given[1:])):
-
-            def is_given(walker: _Walker, each: Any) -> Any:
-                return pc.is_valid(walker.value(each).data)
-
-            tests = [lambda walker, each=each: is_given(walker, each) for each in given[:-1]]
-            return self._by_arm(tests, given[:-1], given[-1])
+            return self._by_arm([partial(self._given_by, each) for each in given[:-1]], given[-1])
         found, kind = conjoined([self.value(each) for each in given], self._zone)
         return Value(pc.coalesce(*found), kind)
 
-    def _by_arm(self, tests: Sequence[Any], then: Sequence[Any], otherwise: Any) -> Value:
-        """The first arm whose test is true, evaluated for the rows alone that come to it."""
+    def _taken_by(self, test: Any, arm: Any, rows: Any) -> tuple[Any, Value]:
+        """For which of some rows a test is true, and an arm's values for those."""
+        passed = _flags(self._of_rows(rows)._condition(test), len(rows))
+        return passed, self._of_rows(rows.filter(passed)).value(arm)
+
+    def _given_by(self, arm: Any, rows: Any) -> tuple[Any, Value]:
+        """For which of some rows an arm is not null, and its values there; evaluated once."""
+        found = self._of_rows(rows).value(arm)
+        passed = _flags(pc.is_valid(found.data), len(rows))
+        is_one = isinstance(found.data, pa.Scalar)
+        return passed, found if is_one else found._replace(data=found.data.filter(passed))
+
+    def _by_arm(self, arms: Sequence[Callable[[Any], tuple[Any, Value]]], otherwise: Any) -> Value:
+        """Of each row the first arm that takes it, asked about the rows alone that come to it."""
         assert self._batch is not None
         count = self._batch.num_rows
         rows = integers(range(count))
-        arms: list[tuple[Any, Value]] = []
-        for test, arm in zip(tests, then, strict=True):
-            passed = test(self._of_rows(rows))
-            if isinstance(passed, pa.Scalar):
-                passed = pa.repeat(passed, len(rows))
-            passed = pc.fill_null(passed, False)
-            taken, rows = rows.filter(passed), rows.filter(pc.invert(passed))
-            arms.append((taken, self._of_rows(taken).value(arm)))
-        arms.append((rows, self._of_rows(rows).value(otherwise)))
-        found, kind = conjoined([each for _, each in arms], self._zone)
-        parts = [(rows, data) for (rows, _), data in zip(arms, found, strict=True)]
+        taken: list[tuple[Any, Value]] = []
+        for arm in arms:
+            passed, found = arm(rows)
+            taken.append((rows.filter(passed), found))
+            rows = rows.filter(pc.invert(passed))
+        taken.append((rows, self._of_rows(rows).value(otherwise)))
+        found_in_one, kind = conjoined([each for _, each in taken], self._zone)
+        parts = [(at, data) for (at, _), data in zip(taken, found_in_one, strict=True)]
         return Value(_spread(parts, count, to_arrow_type(kind)), kind)
 
     def _of_rows(self, rows: Any) -> _Walker:
@@ -743,6 +749,12 @@ def _spread(parts: Sequence[tuple[Any, Any]], count: int, kind: pa.DataType) -> 
     assert values.type == kind
     at = pc.index_in(integers(range(count), pa.int64()), value_set=places)
     return values.take(at)
+
+
+def _flags(found: Any, count: int) -> Any:
+    """A condition for so many rows, in which null is false."""
+    found = pa.repeat(found, count) if isinstance(found, pa.Scalar) else found
+    return pc.fill_null(found, False)
 
 
 def _written_digits(node: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from lakelog.core.sql.decimals import exactly, rounded_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_MOST_SCALE = 38
+_WIDE = Context(prec=400)
+"""Digits enough for the largest double."""
 _LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
 _FLOATS = (PrimitiveType("float"), _DOUBLE)
 
@@ -62,6 +65,8 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
 
 def _at_scale(value: Value, scale: int, mode: str) -> Value:
     kind = value.data_type
+    if abs(scale) > _MOST_SCALE:
+        raise NotInCoreError(f"rounding to {scale} digits")
     unit = Decimal(1).scaleb(-scale)
     if isinstance(kind, DecimalType):
         result = rounded_type(kind, scale)
@@ -72,7 +77,7 @@ def _at_scale(value: Value, scale: int, mode: str) -> Value:
             if not math.isfinite(number):
                 return number
             # As Java writes it, which is what Spark rounds; its decimals know no -0.
-            return float(Decimal(repr(number)).quantize(unit, mode)) + 0.0
+            return float(Decimal(repr(number)).quantize(unit, mode, _WIDE)) + 0.0
 
         return by_rows(shortest, _DOUBLE, value)
     _integral(kind, "round")

@@ -29,6 +29,8 @@ _SAFE: Final = re.compile(
     r"|(?<=[^*+?{(|^])(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\}))*"
 )
 """Regular expressions that Java and Python read alike, as long as `\\w` and its like are ASCII."""
+_REPEATED_GROUP: Final = re.compile(r"\)(?:[*+]|\{[0-9]+,|\{[0-9]{2,})")
+"""`(a+)+` may take for ever on a short text, and a table's metadata may ask for it."""
 _LINE_ENDS: Final = re.compile("[\n\r\x85\u2028\u2029]")
 """What `.` and `$` stop at in Java, some of it in Python."""
 
@@ -111,7 +113,7 @@ def _concat_ws(values: Sequence[Value], zone: str) -> Value:
 
 def _pattern(value: Value) -> re.Pattern[str]:
     text = plain(value, str)
-    if _SAFE.fullmatch(text) is None:
+    if _SAFE.fullmatch(text) is None or _REPEATED_GROUP.search(text) is not None:
         raise NotInCoreError(f"the regular expression {text!r}")
     try:
         return re.compile(text, re.ASCII)

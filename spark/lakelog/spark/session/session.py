@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
 
 from lakelog.core import keys
 from lakelog.core.paths import ENGINE_FOLDER, EngineFolder
@@ -51,7 +54,11 @@ def _folder(spark: SparkSession) -> str:
     found = _folders.get(spark)
     if found is None:
         asked = "SELECT java_method('java.lang.System', 'getProperty', 'user.dir') AS folder"
-        found = _folders[spark] = str(spark.sql(asked).collect()[0]["folder"]).rstrip("/")
+        try:
+            found = str(spark.sql(asked).collect()[0]["folder"]).rstrip("/")
+        except PySparkException:  # a session may forbid the function
+            return os.getcwd()  # noqa: PTH109  # a text, as Spark's answer is
+        _folders[spark] = found
     return found
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.sql import evaluator
 from lakelog.core.sql.evaluator import evaluate_value, value_type
 
 if TYPE_CHECKING:
@@ -215,3 +216,51 @@ def test_a_long_chain_is_found_from_the_left() -> None:
     assert values("a - b + b", a=[most], b=[1]) == [most]
     with pytest.raises(DeltaAnalysisError, match="overflow"):
         values("a + b - b", a=[most], b=[1])
+
+
+ODD = pa.table({"x": [1e300, 1.005, None], "i": [0, 2, 5], "s": ["9" * 500, "1", "2"]})
+
+
+def odd(sql: str) -> list[Any]:
+    schema = from_arrow_schema(ODD.schema)
+    kind = value_type(sql, schema)
+    assert kind is not None
+    found: list[Any] = evaluate_value(sql, ODD, schema, kind).to_pylist()
+    return found
+
+
+def test_numbers_of_many_digits_are_rounded_or_refused() -> None:
+    assert odd("round(x, 2)") == [1e300, 1.01, None]
+    assert odd("round(x, 20)") == [1e300, 1.005, None]
+    assert value_type("round(x, 1000)", from_arrow_schema(ODD.schema)) is None
+    with pytest.raises(DeltaAnalysisError, match="does not fit"):
+        odd("CAST(s AS DECIMAL(38, 2))")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a?){30}b", "(a){2,}"])
+def test_a_pattern_that_may_take_for_ever_is_not_tried(pattern: str) -> None:
+    assert value_type(f"s RLIKE '{pattern}'", from_arrow_schema(ODD.schema)) is None
+
+
+@pytest.mark.parametrize("form", ["coalesce({} div 1, i div 1)", "(i >= 0 AND 1 div {} >= 0)"])
+def test_what_is_nested_is_evaluated_once_a_level(
+    monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """A part that is tried and then evaluated again would double the work with each level."""
+    walked: list[object] = []
+    walk = evaluator._Walker._of
+
+    def counted(self: Any, node: Any) -> Any:
+        walked.append(node)
+        return walk(self, node)
+
+    monkeypatch.setattr(evaluator._Walker, "_of", counted)
+    counts = []
+    for depth in (4, 8):
+        sql = "(i + 1)"
+        for _ in range(depth):
+            sql = form.format(sql if form.startswith("coalesce") else f"(1 + int({sql}))")
+        walked.clear()
+        odd(sql)
+        counts.append(len(walked))
+    assert counts[1] <= 2.5 * counts[0]
