@@ -117,9 +117,9 @@ def _lock(report: Report, store: LogStore, conf: Mapping[str, str]) -> None:
         place = scope.name.lower()
         summary = f"writers exclude each other within one {place} only"
         if scope is Scope.NONE:
-            place = "process"
             summary = "writers don't exclude each other; the conf says that only one process writes"
-        remedy = f"Run all writers in one {place}, or choose a store with cluster scope."
+        where = "on one host" if scope is Scope.HOST else "in one process"
+        remedy = f"Run all writers {where}, or choose a store with cluster scope."
         report.add(Finding("commit-lock", Status.NOTE, summary, remedy))
 
 
