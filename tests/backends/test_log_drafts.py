@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.checkpoints.log_cleanup import clean_log
 from lakelog.core.hooks.background import wait_for_all
 from lakelog.core.log.names import commit_name
-from lakelog.core.maintenance.log_cleanup import clean_log
 from lakelog.logstores.hdfs.publish import draft_name
 from support.dynamodb_tables import LockedTable
 from support.manual_clock import ManualClock

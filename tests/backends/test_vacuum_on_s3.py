@@ -10,7 +10,7 @@ import boto3
 import pyarrow as pa
 
 from lakelog.core import DeltaLog, delete_rows, vacuum, write_arrow
-from lakelog.core.commands.vacuum import retention
+from lakelog.core.maintain.vacuum import retention
 from support.aged_tables import UNCHECKED
 from support.fault_proxy import FaultProxy
 

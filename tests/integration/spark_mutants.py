@@ -41,12 +41,12 @@ from lakelog.core.errors import (
 from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
-from lakelog.spark.dml import merge as _merge
-from lakelog.spark.dml import places as _places
-from lakelog.spark.dml.hits import hit_positions
-from lakelog.spark.dml.reads import MergeReads
-from lakelog.spark.dml.source import MergeSource
-from lakelog.spark.dml.writes import MergeWrites
+from lakelog.spark.dml.candidate_files import MergeReads
+from lakelog.spark.dml.matching_positions import hit_positions
+from lakelog.spark.dml.merge import changed_positions as _places
+from lakelog.spark.dml.merge import run as _merge
+from lakelog.spark.dml.merge.numbered_source import MergeSource
+from lakelog.spark.dml.merge.written_rows import MergeWrites
 from lakelog.spark.reading import by_spark as _by_spark
 from lakelog.spark.reading import changes as _changes_read
 from lakelog.spark.reading import reader as _reader

@@ -21,7 +21,8 @@ from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.transaction.optimistic import OptimisticTransaction
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import copies, delete_update, here
+from lakelog.spark.dml import copies, delete_update
+from lakelog.spark.dml import without_spark as here
 from support.examples import SEED, examples
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import LineInjector

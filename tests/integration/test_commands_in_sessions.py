@@ -12,7 +12,9 @@ from pyspark.sql import functions as sf
 from lakelog.core import DeltaLog, add_constraint, set_properties, write_arrow
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.spark import DeltaTable, read, write
-from lakelog.spark.dml import delete_update, here, merge
+from lakelog.spark.dml import delete_update
+from lakelog.spark.dml import without_spark as here
+from lakelog.spark.dml.merge import run as merge
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CHECK_OFF = "spark.databricks.delta.retentionDurationCheck.enabled"

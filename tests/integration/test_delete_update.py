@@ -18,7 +18,9 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
 )
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import copies, delete_update, here, hits
+from lakelog.spark.dml import copies, delete_update
+from lakelog.spark.dml import matching_positions as hits
+from lakelog.spark.dml import without_spark as here
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 KINDS = {
@@ -175,8 +177,8 @@ def test_rows_are_updated(spark, path, kind, way):
 
 def row_ids(path):
     """The ids of rows by the table's own ids."""
-    from lakelog.core.commands.moved_row_ids import MovedRowIds
     from lakelog.core.data.file_reader import TableFileReader
+    from lakelog.core.rows.moved_row_ids import MovedRowIds
 
     snapshot = DeltaLog.for_table(path).snapshot
     ids = MovedRowIds.from_snapshot(snapshot)

@@ -13,9 +13,12 @@ from pyspark.sql import functions as sf
 from lakelog.core import DeltaLog, create_table, write_arrow
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import delete_update, here, hits, places
+from lakelog.spark.dml import delete_update
+from lakelog.spark.dml import matching_positions as hits
+from lakelog.spark.dml import without_spark as here
 from lakelog.spark.dml.column_text import sql_of
-from lakelog.spark.dml.target import MergeTarget
+from lakelog.spark.dml.merge import changed_positions as places
+from lakelog.spark.dml.merge.placed_target import MergeTarget
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 PARTITIONS = ["it", "p 5", "p6"]
@@ -66,7 +69,7 @@ def test_a_merge_looks_into_the_files_that_can_match(spark, path, monkeypatch, a
         return real(*args, **named)
 
     monkeypatch.setattr(MergeTarget, "over", noted)
-    monkeypatch.setattr("lakelog.spark.dml.merge.places_of", meanwhile)
+    monkeypatch.setattr("lakelog.spark.dml.merge.run.places_of", meanwhile)
     table = DeltaTable.forPath(spark, path)
     source = spark.range(11, 13).withColumnRenamed("id", "sid").alias("s")
     merge = (table if alias is None else table.alias(alias)).merge(source, condition())

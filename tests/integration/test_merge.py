@@ -21,7 +21,6 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.actions.file_table import to_add_files
-from lakelog.core.commands.moved_row_ids import MovedRowIds
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.errors import (
@@ -30,9 +29,10 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     DeltaError,
 )
+from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import here
-from lakelog.spark.dml.touched import touched_by_places
+from lakelog.spark.dml import without_spark as here
+from lakelog.spark.dml.merge.removed_rows import touched_by_places
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -289,7 +289,7 @@ def test_an_append_to_a_partition_that_could_match_conflicts(spark, path, monkey
         write_arrow(path, pa.table(columns), mode="append")
         return real(*args, **named)
 
-    monkeypatch.setattr("lakelog.spark.dml.places.touched_by_places", meanwhile)
+    monkeypatch.setattr("lakelog.spark.dml.merge.changed_positions.touched_by_places", meanwhile)
     source = spark.sql("SELECT 5 AS id, 5L AS n").alias("s")
     merge = (
         DeltaTable.forPath(spark, path)

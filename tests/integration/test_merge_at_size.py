@@ -9,7 +9,8 @@ from pyspark.sql import functions as sf
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import DeltaTable
-from lakelog.spark.dml import here, places
+from lakelog.spark.dml import without_spark as here
+from lakelog.spark.dml.merge import changed_positions as places
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 ROWS = 40_000

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, delete_rows, write_arrow
-from lakelog.core.commands.alter_columns import change_column, rename_column
+from lakelog.core.alter.columns import change_column, rename_column
 from lakelog.core.errors import DataFileError
 from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import physical_name

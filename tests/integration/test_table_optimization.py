@@ -11,7 +11,8 @@ import pytest
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
-from lakelog.spark.dml import delete_update, here
+from lakelog.spark.dml import delete_update
+from lakelog.spark.dml import without_spark as here
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.workers import bins
 from lakelog.spark.workers.runner import run_on_executors

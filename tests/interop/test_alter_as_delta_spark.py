@@ -10,16 +10,16 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.commands.add_columns import add_columns
-from lakelog.core.commands.alter_columns import (
+from lakelog.core.alter.add_columns import add_columns
+from lakelog.core.alter.columns import (
     ColumnChange,
     change_column,
     change_columns,
     drop_columns,
     rename_column,
 )
-from lakelog.core.commands.alter_constraints import add_constraint, drop_constraint
-from lakelog.core.commands.alter_properties import set_properties, unset_properties
+from lakelog.core.alter.constraints import add_constraint, drop_constraint
+from lakelog.core.alter.properties import set_properties, unset_properties
 from lakelog.core.schema import DecimalType, PrimitiveType
 from support.samples import rows_of
 

@@ -23,7 +23,7 @@ from lakelog.core import (
     sync_identity,
     write_arrow,
 )
-from lakelog.core.commands.alter_columns import change_column
+from lakelog.core.alter.columns import change_column
 from lakelog.core.errors import DeltaError
 from lakelog.core.features.protocol import supported_features
 from support.delta_spark_peer import DeltaSparkError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.core import DeltaLog
-from lakelog.core.commands.convert import convert_to_delta
+from lakelog.core.create.convert import convert_to_delta
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.names import commit_name
 from support.delta_spark_peer import DeltaSparkError

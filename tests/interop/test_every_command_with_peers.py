@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.spark.dml import here
+from lakelog.spark.dml import without_spark as here
 from support.examples import SEED
 
 if TYPE_CHECKING:

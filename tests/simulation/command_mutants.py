@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.commands import restore as restoring
-from lakelog.core.commands.merge.matching import Matcher
-from lakelog.core.commands.merge.positions import numbers
-from lakelog.core.commands.optimize import committing
-from lakelog.core.commands.touched_files import TouchedFile
-from lakelog.core.commands.vacuum.kept import KeptFiles
 from lakelog.core.commit import loop as commit_loop
 from lakelog.core.conflicts import checker as conflicts
 from lakelog.core.data.change_files import ChangeFileWriter
 from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.dml.merge.matching import Matcher
+from lakelog.core.dml.merge.positions import numbers
+from lakelog.core.dml.touched_files import TouchedFile
+from lakelog.core.maintain import restore as restoring
+from lakelog.core.maintain.optimize import committing
+from lakelog.core.maintain.vacuum.kept import KeptFiles
 from support.mutants import Mutant
 
 if TYPE_CHECKING:

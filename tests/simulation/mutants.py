@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.checkpoints import checkpoint as checkpoints
 from lakelog.core.commit import fence as commit_fence
 from lakelog.core.commit import loop as commit_loop
 from lakelog.core.commit import prepare
@@ -15,7 +16,6 @@ from lakelog.core.conflicts import checker as conflicts
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.log import news
-from lakelog.core.maintenance import checkpoint as checkpoints
 from lakelog.core.state.snapshot import Snapshot
 from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
 from support.mutants import Mutant

@@ -45,9 +45,9 @@ SCHEMA = StructType((StructField("id", PrimitiveType("long")),))
 ROOTS = tuple(str(Path(each.__file__ or "").parent) for each in (lakelog.core, lakelog.logstores))
 GUARD = OptimisticTransaction._guarded.__code__.co_firstlineno
 DECIDING = {
-    "core/commands/delete_update.py",
-    "core/commands/optimize/committing.py",
-    "core/commands/write.py",
+    "core/dml/delete_update.py",
+    "core/maintain/optimize/committing.py",
+    "core/dml/write.py",
     "core/commit/landing.py",
     "core/commit/loop.py",
     "core/commit/writer.py",

@@ -30,8 +30,8 @@ from lakelog.core import (
     vacuum,
     write_arrow,
 )
-from lakelog.core.commands.vacuum import command
 from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
+from lakelog.core.maintain.vacuum import command
 from simulation.stepping import Killed, SteppingStore
 from support.aged_tables import HOUR, UNCHECKED, age_all, data_files, put
 from support.examples import seeds
@@ -221,7 +221,7 @@ def test_nothing_that_the_retention_promises_is_lost(
 
 
 def test_a_vacuum_that_forgets_a_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelog.core.commands.vacuum.kept import KeptFiles
+    from lakelog.core.maintain.vacuum.kept import KeptFiles
 
     monkeypatch.setattr(KeptFiles, "may_go", lambda self, paths: set(paths))
 
@@ -260,7 +260,7 @@ for _ in range(10):
 VACUUMING = """
 import sys
 from lakelog.core import vacuum
-from lakelog.core.commands.vacuum import command
+from lakelog.core.maintain.vacuum import command
 command._BATCH = 1
 vacuum(sys.argv[1], progress=lambda told: print(told, flush=True))
 """

@@ -25,7 +25,9 @@ from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaLog, table_changes, vacuum
 from lakelog.spark import DeltaTable, write
-from lakelog.spark.dml import copies, delete_update, here, places
+from lakelog.spark.dml import copies, delete_update
+from lakelog.spark.dml import without_spark as here
+from lakelog.spark.dml.merge import changed_positions as places
 from support.spark_confs import CONF
 from support.spark_python import WORKERS
 

@@ -31,7 +31,7 @@ _CODEC: Final = "snappy"
 """What data files were compressed by when memories were made."""
 _KNOWN_AS: Final = {
     "core/deletion_vectors/writer.py": "vector_writer.py",
-    "core/maintenance/checkpoint.py": "checkpoints.py",
+    "core/checkpoints/checkpoint.py": "checkpoints.py",
     "core/metadata/column_mapping.py": "mapping_updates.py",
     "core/metadata/row_tracking.py": "row_tracking_names.py",
     "core/portable/writer.py": "executor_writer.py",
@@ -96,7 +96,7 @@ class SameAgain:
             patch.setattr(secrets, "choice", self.choice)
             for name in ("now_ms", "monotonic", "sleep"):
                 patch.setattr(SystemClock, name, _unbound(getattr(self, name)))
-            patch.setattr("lakelog.core.maintenance.checkpoint._modified", lambda *_: self.now_ms())
+            patch.setattr("lakelog.core.checkpoints.checkpoint._modified", lambda *_: self.now_ms())
             patch.setattr("lakelog.core.data.write_conf.DEFAULT_CODEC", _CODEC)
             patch.setattr("lakelog.core.portable.writer.time", cast("ModuleType", _Time(self)))
             yield

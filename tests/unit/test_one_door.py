@@ -34,19 +34,21 @@ STORES = (
 """Packages that are a storage, or try one out in a folder of their own: below the door."""
 
 ALLOWED = {
-    ("core/lakelog/core/commands/optimize/ordering.py", "unlink"): "a run of a sort, in a "
+    ("core/lakelog/core/maintain/optimize/ordering.py", "unlink"): "a run of a sort, in a "
     "temporary folder that Python made",
-    ("core/lakelog/core/commands/clone/places.py", "open_output_stream"): "a file of a new name, "
-    "in a folder that the door has made",
-    ("core/lakelog/core/commands/repair/backup.py", "open_output_stream"): "a copy in a backup's "
+    (
+        "core/lakelog/core/create/clone/cloned_files.py",
+        "open_output_stream",
+    ): "a file of a new name, in a folder that the door has made",
+    ("core/lakelog/core/maintain/repair/backup.py", "open_output_stream"): "a copy in a backup's "
     "own folder, whose random name is new",
     ("core/lakelog/core/sql/casts.py", "move"): "an offset of times, and no file",
-    ("core/lakelog/core/commands/vacuum/retention.py", "open_output_stream"): "a file of a new "
+    ("core/lakelog/core/maintain/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
     ("core/lakelog/core/deletion_vectors/writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/portable/writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/hooks/checksum.py", "open_output_stream"): "a draft that the door gave",
-    ("core/lakelog/core/maintenance/checkpoint_files.py", "open_output_stream"): "the same",
+    ("core/lakelog/core/checkpoints/checkpoint_files.py", "open_output_stream"): "the same",
     ("spark/lakelog/spark/writing/by_spark.py", "move"): "out of the job's own folder, into one "
     "that the door has made, under a name that holds a UUID",
     ("spark/lakelog/spark/session/bridge.py", "rmdir"): "only a folder that is empty",

@@ -102,7 +102,7 @@ def _shown(log: DeltaLog) -> dict[str, Any]:
 
 def _planned(log: DeltaLog, given: dict[str, str], unset: tuple[str, ...]) -> dict[str, Any]:
     from lakelog.cli.describe.description import shown_properties
-    from lakelog.core.commands.alter_properties import planned_properties
+    from lakelog.core.alter.properties import planned_properties
 
     snapshot, metadata, protocol = planned_properties(log, given, unset)
     return _document(
@@ -168,7 +168,7 @@ def _question(table: str, protocol: dict[str, Any]) -> str:
 
 
 def _committed(log: DeltaLog, given: dict[str, str], unset: tuple[str, ...]) -> int:
-    from lakelog.core.commands.alter_properties import set_properties, unset_properties
+    from lakelog.core.alter.properties import set_properties, unset_properties
 
     return set_properties(log, given) if given else unset_properties(log, unset)
 

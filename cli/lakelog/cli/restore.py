@@ -63,7 +63,7 @@ def _restored(
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     from lakelog.core import keys
-    from lakelog.core.commands.restore import restore
+    from lakelog.core.maintain.restore import restore
 
     log = open_log(uri, conf)
     ignores = log.conf.read(keys.IGNORE_MISSING)

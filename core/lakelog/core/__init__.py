@@ -25,36 +25,28 @@ if TYPE_CHECKING:
         SetTransaction,
     )
     from lakelog.core.actions.operation import Operation
+    from lakelog.core.alter.add_columns import add_columns
+    from lakelog.core.alter.clustering import cluster_by
+    from lakelog.core.alter.columns import change_column, drop_columns, rename_column
+    from lakelog.core.alter.constraints import add_constraint, drop_constraint
+    from lakelog.core.alter.drop_feature.command import drop_feature
+    from lakelog.core.alter.identity import sync_identity
+    from lakelog.core.alter.properties import set_properties, unset_properties
+    from lakelog.core.alter.replace_columns import replace_columns
+    from lakelog.core.alter.row_tracking import enable_row_tracking
     from lakelog.core.change_feed.feed import table_changes
     from lakelog.core.clock import Clock, SystemClock
-    from lakelog.core.commands.add_columns import add_columns
-    from lakelog.core.commands.alter_clustering import cluster_by
-    from lakelog.core.commands.alter_columns import change_column, drop_columns, rename_column
-    from lakelog.core.commands.alter_constraints import add_constraint, drop_constraint
-    from lakelog.core.commands.alter_properties import set_properties, unset_properties
-    from lakelog.core.commands.clone.command import TableCloned, clone
-    from lakelog.core.commands.convert import convert_to_delta
-    from lakelog.core.commands.create import create_table
-    from lakelog.core.commands.delete_update import delete_rows, update_rows
-    from lakelog.core.commands.drop_feature.command import drop_feature
-    from lakelog.core.commands.enable_row_tracking import enable_row_tracking
-    from lakelog.core.commands.merge.builder import MergeBuilder, merge
-    from lakelog.core.commands.optimize.command import optimize, purge
-    from lakelog.core.commands.optimize.metrics import FileSizes, OptimizeMetrics
-    from lakelog.core.commands.optimize.running import Optimized, OptimizeProgress
-    from lakelog.core.commands.read import read_arrow, scan
-    from lakelog.core.commands.repair.command import repair, undo_repair
-    from lakelog.core.commands.repair.defects import Defect, TableRepaired
-    from lakelog.core.commands.replace_columns import replace_columns
-    from lakelog.core.commands.restore import TableRestored, restore
-    from lakelog.core.commands.retry import retry_on_conflict
-    from lakelog.core.commands.rewrite import RowsChanged
-    from lakelog.core.commands.sync_identity import sync_identity
-    from lakelog.core.commands.vacuum.command import TableVacuumed, vacuum
-    from lakelog.core.commands.write import write_arrow
+    from lakelog.core.commit.retry import retry_on_conflict
     from lakelog.core.conf import DeltaConf
+    from lakelog.core.create.clone.command import TableCloned, clone
+    from lakelog.core.create.convert import convert_to_delta
+    from lakelog.core.create.table import create_table
     from lakelog.core.data.scan import Scan
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.delete_update import delete_rows, update_rows
+    from lakelog.core.dml.merge.builder import MergeBuilder, merge
+    from lakelog.core.dml.rewrite import RowsChanged
+    from lakelog.core.dml.write import write_arrow
     from lakelog.core.errors import (
         AppendOnlyError,
         ConcurrentAppendException,
@@ -94,7 +86,15 @@ if TYPE_CHECKING:
     from lakelog.core.filters.filter import Filter
     from lakelog.core.hooks import CommittedTransaction, PostCommitHook, hook_failed
     from lakelog.core.log.history import HistoryEntry
+    from lakelog.core.maintain.optimize.command import optimize, purge
+    from lakelog.core.maintain.optimize.metrics import FileSizes, OptimizeMetrics
+    from lakelog.core.maintain.optimize.running import Optimized, OptimizeProgress
+    from lakelog.core.maintain.repair.command import repair, undo_repair
+    from lakelog.core.maintain.repair.defects import Defect, TableRepaired
+    from lakelog.core.maintain.restore import TableRestored, restore
+    from lakelog.core.maintain.vacuum.command import TableVacuumed, vacuum
     from lakelog.core.progress import Progress
+    from lakelog.core.reading import read_arrow, scan
     from lakelog.core.schema import (
         ArrayType,
         DataType,
@@ -133,14 +133,14 @@ _HOMES = {
             "Metadata Protocol RemoveFile SetTransaction"
         ),
         "change_feed.feed": "table_changes",
-        "commands.add_columns": "add_columns",
-        "commands.alter_columns": "change_column drop_columns rename_column",
-        "commands.alter_constraints": "add_constraint drop_constraint",
+        "alter.add_columns": "add_columns",
+        "alter.columns": "change_column drop_columns rename_column",
+        "alter.constraints": "add_constraint drop_constraint",
         "clock": "Clock SystemClock",
         "schema.filled_columns": "column_with_default generated_column identity_column",
         "conf": "DeltaConf",
-        "commands.convert": "convert_to_delta",
-        "commands.create": "create_table",
+        "create.convert": "convert_to_delta",
+        "create.table": "create_table",
         "data.scan": "Scan",
         "delta_log": "DeltaLog",
         "errors": (
@@ -164,31 +164,31 @@ _HOMES = {
         "log.history": "HistoryEntry",
         "features.isolation": "IsolationLevel",
         "actions.operation": "Operation",
-        "commands.alter_properties": "set_properties unset_properties",
-        "commands.optimize.command": "optimize purge",
-        "commands.optimize.running": "OptimizeProgress Optimized",
-        "commands.optimize.metrics": "FileSizes OptimizeMetrics",
+        "alter.properties": "set_properties unset_properties",
+        "maintain.optimize.command": "optimize purge",
+        "maintain.optimize.running": "OptimizeProgress Optimized",
+        "maintain.optimize.metrics": "FileSizes OptimizeMetrics",
         "progress": "Progress",
-        "commands.read": "read_arrow scan",
-        "commands.alter_clustering": "cluster_by",
-        "commands.sync_identity": "sync_identity",
-        "commands.replace_columns": "replace_columns",
-        "commands.drop_feature.command": "drop_feature",
-        "commands.clone.command": "TableCloned clone",
-        "commands.repair.command": "repair undo_repair",
-        "commands.repair.defects": "Defect TableRepaired",
-        "commands.restore": "TableRestored restore",
-        "commands.retry": "retry_on_conflict",
-        "commands.rewrite": "RowsChanged",
-        "commands.delete_update": "delete_rows update_rows",
-        "commands.enable_row_tracking": "enable_row_tracking",
-        "commands.merge.builder": "MergeBuilder merge",
+        "reading": "read_arrow scan",
+        "alter.clustering": "cluster_by",
+        "alter.identity": "sync_identity",
+        "alter.replace_columns": "replace_columns",
+        "alter.drop_feature.command": "drop_feature",
+        "create.clone.command": "TableCloned clone",
+        "maintain.repair.command": "repair undo_repair",
+        "maintain.repair.defects": "Defect TableRepaired",
+        "maintain.restore": "TableRestored restore",
+        "commit.retry": "retry_on_conflict",
+        "dml.rewrite": "RowsChanged",
+        "dml.delete_update": "delete_rows update_rows",
+        "alter.row_tracking": "enable_row_tracking",
+        "dml.merge.builder": "MergeBuilder merge",
         "schema": "ArrayType DataType DecimalType MapType PrimitiveType StructField StructType",
         "state.snapshot": "Snapshot",
         "transaction.attempt_files": "AttemptFiles",
         "transaction.optimistic": "OptimisticTransaction",
-        "commands.vacuum.command": "TableVacuumed vacuum",
-        "commands.write": "write_arrow",
+        "maintain.vacuum.command": "TableVacuumed vacuum",
+        "dml.write": "write_arrow",
     }.items()
     for name in names.split()
 }
@@ -204,7 +204,6 @@ _HOMES |= dict.fromkeys(
     ),
     "lakelog.logstores.errors",
 )
-# Names of before, which warn.
 __all__ = [
     "AddCDCFile",
     "AddFile",

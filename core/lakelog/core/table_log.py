@@ -354,7 +354,7 @@ class TableLog:
         """Write a checkpoint, so that opening the table needs no older commits.
 
         After a checkpoint of the newest version, expired files of the log are deleted
-        (`lakelog.core.maintenance.log_cleanup`); a failure to do so is logged.
+        (`lakelog.core.checkpoints.log_cleanup`); a failure to do so is logged.
 
         Args:
             version: of which version; the newest if `None`.
@@ -363,7 +363,7 @@ class TableLog:
         Raises:
             OSError: it could not be written. The table is unchanged.
         """
-        from lakelog.core.maintenance.checkpoint import write_checkpoint
+        from lakelog.core.checkpoints.checkpoint import write_checkpoint
 
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
@@ -386,12 +386,12 @@ class TableLog:
             DeltaAnalysisError: the table has deletion vectors or column mapping.
             OSError: the storage refused; some of the manifests may still be old ones.
         """
-        from lakelog.core.maintenance.symlink_manifest import generate_symlink_manifest
+        from lakelog.core.checkpoints.symlink_manifest import generate_symlink_manifest
 
         return generate_symlink_manifest(self.update())
 
     def _clean(self, snapshot: Snapshot) -> None:
-        from lakelog.core.maintenance.log_cleanup import clean_log
+        from lakelog.core.checkpoints.log_cleanup import clean_log
 
         try:
             clean_log(snapshot, self._clock)

@@ -12,7 +12,8 @@ from functools import partial
 
 import pytest
 
-from lakelog.spark.dml import copies, delete_update, here
+from lakelog.spark.dml import copies, delete_update
+from lakelog.spark.dml import without_spark as here
 from support.examples import SEED, SEED_OF_THE_DAY, examples
 from support.merges.outcome import outcome_of
 from support.recorded_cases import played_as_recorded

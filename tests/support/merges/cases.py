@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.core.commands.given_types import schema_from
+from lakelog.core.input.given_types import schema_from
 from support.merges.kinds import BASE, KINDS, Kind
 
 if TYPE_CHECKING:

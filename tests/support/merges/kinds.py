@@ -22,7 +22,7 @@ from lakelog.core import (
     identity_column,
     write_arrow,
 )
-from lakelog.core.commands.given_types import schema_from
+from lakelog.core.input.given_types import schema_from
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -141,8 +141,8 @@ def _reached(report: Report, store: LogStore) -> float | None:
 
 
 def _table(report: Report, store: LogStore) -> None:
-    from lakelog.core.commands.repair.log_defects import LogDefects, find_newest
     from lakelog.core.errors import TableNotFoundError
+    from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
 
     found = LogDefects()
     try:

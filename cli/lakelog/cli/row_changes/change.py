@@ -16,8 +16,8 @@ from lakelog.cli.tables import bytes_text, count_text, open_log, saying
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lakelog.core.commands.rewrite import RowsChanged
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.rewrite import RowsChanged
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _DONE: Final = {"delete": "Deleted", "update": "Updated"}
@@ -118,7 +118,7 @@ def _advice_for_shells() -> Iterator[None]:
 
 
 def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict[str, int]:
-    from lakelog.core.commands.matching_rows import matching_rows
+    from lakelog.core.dml.matching_rows import matching_rows
 
     tell("counting rows")
     matching = matching_rows(log, change.where, change.values)
@@ -127,8 +127,8 @@ def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict
 
 def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> RowsChanged:
     """Change the rows, and again those that match by then where another writer was faster."""
-    from lakelog.core.commands.delete_update import delete_rows, update_rows
-    from lakelog.core.commands.retry import retry_on_conflict
+    from lakelog.core.commit.retry import retry_on_conflict
+    from lakelog.core.dml.delete_update import delete_rows, update_rows
 
     told = saying(tell)
 

@@ -72,7 +72,7 @@ def _clustering(snapshot: Snapshot) -> list[list[str]]:
 
 def _statement(snapshot: Snapshot) -> str:
     from lakelog.cli.schema.create_table import create_table_sql
-    from lakelog.core.commands.alter_properties import KEPT_BY_THE_TABLE
+    from lakelog.core.alter.properties import KEPT_BY_THE_TABLE
 
     metadata = snapshot.metadata
     own = {k: v for k, v in metadata.configuration.items() if k not in KEPT_BY_THE_TABLE}

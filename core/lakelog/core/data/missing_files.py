@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.compute import pc
-from lakelog.core.data.places import DataPlaces
+from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.deletion_vectors.reader import vector_path
 from lakelog.core.paths import is_local
 from lakelog.core.progress import Progress

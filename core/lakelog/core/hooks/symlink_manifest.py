@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.checkpoints.symlink_manifest import update_symlink_manifests
 from lakelog.core.hooks import PostCommitHook
-from lakelog.core.maintenance.symlink_manifest import update_symlink_manifests
 
 if TYPE_CHECKING:
     from lakelog.core.hooks import CommittedTransaction

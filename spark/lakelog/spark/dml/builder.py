@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import Column
 
-from lakelog.core.commands.merge.clauses import MergeClause
+from lakelog.core.dml.merge.clauses import MergeClause
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.dml.merge import run_merge
-from lakelog.spark.dml.merge_request import Merge
+from lakelog.spark.dml.merge.request import Merge
+from lakelog.spark.dml.merge.run import run_merge
 from lakelog.spark.session.arguments import (
     check_expression,
     check_expressions_by_name,
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.commands.merge.clauses import When
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.merge.clauses import When
     from lakelog.spark.dml.frames import GivenFrames
 
 SqlOrColumn: TypeAlias = str | Column

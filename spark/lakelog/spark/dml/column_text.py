@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from lakelog.spark.dml.expressions import text_of
+from lakelog.spark.dml.given_expressions import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

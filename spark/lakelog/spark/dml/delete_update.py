@@ -2,7 +2,7 @@
 
 Both are two steps. A Spark job says which rows the condition is true for, by file and position;
 then the old rows are taken out by a deletion vector or a copy of the others
-(`lakelog.core.commands.rewrite`). New rows come from a second read, of the touched files alone.
+(`lakelog.core.dml.rewrite`). New rows come from a second read, of the touched files alone.
 The first reads the condition's columns and no others, and is left out where the log tells that
 every row of a file is meant. One job can't do both: what Spark gives back of a job that writes is
 its files, and whatever tasks count beside them counts twice where a task is retried.
@@ -22,14 +22,13 @@ from lakelog.core import keys
 from lakelog.core.actions.file_table import from_add_files, to_add_files
 from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.arrow.variants import has_variants
-from lakelog.core.commands.delete_update import delete_rows, update_rows
-from lakelog.core.commands.merge.analysis import analyse_update
-from lakelog.core.commands.merge.update import UpdatedRows
-from lakelog.core.commands.optimize.auto_compaction import compact_after
-from lakelog.core.commands.rewrite import RowRewrite
-from lakelog.core.commands.touched_files import can_evaluate, touched_at, touched_whole
 from lakelog.core.compute import pc
 from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.dml.delete_update import delete_rows, update_rows
+from lakelog.core.dml.merge.analysis import analyse_update
+from lakelog.core.dml.merge.update import UpdatedRows
+from lakelog.core.dml.rewrite import RowRewrite
+from lakelog.core.dml.touched_files import can_evaluate, touched_at, touched_whole
 from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,
@@ -39,19 +38,20 @@ from lakelog.core.expressions.tree import Literal, is_partition_only
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.spark.dml import here
+from lakelog.spark.dml import without_spark as here
+from lakelog.spark.dml.candidate_files import known_part, outside_of
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.expressions import check_expressions, subqueries_in, text_of
 from lakelog.spark.dml.file_metadata import NAME, may_ask, with_file_metadata
 from lakelog.spark.dml.frames import under
-from lakelog.spark.dml.hits import hit_positions, partitions_matching, row_width
+from lakelog.spark.dml.given_expressions import check_expressions, subqueries_in, text_of
+from lakelog.spark.dml.matching_positions import hit_positions, partitions_matching, row_width
+from lakelog.spark.dml.merge.clause_values import as_column, check_defaults
 from lakelog.spark.dml.needed import columns_needed
-from lakelog.spark.dml.reads import known_part, outside_of
 from lakelog.spark.dml.updated_rows import checked_types, updated_rows
-from lakelog.spark.dml.values import as_column, check_defaults
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.writing.balanced import is_balanced
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.commands.merge.new_rows import NewColumn
-    from lakelog.core.commands.touched_files import TouchedFile
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.merge.new_rows import NewColumn
+    from lakelog.core.dml.touched_files import TouchedFile
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.dml.expressions import text_of
+from lakelog.spark.dml.given_expressions import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

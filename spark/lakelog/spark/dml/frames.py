@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from lakelog.spark.dml.expressions import names_another_frame
+from lakelog.spark.dml.given_expressions import names_another_frame
 from lakelog.spark.session.session import is_connect
 
 if TYPE_CHECKING:

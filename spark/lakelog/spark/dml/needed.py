@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from lakelog.core.schema import StructType
-from lakelog.spark.dml.expressions import text_of
+from lakelog.spark.dml.given_expressions import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

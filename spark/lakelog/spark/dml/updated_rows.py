@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.commands.merge.new_rows import Generated
 from lakelog.core.data.change_files import CHANGE_TYPE
+from lakelog.core.dml.merge.new_rows import Generated
 from lakelog.core.schema import StructType
 from lakelog.core.schema.filled_columns import generation_of
-from lakelog.spark.dml.values import RowValues, check_given, given_in
+from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_in
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.commands.merge.new_rows import NewColumn
-    from lakelog.core.commands.moved_row_ids import MovedRowIds
+    from lakelog.core.dml.merge.new_rows import NewColumn
+    from lakelog.core.rows.moved_row_ids import MovedRowIds
     from lakelog.core.schema import DataType
     from lakelog.spark.writing.constraints import RowRule
 

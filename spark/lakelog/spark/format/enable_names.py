@@ -27,13 +27,13 @@ from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.session import is_connect
 from lakelog.spark.sql_statements.cached import forget_cached
-from lakelog.spark.sql_statements.named import (
+from lakelog.spark.sql_statements.named_tables import Place
+from lakelog.spark.sql_statements.names_of_methods import (
     cache_table,
     is_table_cached,
     named_frame,
     uncache_table,
 )
-from lakelog.spark.sql_statements.places import Place
 from lakelog.spark.sql_statements.written_views import refreshed, written_place
 
 if TYPE_CHECKING:
@@ -451,7 +451,7 @@ def _list_columns(original: Any) -> Any:
             return original(self, tableName, dbName)
         from pyspark.sql.catalog import Column
 
-        from lakelog.core.commands.alter_clustering import shown_columns
+        from lakelog.core.alter.clustering import shown_columns
         from lakelog.spark.table.delta_table import DeltaTable
         from lakelog.spark.types.spark_types import to_spark_schema
 

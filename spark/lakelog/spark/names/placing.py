@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.commands.create import CreateMode
+    from lakelog.core.create.table import CreateMode
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegralType, NullType, StringType, StructField, StructType
 
 from lakelog.core.compute import pc
-from lakelog.core.data.places import DataPlaces
+from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema.char_varchar import limit_of, with_current_marks
 from lakelog.core.schema.column_mapping import physical_schema

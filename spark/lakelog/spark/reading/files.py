@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from lakelog.core.data.places import DataPlaces
+from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.data.readable_partitions import check_partition_values
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.paths import data_path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.commands.moved_row_ids import MovedRowIds
+from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.schema import StructType
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.reading.positions import FILE, ROW

@@ -18,9 +18,9 @@ from lakelog.spark.sql_statements.errors import NoDeltaTableError, SqlSyntaxErro
 from lakelog.spark.sql_statements.from_first import inserts_first, target_at
 from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import read_immediate
+from lakelog.spark.sql_statements.insert_values import inserted_values
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placed_errors import placed_by_words
-from lakelog.spark.sql_statements.plain_values import inserted_values
 from lakelog.spark.sql_statements.queries import QueryRunner
 from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.sql_statements.written_views import may_mean_table, refused_by_spark

@@ -20,13 +20,13 @@ from lakelog.spark.sql_statements.hidden_columns import (
     star_edits,
     with_metadata,
 )
+from lakelog.spark.sql_statements.named_tables import Place, entry_of, opened, place_of
 from lakelog.spark.sql_statements.options_clause import given_options
 from lakelog.spark.sql_statements.placed_errors import placed
-from lakelog.spark.sql_statements.places import Place, entry_of, opened, place_of
 from lakelog.spark.sql_statements.references import Reference, references
 from lakelog.spark.sql_statements.rewriting import edits_of, renaming, rewritten
 from lakelog.spark.sql_statements.tokens import tokenize
-from lakelog.spark.sql_statements.views import as_view, recursive_view, refuse_lasting
+from lakelog.spark.sql_statements.view_queries import as_view, recursive_view, refuse_lasting
 from lakelog.spark.types.paths import hadoop_path, text_literal
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.frame_views import GLOBAL, source_of_view
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
-from lakelog.spark.sql_statements.places import Place, entry_of, path_in, place_of
+from lakelog.spark.sql_statements.named_tables import Place, entry_of, path_in, place_of
 from lakelog.spark.sql_statements.references import references
 from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.table.delta_table import DeltaTable

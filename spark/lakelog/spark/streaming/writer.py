@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from lakelog.core.commands.create import create_table
 from lakelog.core.conf import DeltaConf
+from lakelog.core.create.table import create_table
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructType
 
-from lakelog.core.commands.add_columns import add_columns
-from lakelog.core.commands.alter_clustering import cluster_by
-from lakelog.core.commands.alter_columns import change_column, drop_columns, rename_column
-from lakelog.core.commands.alter_constraints import add_checked_constraint, drop_constraint
-from lakelog.core.commands.alter_properties import set_properties, unset_properties
-from lakelog.core.commands.drop_feature.command import drop_feature
-from lakelog.core.commands.replace_columns import replace_columns
-from lakelog.core.commands.sync_identity import sync_identity
+from lakelog.core.alter.add_columns import add_columns
+from lakelog.core.alter.clustering import cluster_by
+from lakelog.core.alter.columns import change_column, drop_columns, rename_column
+from lakelog.core.alter.constraints import add_checked_constraint, drop_constraint
+from lakelog.core.alter.drop_feature.command import drop_feature
+from lakelog.core.alter.identity import sync_identity
+from lakelog.core.alter.properties import set_properties, unset_properties
+from lakelog.core.alter.replace_columns import replace_columns
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.types import type_from_json_value
 from lakelog.spark.session.arguments import check_flag, check_int, check_text

@@ -11,8 +11,8 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from lakelog.core.commands.create import create_table
 from lakelog.core.conf import DeltaConf
+from lakelog.core.create.table import create_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructField, StructType, type_from_json_value
 from lakelog.core.schema.char_varchar import without_limits
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.commands.create import CreateMode
+    from lakelog.core.create.table import CreateMode
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import DataType
 

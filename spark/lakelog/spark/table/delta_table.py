@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakelog.core.commands.alter_clustering import shown_columns
-from lakelog.core.commands.convert import convert_to_delta
+from lakelog.core.alter.clustering import shown_columns
 from lakelog.core.conf import DeltaConf
+from lakelog.core.create.convert import convert_to_delta
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.builder import merge_builder

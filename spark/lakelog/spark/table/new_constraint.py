@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 
-from lakelog.core.commands.alter_constraints import new_violation
+from lakelog.core.alter.constraints import new_violation
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.sql.stored_sql import check_stored
 from lakelog.spark.reading.reader import snapshot_df

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import LongType, StructType
 
-from lakelog.core.commands.clone.command import clone
-from lakelog.core.commands.restore import restore
+from lakelog.core.create.clone.command import clone
+from lakelog.core.maintain.restore import restore
 from lakelog.spark.reading.time_travel import millis_of_session
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.arguments import check_flag, check_int, check_text, check_texts

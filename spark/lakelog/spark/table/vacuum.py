@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StringType, StructType
 
-from lakelog.core.commands.vacuum.command import vacuum
 from lakelog.core.conf import DeltaConf
 from lakelog.core.keys import DELTA_PREFIX
+from lakelog.core.maintain.vacuum.command import vacuum
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import col
 
 from lakelog.core import keys
-from lakelog.core.commands.optimize.settings import byte_size
+from lakelog.core.maintain.optimize.settings import byte_size
 from lakelog.core.schema.column_paths import sql_path
 from lakelog.spark.session.temporary_confs import temporary_confs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.commands.alter_clustering import shown_columns
+from lakelog.core.alter.clustering import shown_columns
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.writing.options import TableDefinition
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from lakelog.core import keys
 from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.operation import Operation, streaming_metrics, write_metrics
-from lakelog.core.commands.create import define_table
-from lakelog.core.commands.optimize.auto_compaction import compact_after
 from lakelog.core.conf import DeltaConf
+from lakelog.core.create.table import define_table
 from lakelog.core.data.identity_bounds import IdentityBounds
 from lakelog.core.errors import ConcurrentAppendException, TableExistsError
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import check_holds_rows
 from lakelog.core.transaction.attempt_files import AttemptFiles
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lakelog.core.actions import Action, AddFile
-    from lakelog.core.commands.create import TableDefined
+    from lakelog.core.create.table import TableDefined
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import SaveMode, TableDefinition

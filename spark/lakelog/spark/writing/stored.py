@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.commands.merge.alignment import can_store
+from lakelog.core.dml.merge.alignment import can_store
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema import (
     ArrayType,

@@ -26,7 +26,7 @@ from lakelog.spark.writing.save import save_frame
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.commands.create import CreateMode
+    from lakelog.core.create.table import CreateMode
     from lakelog.spark.writing.options import SaveMode
 
 _OPERATIONS: dict[CreateMode, str] = {

@@ -11,8 +11,8 @@ import pytest
 
 from lakelog.cli.row_changes.update import assignments
 from lakelog.core import DeltaLog, Operation, create_table, read_arrow, write_arrow
-from lakelog.core.commands import delete_update
 from lakelog.core.commit.backoff import Backoff
+from lakelog.core.dml import delete_update
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.filled_columns import column_with_default

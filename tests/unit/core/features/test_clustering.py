@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, DomainMetadata, Operation, write_arrow
-from lakelog.core.commands.alter_columns import drop_columns, rename_column
-from lakelog.core.commands.alter_properties import set_properties
+from lakelog.core.alter.columns import drop_columns, rename_column
+from lakelog.core.alter.properties import set_properties
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN, clustering_columns
 

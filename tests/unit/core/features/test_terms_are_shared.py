@@ -30,9 +30,9 @@ CONSTRUCTIONS = {
     "change_feed/removed.py": (1, "the mode by which files of another version are read"),
     "change_feed/feed.py": (1, "the metadata of one commit"),
     "streaming/schema_changes.py": (1, "the metadata of one commit, or of a stream's log"),
-    "commands/clone/command.py": (1, "the metadata that a clone is to have"),
-    "commands/drop_feature/traces.py": (1, "the metadata of one commit"),
-    "commands/enable_row_tracking.py": (1, "the properties as a caller wants them"),
+    "create/clone/command.py": (1, "the metadata that a clone is to have"),
+    "alter/drop_feature/traces.py": (1, "the metadata of one commit"),
+    "alter/row_tracking.py": (1, "the properties as a caller wants them"),
 }
 """File in core -> how often it makes `TableProperties`, and of what that no snapshot has."""
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.commands.write import write_arrow
 from lakelog.core.delta_log import DeltaLog
+from lakelog.core.dml.write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError, PostCommitError, PostCommitHookFailedError
 from lakelog.core.hooks.hook import PostCommitHook, hook_failed
 from lakelog.core.transaction.optimistic import OptimisticTransaction

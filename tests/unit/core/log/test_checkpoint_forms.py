@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.checkpoints import checkpoint as checkpoints
+from lakelog.core.checkpoints.checkpoint_rows import add_rows
 from lakelog.core.errors import CorruptCheckpointError, DeltaAnalysisError
 from lakelog.core.log import checkpoint_parts
 from lakelog.core.log.last_checkpoint import hint_checksum
-from lakelog.core.maintenance import checkpoint as checkpoints
-from lakelog.core.maintenance.checkpoint_rows import add_rows
 from support.examples import examples
 from support.log_histories import NOW, histories, whole_state
 from support.manual_clock import ManualClock

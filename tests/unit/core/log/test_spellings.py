@@ -152,24 +152,24 @@ _MAY = {
     "core/change_feed/files.py: added.pop(old.path, None)",
     "spark/replay/tasks.py: {each.path: each.length for each in checkpoint.checkpoint.files}",
     "spark/replay/tasks.py: sizes.get(part.path, 0)",
-    "core/commands/vacuum/candidates.py: each.path in names",
-    "core/commands/vacuum/command.py: each.path in names",
+    "core/maintain/vacuum/candidates.py: each.path in names",
+    "core/maintain/vacuum/command.py: each.path in names",
     # A listing's own spelling; what it spells otherwise is looked up by itself.
     "core/data/missing_files.py: {each.path for each in infos if each.is_file}",
     # A file that has another spelling by now was changed by another writer, and is left alone.
-    "core/commands/optimize/committing.py: live.get(file.path)",
-    "core/commands/optimize/committing.py: pc.is_in(table['path'], value_set=paths)",
-    "core/commands/optimize/committing.py: {file.path: file for file in "
+    "core/maintain/optimize/committing.py: live.get(file.path)",
+    "core/maintain/optimize/committing.py: pc.is_in(table['path'], value_set=paths)",
+    "core/maintain/optimize/committing.py: {file.path: file for file in "
     "to_add_files(table.filter(pc.is_in(table['path'], value_set=paths)))}",
     # The same snapshot's, or one that has another spelling by now and is left alone.
-    "core/commands/repair/command.py: {each.path for each in (*files.gone, *files.before)}",
-    "core/commands/repair/command.py: each.path in planned",
+    "core/maintain/repair/command.py: {each.path for each in (*files.gone, *files.before)}",
+    "core/maintain/repair/command.py: each.path in planned",
     # A listing's own spelling.
-    "core/commands/vacuum/linked.py: f.path not in inner",
+    "core/maintain/vacuum/linked.py: f.path not in inner",
     # Whether it is in a folder.
     "core/commit/file_checks.py: '/' in action.path",
     # Whether it is an absolute one.
-    "core/commands/clone/places.py: ':/' in add.path",
+    "core/create/clone/cloned_files.py: ':/' in add.path",
     # Columns of a Parquet file.
     "core/data/identity_bounds.py: self._names.get(footer.schema.column(index).path)",
 }

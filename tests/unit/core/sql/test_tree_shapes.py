@@ -13,12 +13,12 @@ import sqlglot
 from sqlglot import exp
 
 from lakelog.core.arrow.types import from_arrow_schema
-from lakelog.core.commands.given_types import schema_from
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import Column, Comparison, Literal, is_opaque
 from lakelog.core.filters import parsing
 from lakelog.core.filters.parsing import parse_filter
 from lakelog.core.filters.sql_lists import cut_lists
+from lakelog.core.input.given_types import schema_from
 from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.schema import PrimitiveType
 from lakelog.core.sql.evaluator import constant_of, evaluate_value, parse_sql, value_type

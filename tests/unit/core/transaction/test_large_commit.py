@@ -12,9 +12,9 @@ import pytest
 
 from lakelog.core.actions import AddFile, Metadata, SetTransaction
 from lakelog.core.actions.operation import Operation
-from lakelog.core.commands.write import write_arrow
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
+from lakelog.core.dml.write import write_arrow
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.sql_statements import front, places, queries
+from lakelog.spark.sql_statements import front, queries
+from lakelog.spark.sql_statements import named_tables as places
 from lakelog.spark.sql_statements.commands.dispatch import command_of
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.sql_statements.options_clause import given_options

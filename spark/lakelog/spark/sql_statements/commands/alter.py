@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
-from lakelog.core.commands.add_columns import Addition, add_columns_at
-from lakelog.core.commands.alter_columns import ColumnChange, change_column, change_columns
+from lakelog.core.alter.add_columns import Addition, add_columns_at
+from lakelog.core.alter.columns import ColumnChange, change_column, change_columns
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.char_varchar import without_limits
 from lakelog.spark.names.moves import rename_table, set_location
@@ -19,7 +19,7 @@ from lakelog.spark.sql_statements.commands.columns import (
     properties,
     text,
 )
-from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.sql_statements.named_tables import place_of
 from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lakelog.spark.sql_statements.commands.base import Command, Statement
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.named_tables import Place
     from lakelog.spark.table.delta_table import DeltaTable
 
     Change = Callable[[DeltaTable], object]

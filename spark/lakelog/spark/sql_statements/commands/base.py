@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from lakelog.core.schema.column_paths import dotted
 from lakelog.spark.sql_statements.errors import NoDeltaTableError
-from lakelog.spark.sql_statements.places import Place, opened, place_of
+from lakelog.spark.sql_statements.named_tables import Place, opened, place_of
 from lakelog.spark.sql_statements.qualified_columns import Qualifiers
 from lakelog.spark.sql_statements.written_views import written_place
 from lakelog.spark.table.delta_table import DeltaTable

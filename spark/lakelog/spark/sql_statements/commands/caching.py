@@ -8,10 +8,10 @@ from pyspark import StorageLevel
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements.cached import forget_cached, has_cached, hold, release
-from lakelog.spark.sql_statements.commands.views import NewView, made_view
+from lakelog.spark.sql_statements.commands.create_view import NewView, made_view
 from lakelog.spark.sql_statements.keywords import QUERY
+from lakelog.spark.sql_statements.named_tables import entry_of, place_of
 from lakelog.spark.sql_statements.options_clause import given_options
-from lakelog.spark.sql_statements.places import entry_of, place_of
 from lakelog.spark.sql_statements.queries import QueryRunner
 
 if TYPE_CHECKING:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.commands.clone.command import clone
 from lakelog.core.conf import DeltaConf
+from lakelog.core.create.clone.command import clone
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.sql_statements.commands.creation import place_for_statement
+from lakelog.spark.sql_statements.commands.made_tables import place_for_statement
 from lakelog.spark.table.older_versions import metrics_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.spark.sql_statements.commands.base import Statement
-    from lakelog.spark.sql_statements.commands.new_table import NewTable
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.commands.table_definition import NewTable
+    from lakelog.spark.sql_statements.named_tables import Place
 
 _COLUMNS = {
     "source_table_size": "sourceTableSize",

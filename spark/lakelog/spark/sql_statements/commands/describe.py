@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.schema.edits import nearest_field
-from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.sql_statements.named_tables import place_of
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructField
     from lakelog.spark.sql_statements.commands.base import Command, Statement
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.named_tables import Place
 
 _INFO = "info_name string, info_value string"
 _COLUMNS = "col_name string, data_type string, comment string"

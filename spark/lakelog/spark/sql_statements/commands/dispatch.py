@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
 from lakelog.spark.sql_statements.commands.base import Statement
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
-from lakelog.spark.sql_statements.commands.create import create
+from lakelog.spark.sql_statements.commands.create_table import create
+from lakelog.spark.sql_statements.commands.create_view import alter_view, create_view
 from lakelog.spark.sql_statements.commands.describe import describe_table
 from lakelog.spark.sql_statements.commands.explain import explain
-from lakelog.spark.sql_statements.commands.history import convert, describe, restore
 from lakelog.spark.sql_statements.commands.insert import insert
 from lakelog.spark.sql_statements.commands.maintenance import (
     fsck,
@@ -21,9 +21,9 @@ from lakelog.spark.sql_statements.commands.maintenance import (
 )
 from lakelog.spark.sql_statements.commands.merge import merge
 from lakelog.spark.sql_statements.commands.partitions import show_partitions
-from lakelog.spark.sql_statements.commands.rows import delete, truncate, update
+from lakelog.spark.sql_statements.commands.row_changes import delete, truncate, update
 from lakelog.spark.sql_statements.commands.show import show_columns, show_create, show_properties
-from lakelog.spark.sql_statements.commands.views import alter_view, create_view
+from lakelog.spark.sql_statements.commands.versions import convert, describe, restore
 from lakelog.spark.sql_statements.cursor import Cursor
 from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.sql_statements.parameters import Parameters
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.spark.sql_statements.commands.base import Command
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.named_tables import Place
     from lakelog.spark.sql_statements.queries import QueryRunner
     from lakelog.spark.sql_statements.tokens import Token
 

@@ -16,7 +16,7 @@ from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.sql_statements.keywords import QUERY
-from lakelog.spark.sql_statements.places import Place
+from lakelog.spark.sql_statements.named_tables import Place
 from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema

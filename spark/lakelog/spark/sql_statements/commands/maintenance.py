@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.commands.optimize import command
-from lakelog.core.commands.repair.command import repair
+from lakelog.core.maintain.optimize import command
+from lakelog.core.maintain.repair.command import repair
 from lakelog.spark.table.optimization import optimized_row
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from lakelog.spark.names.identifiers import quoted_name
 from lakelog.spark.names.plain import plain_table
 from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.sql_statements.errors import located
-from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.sql_statements.named_tables import place_of
 from lakelog.spark.sql_statements.references import references
 from lakelog.spark.sql_statements.rewriting import rewritten
 from lakelog.spark.sql_statements.tokens import tokenize
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lakelog.spark.sql_statements.commands.base import Statement
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.named_tables import Place
     from lakelog.spark.sql_statements.references import Reference
     from lakelog.spark.sql_statements.rewriting import Edit
     from lakelog.spark.sql_statements.tokens import Token

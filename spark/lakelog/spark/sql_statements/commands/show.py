@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.commands.alter_clustering import shown_columns
+from lakelog.core.alter.clustering import shown_columns
 from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
 from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of
 from lakelog.spark.sql_statements.commands.columns import text
-from lakelog.spark.sql_statements.places import place_of
+from lakelog.spark.sql_statements.named_tables import place_of
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.projection import type_sql
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import StructField
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.base import Command, Statement
-    from lakelog.spark.sql_statements.places import Place
+    from lakelog.spark.sql_statements.named_tables import Place
 
 _COLUMN = "col_name string"
 _PROPERTY = "key string, value string"

@@ -1,0 +1,1 @@
+"""Changes that touch no row: columns, constraints, properties, clustering, features."""

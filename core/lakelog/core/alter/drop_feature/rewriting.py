@@ -1,0 +1,107 @@
+"""Files that need a feature are replaced by files that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelog.core.actions.file_table import to_add_files
+from lakelog.core.actions.operation import Operation
+from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.maintain.optimize.metrics import operation_metrics
+from lakelog.core.maintain.optimize.reading import BinReader
+from lakelog.core.rows.moved_row_ids import MovedRowIds
+from lakelog.core.transaction.attempt_files import AttemptFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+_THREADS = 4
+
+
+def purge(log: DeltaLog, files: pa.Table) -> int | None:
+    """Write the rows of some files to new ones, as `REORG TABLE … APPLY (PURGE)` does.
+
+    Args:
+        log: the table.
+        files: rows of `FILE_SCHEMA`, of the newest version.
+
+    Returns:
+        The version of the commit; `None` where there is no file.
+
+    Raises:
+        DeltaConcurrentModificationException: another writer changed one of the files.
+        DataFileMissingError: the storage does not have a file.
+    """
+    if not files.num_rows:
+        return None
+    txn = log.start_transaction()
+    txn.track_files_read(files)
+    parameters = {"predicate": [], "applyPurge": True}
+    with AttemptFiles(txn) as owned:
+        return _commit(txn, to_add_files(files), owned, "REORG", parameters)
+
+
+def rewrite_all(txn: OptimisticTransaction, operation: str, others: Sequence[Action] = ()) -> int:
+    """Write all rows to new files, laid out as the transaction's new metadata says.
+
+    Args:
+        txn: has new metadata.
+        operation: the name of what is done.
+        others: actions of the same commit.
+
+    Raises:
+        DeltaConcurrentModificationException: another writer was faster.
+        DataFileMissingError: the storage does not have a file.
+    """
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    txn.read_whole_table()
+    with AttemptFiles(txn) as owned:
+        return _commit(txn, to_add_files(snapshot.file_table), owned, operation, {}, others)
+
+
+def _commit(
+    txn: OptimisticTransaction,
+    files: list[AddFile],
+    owned: AttemptFiles,
+    name: str,
+    parameters: dict[str, object],
+    others: Sequence[Action] = (),
+) -> int:
+    snapshot, log, layout = txn.snapshot, txn.delta_log, txn.file_layout
+    assert snapshot is not None
+    ids = MovedRowIds.from_snapshot(snapshot)
+    written = layout.schema if ids is None else ids.add_id_columns(layout.schema)
+    writer = owned.own(
+        DataFileWriter(
+            replace(layout, schema=written).plan(log.store, log.table),
+            layout.schema,
+            stats=layout.stats,
+            data_change=False,
+        )
+    )
+    names = set(layout.schema.names)
+    read = type(snapshot.read_schema)(tuple(f for f in snapshot.read_schema if f.name in names))
+    for rows in BinReader(snapshot, read, ids, workers=_THREADS).tables(files):
+        writer.write(rows)
+    adds = writer.close()
+    now = txn.clock.now_ms()
+    removes = [file.remove(now, data_change=False) for file in files]
+    metrics: dict[str, int | str] = dict(operation_metrics(adds, files))
+    if name != "REORG":
+        metrics |= {
+            "numRewrittenFiles": len(files),
+            "numOutputBytes": sum(each.size for each in adds),
+            "numCopiedRows": sum(each.num_records or 0 for each in adds),
+        }
+    tags = preservation_tags(txn.terms, preserved=ids is not None)
+    txn.mark_written()
+    return txn.commit([*adds, *removes, *others], Operation(name, parameters, metrics, tags=tags))

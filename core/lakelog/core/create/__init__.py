@@ -1,0 +1,1 @@
+"""Making tables: from a schema, from Parquet files, from another table."""

@@ -1,0 +1,1 @@
+"""Changes of rows without an engine: write, delete, update, merge."""

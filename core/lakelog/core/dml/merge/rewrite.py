@@ -1,0 +1,265 @@
+"""The second half of a MERGE: new rows, and what becomes of the files whose rows are touched.
+
+With `delta.enableDeletionVectors` a touched file stays, and gets a deletion vector; else the rows
+that are left go to a new file. New rows go to a new file either way. With a change data feed all
+changes are written once more (`change_files`), unless the removed files and the vectors show
+everything: where nothing is copied and nothing updated.
+
+Files are gone through one by one, and a file by row groups.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from contextlib import closing
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core import keys
+from lakelog.core.arrow.encodings import taken
+from lakelog.core.compute import pc
+from lakelog.core.data.change_files import ChangeFileWriter
+from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.deletion_vectors.writer import VectorWriter
+from lakelog.core.dml.merge.metrics import MergeMetrics
+from lakelog.core.dml.merge.positions import Positions
+from lakelog.core.dml.merge.sides import side_by_side
+from lakelog.core.features.protocol import supported_features
+from lakelog.core.progress import Progress
+from lakelog.core.rows.moved_row_ids import MovedRowIds
+from lakelog.core.stats.structs import with_wide_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.actions import Action, AddFile
+    from lakelog.core.data.row_reader import Piece
+    from lakelog.core.dml.merge.build import RowBuilder
+    from lakelog.core.dml.merge.clauses import MergeClause
+    from lakelog.core.dml.merge.matching import Hits
+    from lakelog.core.dml.merge.sides import Sides
+    from lakelog.core.dml.merge.source import SourceRows
+    from lakelog.core.progress import Tell
+    from lakelog.core.schema import StructType
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+
+class MergeRewrite:
+    """Writes the files and actions of one MERGE.
+
+    Call `apply` and `insert`, then `actions`; `abort` where it fails before, or the commit is
+    refused.
+    """
+
+    def __init__(
+        self,
+        txn: OptimisticTransaction,
+        now_ms: int,
+        schema: StructType,
+        sides: Sides,
+        source: SourceRows,
+        clauses: Sequence[MergeClause],
+        builders: Sequence[RowBuilder | None],
+    ) -> None:
+        """Prepare the rewrite; no file is opened yet.
+
+        Args:
+            txn: has a snapshot, and the metadata that the table will have.
+            now_ms: when rows are deleted, epoch milliseconds.
+            schema: of the table as it will be, as files are read.
+            sides: the columns that expressions name.
+            source: all of its rows.
+            clauses: all of them.
+            builders: makes the new rows of each; `None` for one that deletes.
+        """
+        snapshot, log = txn.snapshot, txn.delta_log
+        assert snapshot is not None
+        self._now_ms = now_ms
+        self._schema = schema
+        self._sides = sides
+        self._source = source
+        self._clauses = clauses
+        self._builders = builders
+        self._ids = MovedRowIds.from_snapshot(snapshot)
+        self._files = TableFileReader(snapshot, self._with_ids(schema))
+        properties = snapshot.properties
+        self._has_feed = properties.change_data_feed
+        self._by_vectors = (
+            properties.deletion_vectors
+            and "deletionVectors" in supported_features(snapshot.protocol)
+            and log.conf.read(keys.MERGE_VECTORS)
+        )
+        layout, table = txn.file_layout, log.table
+        self._vectors = VectorWriter(log.store, table, properties, log.conf)
+        self._data = DataFileWriter(
+            replace(layout, schema=self._with_ids(layout.schema)).plan(log.store, table),
+            layout.schema,
+            stats=layout.stats,
+        )
+        self._changes = ChangeFileWriter(log.store, table, layout)
+        self._has_changes = False
+        self._actions: list[Action] = []
+        self.metrics = MergeMetrics()
+        self._moved = False
+
+    def _with_ids(self, schema: StructType) -> StructType:
+        return schema if self._ids is None else self._ids.add_id_columns(schema)
+
+    @property
+    def keeps_row_ids(self) -> bool:
+        """Whether every row that is left has the id that it had."""
+        return self._ids is not None or not self._moved
+
+    def apply(self, hits: Sequence[Hits], tell: Tell | None = None) -> None:
+        """Update and delete the rows that clauses apply to.
+
+        Args:
+            hits: the files that have such rows.
+            tell: called after each file.
+
+        Raises:
+            ConstraintViolationError: new rows break a rule of the table.
+            DataFileMissingError: a file vanished.
+            OSError: the storage refused.
+        """
+        copies = not self._by_vectors and not all(each.touched.is_whole for each in hits)
+        updates = any(self._updates(each) for each in hits)
+        self._moved = copies or updates
+        # Readers take change files alone: they hold all changes of the commit, or there are none.
+        self._has_changes = self._has_feed and self._moved
+        rewritten = [
+            each
+            for each in hits
+            if self._has_changes or self._updates(each) or (copies and not each.touched.is_whole)
+        ]
+        with closing(self._files.pieces_ahead(each.touched.file for each in rewritten)) as pieces:
+            by_file = groupby(pieces, itemgetter(0))
+            left = deque(rewritten)
+            for done, each in enumerate(hits, 1):
+                if each.touched.is_whole or not self._by_vectors:
+                    self._remove(each.touched.add)
+                else:
+                    self._mask(each)
+                if left and left[0] is each:
+                    left.popleft()
+                    self._rewrite_file(each, (piece for _, piece in next(by_file)[1]))
+                else:
+                    self._count(each.clauses)
+                if tell is not None:
+                    tell(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
+
+    def _updates(self, hits: Hits) -> bool:
+        numbers = pc.unique(hits.clauses).to_pylist()
+        return any(self._clauses[number].action == "update" for number in numbers)
+
+    def _remove(self, file: AddFile) -> None:
+        self._actions.append(file.remove(self._now_ms))
+        self.metrics.count_removed(file)
+
+    def _mask(self, hits: Hits) -> None:
+        old, masked = hits.touched.add, hits.touched.masked
+        new = replace(
+            old,
+            data_change=True,
+            stats=with_wide_bounds(old.stats, len(masked)),
+            deletion_vector=self._vectors.add(masked),
+        )
+        self._actions += (old.remove(self._now_ms), new)
+        self.metrics.count_masked(old)
+
+    def _count(self, clauses: pa.Array[Any]) -> None:
+        for each in pc.value_counts(clauses).to_pylist():
+            self.metrics.count_rows(self._clauses[each["values"]], each["counts"])
+
+    def _rewrite_file(self, hits: Hits, pieces: Iterable[Piece]) -> None:
+        """Write what becomes of the rows of a file."""
+        touched, start, first = hits.touched, 0, 0
+        for piece in pieces:
+            rows = piece.rows
+            assert rows is not None  # nothing is pruned
+            here, start = start, start + piece.count
+            end = bisect.bisect_left(Positions(hits.positions), start)
+            mine, first = slice(first, end), end
+            if self._by_vectors and mine.start == mine.stop:
+                continue
+            if self._ids is not None:
+                rows = self._ids.with_row_ids(rows, touched.add, here)
+            if not self._by_vectors:
+                kept = rows.filter(pc.invert(touched.masked[here:start]))
+                self._data.write(kept)
+                self.metrics.copied += kept.num_rows
+            if mine.start < mine.stop:
+                places = pc.subtract_checked(hits.positions[mine], here)
+                self._change(rows, places, hits.sources[mine], hits.clauses[mine])
+
+    def _change(
+        self, rows: pa.Table, places: pa.Array[Any], sources: pa.Array[Any], clauses: Any
+    ) -> None:
+        """Write the new rows of some rows of one row group, and the changes."""
+        for number in sorted(pc.unique(clauses).to_pylist()):
+            mine = pc.equal(clauses, number)
+            old = taken(rows, places.filter(mine))
+            clause, builder = self._clauses[number], self._builders[number]
+            self.metrics.count_rows(clause, old.num_rows)
+            if builder is None:
+                if self._has_changes:
+                    self._changes.write(old, "delete")
+                continue
+            new = builder.build(self._pairs(builder, old, sources.filter(mine)))
+            self._data.write(new if self._ids is None else self._ids.carry_over_ids(new, old))
+            if self._has_changes:
+                self._changes.write(old, "update_preimage")
+                self._changes.write(new, "update_postimage")
+
+    def _pairs(self, builder: RowBuilder, old: pa.Table | None, sources: pa.Array[Any]) -> pa.Table:
+        sides = self._sides
+        theirs = [
+            n for n in self._source.table.column_names if sides.source.named(n) in builder.names
+        ]
+        taken = self._source.take(theirs, sources)
+        mine = None
+        if old is not None:
+            known = sides.target.schema.names
+            mine = old.select([n for n in known if sides.target.named(n) in builder.names])
+        return side_by_side(sides, mine, taken, len(sources))
+
+    def insert(self, number: int, sources: pa.Array[Any]) -> None:
+        """Insert rows of the source by a clause; `apply` comes before.
+
+        Args:
+            number: of the clause.
+            sources: the numbers of the source rows.
+
+        Raises:
+            ConstraintViolationError: new rows break a rule of the table.
+            OSError: the storage refused.
+        """
+        builder = self._builders[number]
+        assert builder is not None  # it inserts
+        new = builder.build(self._pairs(builder, None, sources))
+        self.metrics.count_rows(self._clauses[number], new.num_rows)
+        self._data.write(new if self._ids is None else self._ids.without_ids(new))
+        if self._has_changes:
+            self._changes.write(new, "insert")
+
+    def actions(self) -> list[Action]:
+        """Close the files and return all actions.
+
+        Raises:
+            OSError: the storage refused.
+        """
+        self._vectors.close()
+        adds, changes = self._data.close(), self._changes.close()
+        self.metrics.count_added(adds, changes)
+        return [*self._actions, *adds, *changes]
+
+    def abort(self) -> None:
+        """Delete the files that were written. Never call it after a commit that may have landed."""
+        for writer in (self._vectors, self._data, self._changes):
+            writer.abort()

@@ -1,0 +1,146 @@
+"""The condition that rows are matched by, taken apart: keys to look up, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.char_varchar import limit_of
+from lakelog.core.sql.casts import NotInCoreError, Value
+from lakelog.core.sql.evaluator import parse_sql, tree_sql
+from lakelog.core.sql.functions import compared_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lakelog.core.dml.merge.sides import Bound, Sides
+    from lakelog.core.schema import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """`target = source`, where each side names columns of one table."""
+
+    target: Bound
+    source: Bound
+    data_type: DataType
+    """In which they are compared."""
+    null_safe: bool
+    """`<=>`: null equals null."""
+    char_length: int = 0
+    """Where the target's is a CHAR, its length: a shorter value of the source is filled up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCondition:
+    """All of these must be true."""
+
+    text: str
+    keys: tuple[KeyPair, ...]
+    target_only: tuple[Bound, ...]
+    source_only: tuple[Bound, ...]
+    """Those without any column are among them."""
+    pairs: tuple[Bound, ...]
+    """What needs both rows."""
+
+    @classmethod
+    def parse(cls, sql: str, sides: Sides) -> SearchCondition:
+        """Take a condition apart.
+
+        Raises:
+            InvalidPredicateError: it can't be parsed, or has a part that only Spark evaluates.
+            DeltaAnalysisError: an unknown or ambiguous name, a subquery, a function that can't be
+                in a condition, or an expression that is none.
+        """
+        both = (sides.target, sides.source)
+        keys, target_only, source_only, pairs = [], [], [], []
+        for part in _conjuncts(parse_sql(sql)):
+            bound = sides.bind(tree_sql(part), both, "search condition", condition=True)
+            sides.check_condition(bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
+            mine = {sides.side_of(name) is sides.target for name in bound.names}
+            if mine == {True}:
+                target_only.append(bound)
+            elif mine != {True, False}:
+                source_only.append(bound)
+            elif (key := _key(part, sides)) is not None:
+                keys.append(key)
+            else:
+                pairs.append(bound)
+        return cls(sql, tuple(keys), tuple(target_only), tuple(source_only), tuple(pairs))
+
+    def columns(self, sides: Sides, *, of_target: bool) -> set[str]:
+        """The names, in `Sides.schema`, of the columns of one table that matching needs."""
+        parts = [*self.target_only, *self.source_only, *self.pairs]
+        parts += [side for key in self.keys for side in (key.target, key.source)]
+        names = {name for each in parts for name in each.names}
+        return {name for name in names if (sides.side_of(name) is sides.target) == of_target}
+
+
+def condition_of_columns(names: Sequence[str], target: str, source: str) -> str:
+    """The condition that columns of the same names are equal."""
+    from lakelog.core.schema.column_paths import sql_path
+
+    terms = [f"{sql_path((target, n))} = {sql_path((source, n))}" for n in names]
+    return " AND ".join(terms)
+
+
+def _conjuncts(node: Any) -> Iterator[Any]:
+    from sqlglot import exp
+
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, exp.Paren):
+            stack.append(each.this)
+        elif isinstance(each, exp.And):
+            stack += [each.expression, each.this]
+        else:
+            yield each
+
+
+def _key(node: Any, sides: Sides) -> KeyPair | None:
+    """A comparison of the one table with the other, if that is what the condition is."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return None
+    both = (sides.target, sides.source)
+    found = [
+        sides.bind(tree_sql(each), both, "search condition", condition=True)
+        for each in (node.this, node.expression)
+    ]
+    owners = [{sides.side_of(name) is sides.target for name in each.names} for each in found]
+    if owners == [{False}, {True}]:
+        found.reverse()
+    elif owners != [{True}, {False}]:
+        return None
+    types = [sides.type_of(each) for each in found]
+    if types[0] is None or types[1] is None:
+        return None
+    try:
+        common = compared_type([Value(None, types[0]), Value(None, types[1])])
+    except NotInCoreError as exc:
+        raise InvalidPredicateError(
+            f"the search condition needs {exc}, which only Spark evaluates", sql=tree_sql(node)
+        ) from None
+    if not isinstance(common, PrimitiveType | DecimalType) or common == PrimitiveType("void"):
+        return None
+    for each in found:
+        sides.check(each, common)
+    length = _char_length(found[0], sides)
+    return KeyPair(found[0], found[1], common, isinstance(node, exp.NullSafeEQ), length)
+
+
+def _char_length(bound: Bound, sides: Sides) -> int:
+    """The length of the target's CHAR column that this is; 0 for anything else."""
+    from sqlglot import exp
+
+    if not isinstance(bound.root, exp.Column) or len(bound.root.parts) > 1:
+        return 0
+    for field in sides.target.schema:
+        limit = limit_of(field)
+        if limit is not None and limit.pads and sides.target.named(field.name) in bound.names:
+            return limit.length
+    return 0

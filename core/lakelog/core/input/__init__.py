@@ -1,0 +1,1 @@
+"""Rows, schemas and types in any form that callers have, converted to ours."""

@@ -1,0 +1,1 @@
+"""Looking after tables: optimize, vacuum, repair, restore."""

@@ -1,0 +1,240 @@
+"""What a command reads of the table: the files that can have rows which match."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import DeltaError
+from lakelog.core.expressions.tree import (
+    Column,
+    Comparison,
+    Expression,
+    Literal,
+    Not,
+    join_and,
+)
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.char_varchar import limit_of
+from lakelog.core.schema.column_paths import sql_path
+from lakelog.core.sql.evaluator import parse_sql, tree_sql
+from lakelog.spark.dml.merge.char_comparisons import column_path_of, compared_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from lakelog.core.schema import StructType
+    from lakelog.core.state.snapshot import Snapshot
+
+_MOST_PARTITIONS = 200
+"""So many are named in the condition by which others' commits are looked at."""
+_NAMED = frozenset({"byte", "short", "integer", "long", "date", "string", "boolean"})
+_BOUNDED = frozenset({"byte", "short", "integer", "long", "date", "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReads:
+    """What a condition says of the table's rows alone, and of the columns that are keys."""
+
+    filters: tuple[str, ...]
+    """Conditions on the table's columns, under their own names."""
+    keys: tuple[tuple[str, str], ...]
+    """A column of the table, and the source's of the same type, that must be equal to match."""
+
+    @classmethod
+    def from_condition(
+        cls, condition: str | None, target: StructType, source: StructType, alias: str | None
+    ) -> MergeReads:
+        """Take a condition apart, as far as it is text that we understand.
+
+        Only speed and the number of conflicts depend on that.
+
+        Args:
+            condition: SQL text, if it has one.
+            target: the table's schema.
+            source: the source's.
+            alias: what the MERGE calls the table.
+        """
+        if condition is None:
+            return cls((), ())
+        filters, keys = [], []
+        with contextlib.suppress(DeltaError):
+            for part in _conjuncts(parse_sql(condition)):
+                if (text := _of_table(part, target, alias, source)) is not None:
+                    filters.append(text)
+                elif (key := _key(part, target, source, alias)) is not None:
+                    keys.append(key)
+        return cls(tuple(filters), tuple(keys))
+
+    def predicate(self, snapshot: Snapshot, bounds: Sequence[Any]) -> Expression | None:
+        """A condition that is true for every row which can match; `None` for all rows.
+
+        Args:
+            snapshot: the version.
+            bounds: of the source, the least and the greatest value of each key, as Arrow scalars.
+        """
+        parts: list[Expression] = []
+        for text in self.filters:
+            found = _understood(text, snapshot)
+            if found is not None:
+                parts.append(found)
+        for at, (name, _) in enumerate(self.keys):
+            least, greatest = (each.as_py() for each in bounds[2 * at : 2 * at + 2])
+            if least is None or greatest is None:
+                continue
+            limit = limit_of(snapshot.schema.get(name))
+            if limit is not None and limit.pads:
+                least, greatest = limit.range_of(least, greatest)
+            with contextlib.suppress(DeltaError):
+                column = Column((name,))
+                both: Any = [
+                    Comparison(">=", column, Literal(least, exact=True)),
+                    Comparison("<=", column, Literal(greatest, exact=True)),
+                ]
+                found = normalize_filter(
+                    join_and(both),
+                    snapshot.schema,
+                    session_tz=snapshot.conf.session_tz,
+                    now_ms=snapshot.clock.now_ms(),
+                )
+                if found is not None:
+                    parts.append(found)
+        return join_and(parts) if parts else None
+
+
+def known_part(condition: str | None, snapshot: Snapshot, alias: str | None) -> Expression | None:
+    """What lakelog understands of the condition of a DELETE or UPDATE.
+
+    Args:
+        condition: SQL text, if it has one.
+        snapshot: the version.
+        alias: what the condition calls the table.
+
+    Returns:
+        True for every row for which the condition is; `None` if that is all that can be said.
+    """
+    if condition is None:
+        return None
+    if alias is None:
+        whole = _understood(condition, snapshot)
+        if whole is not None:
+            return whole
+    parts: list[Expression] = []
+    with contextlib.suppress(DeltaError):
+        for each in _conjuncts(parse_sql(condition)):
+            text = _of_table(each, snapshot.schema, alias)
+            found = None if text is None else _understood(text, snapshot)
+            if found is not None:
+                parts.append(found)
+    return join_and(parts) if parts else None
+
+
+def outside_of(snapshot: Snapshot, values: pa.Table) -> Expression | None:
+    """A condition that is true in all partitions but these, also in those that are yet to come.
+
+    Args:
+        snapshot: the version.
+        values: of the partitions, by their columns.
+
+    Returns:
+        `None` where there is no such condition: it would be too long, or hold other values than
+        whole numbers, strings, dates and truth values.
+    """
+    kinds = [f.data_type for f in snapshot.partition_schema]
+    if not all(isinstance(k, PrimitiveType) and k.name in _NAMED for k in kinds):
+        return None
+    names = snapshot.partition_columns
+    known = values.group_by(list(names)).aggregate([]).to_pylist()
+    if not 0 < len(known) <= _MOST_PARTITIONS:
+        return None
+    parts = [
+        Not(join_and([Comparison("<=>", Column((n,)), Literal(row[n])) for n in names]))
+        for row in known
+    ]
+    with contextlib.suppress(DeltaError):
+        zone = snapshot.conf.session_tz
+        return normalize_filter(join_and(parts), snapshot.schema, session_tz=zone)
+    return None
+
+
+def _understood(text: str, snapshot: Snapshot) -> Expression | None:
+    with contextlib.suppress(DeltaError):
+        return normalize_filter(
+            text,
+            snapshot.schema,
+            session_tz=snapshot.conf.session_tz,
+            now_ms=snapshot.clock.now_ms(),
+        )
+    return None
+
+
+def _conjuncts(node: Any) -> Iterator[Any]:
+    from sqlglot import exp
+
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, exp.Paren):
+            stack.append(each.this)
+        elif isinstance(each, exp.And):
+            stack += [each.expression, each.this]
+        else:
+            yield each
+
+
+def _of_table(
+    node: Any, target: StructType, alias: str | None, source: StructType | None = None
+) -> str | None:
+    """A condition on the table alone, without the alias, if it is one.
+
+    Beside a source, a name without the alias is the table's where the source has no such column;
+    what is before a dot is taken for an alias then.
+    """
+    from sqlglot import exp
+
+    def own(path: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The path without the alias."""
+        if not path:
+            return None
+        first, second = path[0], next(iter(path[1:]), None)
+        if alias is not None and first.lower() == alias.lower():
+            # A column of the alias's name has fields that look the same.
+            if second is None or target.get(alias) is not None:
+                return None
+            fits = source is None or len(path) == 2
+            return path[1:] if fits and target.get(second) is not None else None
+        if source is not None and (len(path) > 1 or source.get(first) is not None):
+            return None
+        return path if target.get(first) is not None else None
+
+    columns = list(node.find_all(exp.Column))
+    if any(own(column_path_of(each)) is None for each in columns):
+        return None
+    if not columns:
+        return None
+
+    def bare(each: Any) -> Any:
+        path = own(column_path_of(each))
+        return each if path is None else parse_sql(sql_path(path))
+
+    return str(tree_sql(node.copy().transform(bare)))
+
+
+def _key(
+    node: Any, target: StructType, source: StructType, alias: str | None
+) -> tuple[str, str] | None:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.EQ):
+        return None
+    found = compared_columns(node, target, source, alias)
+    if found is None or found[0].data_type != found[1].data_type:
+        return None
+    ours, theirs, _ = found
+    kind = ours.data_type
+    simple = isinstance(kind, PrimitiveType) and kind.name in _BOUNDED
+    return (ours.name, theirs.name) if simple or isinstance(kind, DecimalType) else None

@@ -1,0 +1,1 @@
+"""MERGE by Spark: from its clauses to its commit."""

@@ -1,0 +1,113 @@
+"""The table of a MERGE as a DataFrame: its rows, and the place of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from lakelog.spark.dml.frames import under
+from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.types.paths import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.rows.moved_row_ids import MovedRowIds
+    from lakelog.core.schema import StructType
+    from lakelog.core.state.snapshot import Snapshot
+
+IDS = ("__lakelog_row_id", "__lakelog_row_version")
+"""The columns of row ids, as the files have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTarget:
+    """The rows of some files."""
+
+    df: DataFrame
+    """The table's columns under their own names, after the alias, and under those of `column`;
+    their places; `IDS`, where the table tracks rows."""
+    schema: StructType
+    """The table's, or of the columns that are looked at."""
+    alias: str | None
+    numbers: Mapping[str, int]
+    """Of the files, by the values of `FILE`."""
+    tracked: bool
+    frame: DataFrame | None = None
+    """Under whose columns the table's are known, too."""
+
+    @classmethod
+    def over(
+        cls,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        files: pa.Table,
+        alias: str | None,
+        ids: MovedRowIds | None,
+        frame: DataFrame | None = None,
+        *,
+        columns: StructType | None = None,
+        prune: Expression | None = None,
+    ) -> MergeTarget:
+        """The rows of files.
+
+        Args:
+            spark: the session.
+            snapshot: the version.
+            files: rows of its `file_table`.
+            alias: what the MERGE calls the table.
+            ids: of a table that tracks rows.
+            frame: see the field.
+            columns: some of the table's, which are all that is looked at; default: all.
+            prune: row groups without a row for which it is true may be left out.
+        """
+        schema = snapshot.read_schema if columns is None else columns
+        wanted = schema if ids is None else ids.add_id_columns(schema)
+        found = positioned_df(spark, snapshot, files, schema=wanted, prune=prune)
+        shown = [
+            *(sf.col(quoted(f.name)) for f in schema),
+            *(sf.col(quoted(f.name)).alias(_copy(i)) for i, f in enumerate(schema)),
+            sf.col(FILE),
+            sf.col(ROW),
+        ]
+        if ids is not None:
+            hidden = [f.name for f in wanted][len(schema.fields) :]
+            shown += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
+        df = under(frame, found.df.select(*shown))
+        named = df if alias is None else df.alias(alias)
+        return cls(named, schema, alias, found.numbers, ids is not None, frame)
+
+    def column(self, name: str) -> Column:
+        """A column by a name that nothing else in a join has."""
+        return sf.col(_copy(next(i for i, f in enumerate(self.schema) if f.name == name)))
+
+    @property
+    def hidden(self) -> list[Column]:
+        """What `own` does not name: copies of the columns, places and ids."""
+        ids = IDS if self.tracked else ()
+        return [
+            *(sf.col(_copy(i)) for i in range(len(self.schema.fields))),
+            *map(sf.col, (FILE, ROW, *ids)),
+        ]
+
+    def alone(self, frame: DataFrame, *more: Column) -> DataFrame:
+        """Of a join with the source what the table brought, for expressions that see no other.
+
+        Args:
+            frame: has `hidden`.
+            more: other columns to keep.
+        """
+        own = [sf.col(_copy(i)).alias(f.name) for i, f in enumerate(self.schema)]
+        df = under(self.frame, frame.select(*own, *self.hidden, *more))
+        return df if self.alias is None else df.alias(self.alias)
+
+
+def _copy(at: int) -> str:
+    return f"__lakelog_t{at}"

@@ -1,0 +1,28 @@
+"""What the caller of a MERGE asked for, whoever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.merge.clauses import MergeClause
+    from lakelog.spark.dml.frames import GivenFrames
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """One MERGE."""
+
+    spark: SparkSession
+    log: DeltaLog
+    alias: str | None
+    source: DataFrame
+    condition: str | Column
+    clauses: tuple[MergeClause, ...] = ()
+    evolves: bool = False
+    frames: GivenFrames | None = None
+    """Whose columns the expressions may name."""

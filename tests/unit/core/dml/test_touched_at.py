@@ -1,0 +1,112 @@
+"""Rows that an engine found by file and position, taken out; new rows that it wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core import DeltaLog, delete_rows, table_changes, write_arrow
+from lakelog.core.actions.operation import Operation
+from lakelog.core.dml.rewrite import RowRewrite
+from lakelog.core.dml.touched_files import can_evaluate, touched_at
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.transaction.attempt_files import AttemptFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def table(path: str, properties: dict[str, str] | None = None) -> DeltaLog:
+    write_arrow(path, {"id": range(20)}, mode="append", properties=properties)
+    write_arrow(path, {"id": range(20, 40)}, mode="append")
+    return DeltaLog.for_table(path)
+
+
+def bits(rows: set[int], start: int = 0) -> bytes:
+    return sum(1 << (row - start) for row in rows).to_bytes(4096, "little")
+
+
+def ids(log: DeltaLog) -> list[int]:
+    return sorted(log.update().to_arrow()["id"].to_pylist())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sets(st.integers(0, 99_999), min_size=1, max_size=40))
+def test_bits_from_any_position_are_the_rows_of_the_file(
+    tmp_path_factory: pytest.TempPathFactory, rows: set[int]
+) -> None:
+    path = str(tmp_path_factory.mktemp("t"))
+    write_arrow(path, {"id": range(100_000)}, mode="append")
+    snapshot = DeltaLog.for_table(path).snapshot
+    pieces: dict[int, bytes] = {}
+    for start in range(0, 100_000, 1 << 15):
+        mine = {row for row in rows if start <= row < start + (1 << 15)}
+        if mine:
+            pieces[start] = bits(mine, start)
+
+    (touched,) = touched_at(snapshot, snapshot.file_table, {0: pieces})
+
+    assert {i for i, hit in enumerate(touched.hit.to_pylist()) if hit} == rows
+    assert len(touched.hit) == 100_000
+
+
+def test_rows_beyond_the_file_are_an_error(tmp_path: Path) -> None:
+    snapshot = table(str(tmp_path)).snapshot
+    with pytest.raises(ValueError, match="of a file of 20 rows"):
+        touched_at(snapshot, snapshot.file_table, {1: {0: bits({24})}})
+
+
+@pytest.mark.parametrize("properties", [{}, VECTORS, FEED, {**VECTORS, **FEED}])
+def test_old_rows_go_and_the_rows_that_the_caller_made_come(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    log = table(str(tmp_path), properties)
+    delete_rows(log, "id = 3")
+    txn = log.start_transaction()
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    files = snapshot.file_table
+    ours = [
+        i for i, add in enumerate(snapshot.files()) if '"minValues":{"id":0}' in (add.stats or "")
+    ]
+    masked = files["deletion_vector"].is_valid().to_pylist()
+    number = ours[0] if ours else masked.index(True)
+    first = snapshot.to_arrow().num_rows
+    with AttemptFiles(txn) as attempt:
+        changes = attempt.own(RowRewrite(txn, 0, is_given_rows=True))
+        touched = touched_at(snapshot, files, {number: {0: bits({5, 6})}})
+        old: Any = pa.table({"id": [5, 6]})
+        new: Any = pa.table({"id": [105, 106]})
+        changes.write_new(new)
+        changes.write_changed(old, new)
+        changes.apply(touched)
+        txn.filter_file_table(None)
+        txn.commit(changes.actions(), Operation("UPDATE", {}))
+
+    found = ids(log)
+    assert len(found) == first
+    assert found[-2:] == [105, 106]
+    if "delta.enableChangeDataFeed" in properties:
+        version = log.snapshot.version
+        told = table_changes(log.table, version, version).read_all().to_pylist()
+        kinds = sorted((row["id"], row["_change_type"]) for row in told)
+        assert kinds == [
+            (5, "update_preimage"),
+            (6, "update_preimage"),
+            (105, "update_postimage"),
+            (106, "update_postimage"),
+        ]
+
+
+def test_what_only_spark_evaluates_is_known_before_a_file_is_read(tmp_path: Path) -> None:
+    snapshot = table(str(tmp_path)).snapshot
+    known = normalize_filter("id % 3 = 1", snapshot.schema)
+    assert known is not None
+    assert can_evaluate(snapshot, known)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core import DeltaLog, create_table, write_arrow
+from lakelog.core.expressions.tree import is_opaque, to_sql
+from lakelog.core.input.given_types import schema_from
+from lakelog.spark.dml.candidate_files import MergeReads, known_part, outside_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TARGET = schema_from("id INT, `a.b` STRING, day DATE, x DOUBLE, u STRUCT<id: INT>, own INT")
+SOURCE = schema_from("id INT, `a.b` STRING, key INT, x DOUBLE, big BIGINT, q STRUCT<id: INT>")
+
+
+def reads(condition: Any, alias: str | None = "t") -> MergeReads:
+    return MergeReads.from_condition(condition, TARGET, SOURCE, alias)
+
+
+@pytest.mark.parametrize(
+    ("condition", "filters", "keys"),
+    [
+        ("t.id = s.id", (), (("id", "id"),)),
+        ("s.key = T.ID AND t.x > 1", ("`x` > 1",), (("id", "key"),)),
+        ("(t.`a.b` = s.`a.b`) AND ((t.id = key))", (), (("a.b", "a.b"), ("id", "key"))),
+        ("t.id = s.id OR t.x = 1", (), ()),
+        ("t.id <=> s.id", (), ()),
+        ("t.id = s.big", (), ()),  # compared in another type
+        ("t.x = s.x", (), ()),  # NaN
+        ("t.id = q.id", (), ()),  # a field of a struct
+        ("t.id = s.id + 1", (), ()),
+        ("id = s.id AND x > 1", (), ()),  # whose they are Spark alone knows
+        ("t.u.id = s.id", (), ()),
+        ("t.id = u.id", (), ()),  # both are the table's, perhaps
+        ("own = s.key AND day > '2024-01-01'", ("`day` > '2024-01-01'",), (("own", "key"),)),
+        ("key = t.own AND own > x", (), (("own", "key"),)),
+        ("own = key AND u.id = 1", (), (("own", "key"),)),
+        ("t.id >", (), ()),
+    ],
+)
+def test_filters_and_keys_are_found_in_a_condition(
+    condition: str, filters: tuple[str, ...], keys: tuple[tuple[str, str], ...]
+) -> None:
+    found = reads(condition)
+    assert found.keys == keys
+    assert found.filters == filters
+
+
+def test_without_an_alias_a_column_is_the_tables_where_the_source_has_none_of_the_name() -> None:
+    found = reads("own = s.key AND day = '2024-01-01' AND key > 1 AND t.id = s.id", None)
+    assert found == MergeReads(("`day` = '2024-01-01'",), (("own", "key"),))
+
+
+def test_nothing_is_known_of_a_condition_without_text() -> None:
+    assert MergeReads.from_condition(None, TARGET, SOURCE, "t") == MergeReads((), ())
+
+
+def test_the_bounds_of_keys_are_what_is_read(tmp_path: Path) -> None:
+    create_table(str(tmp_path), TARGET)
+    snapshot = DeltaLog.for_table(str(tmp_path)).snapshot
+    found = reads("t.id = s.id AND t.x > 1")
+    bounds = [pa.scalar(3, pa.int32()), pa.scalar(7, pa.int32())]
+    predicate = found.predicate(snapshot, bounds)
+    assert predicate is not None
+    text = to_sql(predicate).replace("`", "")
+    assert "x > 1" in text
+    assert "id >= 3" in text
+    assert "id <= 7" in text
+    nothing = [pa.scalar(None, pa.int32())] * 2
+    rest = found.predicate(snapshot, nothing)
+    assert rest is not None
+    assert "id" not in to_sql(rest)
+    assert reads("t.id <=> s.id").predicate(snapshot, []) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "alias", "understood"),
+    [
+        ("id > 3", None, "id > 3"),
+        ("t.id > 3 AND t.x < 2 OR t.u.id = 1", "t", "id > 3 AND x < 2.0D OR u.id = 1"),
+        ("T.id > 3 AND x < 2", "t", "id > 3 AND x < 2.0D"),
+        # What is left of a conjunction is true wherever the whole is.
+        ("t.id > 3 AND exists(array(t.x), y -> y > 1)", "t", "id > 3"),
+        ("t.id > 3 OR other(t.x)", "t", None),
+        ("u.id > 3", "u", None),  # the alias, or the struct
+        ("nope > 3 AND v.id = 1", "t", None),
+        ("t.id >", "t", None),
+        (None, None, None),
+    ],
+)
+def test_what_is_understood_of_a_condition_is_true_wherever_it_is(
+    tmp_path: Path, condition: Any, alias: str | None, understood: str | None
+) -> None:
+    create_table(str(tmp_path), TARGET)
+    found = known_part(condition, DeltaLog.for_table(str(tmp_path)).snapshot, alias)
+    if understood is None:
+        assert found is None or is_opaque(found)
+        return
+    assert found is not None
+    text = to_sql(found).translate(str.maketrans("", "", "`()"))
+    assert text.startswith(understood)
+
+
+def test_all_partitions_but_some_are_what_is_read(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    values = ["a", "it's", None, "c"]
+    data = pa.table({"p": values, "q": pa.array([1, 2, 3, None], pa.int32()), "x": [1, 2, 3, 4]})
+    write_arrow(path, data, partition_by=["p", "q"])
+    snapshot = DeltaLog.for_table(path).snapshot
+
+    expression = outside_of(snapshot, data.select(["p", "q"]).slice(0, 3))
+    left = snapshot.file_table_for(expression)
+    assert [dict(each) for each in left["partition_values"].to_pylist()] == [{"p": "c", "q": None}]
+    assert outside_of(snapshot, data.select(["p", "q"]).slice(0, 0)) is None
+    many = pa.table({"p": [str(i) for i in range(300)], "q": pa.array([1] * 300, pa.int32())})
+    assert outside_of(snapshot, many) is None
+
+
+def test_partitions_of_values_that_texts_spell_in_several_ways_are_not_told_apart(
+    tmp_path: Path,
+) -> None:
+    data = pa.table({"p": pa.array([0.5, 1.5]), "x": [1, 2]})
+    write_arrow(str(tmp_path), data, partition_by=["p"])
+    snapshot = DeltaLog.for_table(str(tmp_path)).snapshot
+    assert outside_of(snapshot, data.select(["p"]).slice(0, 1)) is None
