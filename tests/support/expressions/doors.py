@@ -1,0 +1,85 @@
+"""The doors of the core that take SQL text, and what each of them makes of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.dml.merge.sides import Side, Sides
+from lakelog.core.errors import DeltaAnalysisError, DeltaError, InvalidPredicateError
+from lakelog.core.expressions.tree import is_computed, is_opaque
+from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.filters.to_arrow import evaluate_mask
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.sql.evaluator import evaluate_value, value_type
+from support.expressions.texts import SCHEMA, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ZONE", "as_condition", "as_filter", "as_value", "outcome"]
+
+ZONE = "America/Los_Angeles"
+NOW_MS = 1_709_500_000_000
+_BOOLEAN = PrimitiveType("boolean")
+_ROWS = rows()
+_SOURCE = StructType((StructField("other", PrimitiveType("integer")),))
+_SIDES = Sides(Side(SCHEMA, "tgt"), Side(_SOURCE, "src"), ZONE, NOW_MS)
+_BOTH = pa.table(
+    {f"tgt.{name}": data for name, data in zip(_ROWS.column_names, _ROWS.columns, strict=True)}
+)
+
+
+def outcome(door: Callable[[str], Any], text: str) -> dict[str, Any]:
+    """What a door gives, or the error that it refuses the text with."""
+    try:
+        return {"found": door(text)}
+    except DeltaError as exc:
+        return {"error": type(exc).__name__}
+
+
+def as_filter(text: str) -> Any:
+    """The rows that a filter is true, false and null for; how it is understood."""
+    expr = normalize_filter(text, SCHEMA, session_tz=ZONE, now_ms=NOW_MS)
+    assert expr is not None
+    if is_opaque(expr):
+        raise InvalidPredicateError("opaque")
+    how = "computed" if is_computed(expr) else "plain"
+    return [how, *_run(lambda: _shown(evaluate_mask(expr, _ROWS, SCHEMA)))]
+
+
+def as_value(text: str) -> Any:
+    """The type of a value, and each row's."""
+    kind = value_type(text, SCHEMA, session_tz=ZONE, now_ms=NOW_MS)
+    if kind is None:
+        raise InvalidPredicateError("only Spark")
+    return [str(kind), *_run(lambda: _shown(_values(text, kind)))]
+
+
+def _values(text: str, kind: Any) -> Any:
+    return evaluate_value(text, _ROWS, SCHEMA, kind, session_tz=ZONE, now_ms=NOW_MS)
+
+
+def as_condition(text: str) -> Any:
+    """The rows that a condition of a MERGE is true, false and null for."""
+    sides = (_SIDES.target, _SIDES.source)
+    bound = _SIDES.bind(text, sides, "search condition", condition=True)
+    _SIDES.check_condition(bound, "NOT_BOOLEAN", "search condition")
+    return _run(lambda: _shown(_SIDES.evaluate(bound, _BOTH)))
+
+
+def _run(evaluate: Callable[[], Any]) -> list[Any]:
+    """The values, or that some row has none: only then the text was taken."""
+    try:
+        return [evaluate()]
+    except InvalidPredicateError:
+        raise
+    except DeltaAnalysisError:
+        return [None]
+
+
+def _shown(data: Any) -> Any:
+    if data.type == pa.bool_():
+        return "".join({True: "1", False: "0", None: "-"}[each] for each in data.to_pylist())
+    return [None if each is None else str(each) for each in data.to_pylist()]
