@@ -38,7 +38,7 @@ from lakelog.core.errors import (
     ConcurrentAppendException,
     TimestampOutOfRangeError,
 )
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
 from lakelog.spark.dml.candidate_files import MergeReads

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.logstores import LocalLogStore
 from lakelog.logstores.errors import LogStoreClassError
 from lakelog.spark.reading import by_arrow as _arrow_read

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
-from lakelog.core.filters.filter import normalize_filter
-from lakelog.core.filters.to_arrow import evaluate_mask
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 
 SCHEMA = StructType(

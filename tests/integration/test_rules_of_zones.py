@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from lakelog.core import DeltaLog
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_opaque
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.spark import read, sql, write
 from lakelog.spark.session.session import session_conf
 

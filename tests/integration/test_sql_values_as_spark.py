@@ -11,9 +11,9 @@ import pytest
 
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
+from lakelog.core.expressions.values.functions import FUNCTIONS
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
-from lakelog.core.sql.evaluator import evaluate_value, value_type
-from lakelog.core.sql.functions import FUNCTIONS
 
 SCHEMA = StructType(
     (

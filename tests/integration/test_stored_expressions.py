@@ -10,8 +10,8 @@ import pytest
 
 from lakelog.core import DeltaLog, read_arrow, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions import function_names
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.sql import function_names
 from lakelog.spark import DeltaTable, sql, write
 from support.raw_log import RawLog, metadata
 

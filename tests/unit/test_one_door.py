@@ -42,7 +42,7 @@ ALLOWED = {
     ): "a file of a new name, in a folder that the door has made",
     ("core/lakelog/core/maintain/repair/backup.py", "open_output_stream"): "a copy in a backup's "
     "own folder, whose random name is new",
-    ("core/lakelog/core/sql/casts.py", "move"): "an offset of times, and no file",
+    ("core/lakelog/core/expressions/values/casts.py", "move"): "an offset of times, and no file",
     ("core/lakelog/core/maintain/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
     ("core/lakelog/core/deletion_vectors/writer.py", "open_output_stream"): "as a clone's",

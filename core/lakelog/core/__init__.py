@@ -81,9 +81,9 @@ if TYPE_CHECKING:
         VersionNotFoundError,
     )
     from lakelog.core.events import CommitStats, write_events_to
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression, lit
     from lakelog.core.features.isolation import IsolationLevel
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.hooks import CommittedTransaction, PostCommitHook, hook_failed
     from lakelog.core.log.history import HistoryEntry
     from lakelog.core.maintain.optimize.command import optimize, purge

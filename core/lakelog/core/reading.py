@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.data.scan import Scan
     from lakelog.core.delta_log import TableOrLog
-    from lakelog.core.filters.filter import Filter
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.snapshot import Snapshot
 

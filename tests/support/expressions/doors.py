@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from lakelog.core.dml.merge.sides import Side, Sides
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, InvalidPredicateError
+from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
-from lakelog.core.filters.filter import normalize_filter
-from lakelog.core.filters.to_arrow import evaluate_mask
+from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.sql.evaluator import evaluate_value, value_type
 from support.expressions.texts import SCHEMA, rows
 
 if TYPE_CHECKING:

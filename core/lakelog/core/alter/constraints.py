@@ -99,8 +99,8 @@ def add_checked_constraint(
 
 
 def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> None:
+    from lakelog.core.expressions.filter import normalize_filter
     from lakelog.core.expressions.tree import Not, columns
-    from lakelog.core.filters.filter import normalize_filter
 
     snapshot, table = txn.snapshot, txn.delta_log.table
     assert snapshot is not None

@@ -277,7 +277,7 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
     for predicate in current.reads.predicates:
         if predicate is None:
             return adds[0]
-        from lakelog.core.filters.pruning import matches_partitions
+        from lakelog.core.expressions.prune import matches_partitions
 
         matches = matches_partitions(
             adds, predicate, current.partition_schema, session_tz=current.session_tz

@@ -14,6 +14,7 @@ from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.prune import keep_files
 from lakelog.core.expressions.tree import (
     And,
     Comparison,
@@ -24,7 +25,6 @@ from lakelog.core.expressions.tree import (
     StartsWith,
     columns,
 )
-from lakelog.core.filters.pruning import keep_files
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_mapping import physical_name
 from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH

@@ -54,7 +54,7 @@ def arrow_dataset(snapshot: TableVersion, where: Expression | None = None) -> An
     whole = dataset.FileSystemDataset(fragments, schema, kind, snapshot.store.filesystem)
     if where is None:
         return whole
-    from lakelog.core.filters.to_arrow import to_arrow_filter
+    from lakelog.core.expressions.arrow.masks import to_arrow_filter
 
     return whole.filter(to_arrow_filter(where, snapshot.read_schema))
 

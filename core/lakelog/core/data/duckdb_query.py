@@ -110,7 +110,7 @@ class _Scanner:
 
 def _needed(schema: pa.Schema, names: Sequence[str], where: Any) -> list[str]:
     """These columns, and those that a condition names."""
-    from lakelog.core.filters.arrow_conditions import named_columns
+    from lakelog.core.expressions.arrow.given import named_columns
 
     try:
         named, _ = named_columns(where, schema)

@@ -86,7 +86,7 @@ def matching_row_groups(
         match: which of the file's columns are which of the table's.
         session_tz: the zone of partition values that name none.
     """
-    from lakelog.core.filters.pruning import keep_files
+    from lakelog.core.expressions.prune import keep_files
 
     arrow = metadata.schema.to_arrow_schema()
     names = dict(zip(arrow.names, match(arrow, schema), strict=True))

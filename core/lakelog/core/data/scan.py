@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.data.table_version import TableVersion
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.progress import GivenProgress
 
 _MOST_LOCAL = 4
@@ -79,11 +79,11 @@ class Scan:
         self._expression: Expression | None = None
         needed: set[str] = set()
         if where is not None:
-            from lakelog.core.filters.arrow_conditions import is_arrow_expression
-            from lakelog.core.filters.filter import normalize_filter
+            from lakelog.core.expressions.arrow.given import is_arrow_expression
+            from lakelog.core.expressions.filter import normalize_filter
 
             if is_arrow_expression(where):
-                from lakelog.core.filters.arrow_text import plain_condition
+                from lakelog.core.expressions.arrow.shown import plain_condition
 
                 # As one of ours it leaves out files and row groups.
                 where = plain_condition(where, self._schema) or where
@@ -430,7 +430,7 @@ class Scan:
     def _check_filter(self) -> None:
         """Refuse what can't be evaluated, before any file is opened; also where none would be."""
         if self._expression is not None:
-            from lakelog.core.filters.to_arrow import evaluate_mask
+            from lakelog.core.expressions.arrow.masks import evaluate_mask
 
             nothing = empty_table(to_arrow_schema(self._read))
             evaluate_mask(self._expression, nothing, self._schema)
@@ -441,7 +441,7 @@ class Scan:
     def _shown(self, table: pa.Table) -> pa.Table:
         """The rows for which the condition is true, and the columns that were asked for."""
         if self._expression is not None:
-            from lakelog.core.filters.to_arrow import evaluate_mask
+            from lakelog.core.expressions.arrow.masks import evaluate_mask
 
             table = table.filter(evaluate_mask(self._expression, table, self._schema))
         return table.select([each.name for each in self._output])

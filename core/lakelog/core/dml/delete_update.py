@@ -12,10 +12,10 @@ from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.rewrite import RowRewrite, RowsChanged
 from lakelog.core.dml.touched_files import touched_files
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only, to_sql
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import told
 from lakelog.core.transaction.attempt_files import AttemptFiles
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction

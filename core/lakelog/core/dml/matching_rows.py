@@ -9,9 +9,9 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.row_metrics import live_rows
 from lakelog.core.compute import pc
 from lakelog.core.dml.touched_files import touched_files
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.matching_files import matching_files
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.filters.filter import Filter
+    from lakelog.core.expressions.filter import Filter
 
 
 @dataclass(frozen=True, slots=True)

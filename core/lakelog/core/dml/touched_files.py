@@ -208,7 +208,7 @@ class _Finder:
     def _true_for(self, rows: pa.Table) -> pa.BooleanArray:
         if self._condition is None:
             return pa.repeat(scalar_of(True, pa.bool_()), rows.num_rows)
-        from lakelog.core.filters.to_arrow import evaluate_mask
+        from lakelog.core.expressions.arrow.masks import evaluate_mask
 
         mask = evaluate_mask(self._condition, rows, self._schema)
         if isinstance(mask, pa.ChunkedArray):

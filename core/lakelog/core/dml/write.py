@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.dml.rewrite import RowRewrite
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.input.given_types import GivenSchema
     from lakelog.core.progress import GivenProgress, Tell
@@ -417,7 +417,7 @@ def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Exp
     """What `replace_where` says, bound to the schema; `None` where there is none."""
     if job.replace_where is None:
         return None
-    from lakelog.core.filters.filter import normalize_filter
+    from lakelog.core.expressions.filter import normalize_filter
 
     log = txn.delta_log
     found = normalize_filter(

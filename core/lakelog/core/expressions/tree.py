@@ -123,7 +123,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A condition of arithmetic, casts or functions, which `lakelog.core.sql` evaluates row by row.
+    """A condition of arithmetic, casts or functions, evaluated row by row.
 
     No statistics answer it, and it may have no result for some row.
     """

@@ -15,6 +15,8 @@ import pyarrow as pa
 from lakelog.core.arguments import check_texts
 from lakelog.core.arrow.types import from_arrow_schema, from_arrow_type
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.parse.tree_shapes import is_read
+from lakelog.core.expressions.parse.type_names import SQL_TYPES
 from lakelog.core.plain_values import setting_text
 from lakelog.core.schema import (
     ArrayType,
@@ -27,8 +29,6 @@ from lakelog.core.schema import (
 )
 from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.sql.tree_shapes import is_read
-from lakelog.core.sql.type_names import SQL_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

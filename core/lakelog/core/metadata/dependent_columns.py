@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.nesting import explained_depth
+from lakelog.core.expressions.parse.string_literals import for_sqlglot
 from lakelog.core.schema import DataType, StructType
 from lakelog.core.schema.column_paths import dotted, walk
 from lakelog.core.schema.diff import same_type
-from lakelog.core.sql.nesting import explained_depth
-from lakelog.core.sql.string_literals import for_sqlglot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -115,7 +115,7 @@ def _check_identity(field: StructField, partition_columns: Sequence[str]) -> Non
 
 
 def _check_generated(field: StructField, schema: StructType, *, judged: bool) -> None:
-    from lakelog.core.sql.evaluator import parse_sql
+    from lakelog.core.expressions.values.evaluate import parse_sql
 
     sql = generation_of(field)
     assert sql is not None  # the caller asked
@@ -153,7 +153,7 @@ def _check_generated(field: StructField, schema: StructType, *, judged: bool) ->
 
 
 def _check_type(field: StructField, sql: str, schema: StructType) -> None:
-    from lakelog.core.sql.evaluator import value_type
+    from lakelog.core.expressions.values.evaluate import value_type
 
     bases = StructType(tuple(f for f in schema if generation_of(f) is None))
     found = value_type(sql, bases)
@@ -169,7 +169,7 @@ def _check_type(field: StructField, sql: str, schema: StructType) -> None:
 def _check_default(field: StructField) -> None:
     import pyarrow as pa
 
-    from lakelog.core.sql.evaluator import evaluate_value, parse_sql
+    from lakelog.core.expressions.values.evaluate import evaluate_value, parse_sql
 
     sql = default_of(field)
     assert sql is not None  # the caller asked
@@ -249,7 +249,7 @@ def _bound(node: Any, name: str) -> bool:
 def _check_functions(root: Any, where: str, kind: str, *, allowed: Sequence[str] = ()) -> None:
     from sqlglot import exp
 
-    from lakelog.core.sql.function_names import AGGREGATES, NOT_DETERMINISTIC, SCALARS
+    from lakelog.core.expressions.function_names import AGGREGATES, NOT_DETERMINISTIC, SCALARS
 
     odd = root.find(*_queries(), exp.Window, exp.Star, exp.Placeholder)
     if odd is not None:

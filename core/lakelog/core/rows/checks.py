@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import columns, is_opaque
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.constraints import table_constraints
@@ -96,7 +96,7 @@ def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: 
         ConstraintViolationError: it is not; shows the first row's columns.
         InvalidPredicateError: a part of it that only Spark can evaluate.
     """
-    from lakelog.core.filters.to_arrow import evaluate_mask
+    from lakelog.core.expressions.arrow.masks import evaluate_mask
 
     kept = pc.fill_null(evaluate_mask(predicate, rows, schema), False)
     broken = rows.num_rows - kept.true_count
@@ -108,7 +108,7 @@ def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: 
 
 def _check_value(rows: pa.Table, sql: str, schema: StructType, what: str, session_tz: str) -> None:
     """The same for a condition with functions, which a filter can't express."""
-    from lakelog.core.sql.evaluator import evaluate_value
+    from lakelog.core.expressions.values.evaluate import evaluate_value
 
     found = evaluate_value(sql, rows, schema, PrimitiveType("boolean"), session_tz=session_tz)
     kept = pc.fill_null(found, False)

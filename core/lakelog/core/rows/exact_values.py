@@ -20,6 +20,7 @@ from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_v
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.arrow.types import is_list, to_arrow_type
 from lakelog.core.compute import pc
+from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.plain_values import MISSING
 from lakelog.core.schema import (
     ArrayType,
@@ -31,7 +32,6 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.sql.casts import INTEGERS, NotInCoreError, Value, cast_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

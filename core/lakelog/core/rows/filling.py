@@ -218,7 +218,7 @@ def _evaluated(
     default_at: int | None = None,
 ) -> pa.ChunkedArray:
     """The values of an expression; in a default, the current time is that of the write."""
-    from lakelog.core.sql.evaluator import evaluate_value
+    from lakelog.core.expressions.values.evaluate import evaluate_value
 
     try:
         return evaluate_value(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.core.filters.pruning import keep_files
+from lakelog.core.expressions.prune import keep_files
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
     from lakelog.core.data.scan import Scan
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.features.properties import TableProperties
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.file_state import FileState
     from lakelog.core.state.replay import State
@@ -359,7 +359,7 @@ class Snapshot:
         """
         if where is None:
             return self.file_table
-        from lakelog.core.filters.filter import normalize_filter
+        from lakelog.core.expressions.filter import normalize_filter
         from lakelog.core.state.file_selection import FileSelection
 
         schema = self.read_schema

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.tree import is_computed
-from lakelog.core.filters.to_arrow import evaluate_mask
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.filters.filter import Filter
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -56,7 +56,7 @@ class TransactionReads:
         if self._snapshot is None:
             self._reads.add_predicate(None)
             return NO_FILES
-        from lakelog.core.filters.filter import normalize_filter
+        from lakelog.core.expressions.filter import normalize_filter
 
         zone = self._snapshot.conf.session_tz
         predicate = normalize_filter(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import (
     Column,
     Comparison,
@@ -15,11 +16,10 @@ from lakelog.core.expressions.tree import (
     Not,
     join_and,
 )
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import sql_path
-from lakelog.core.sql.evaluator import parse_sql, tree_sql
 from lakelog.spark.dml.merge.char_comparisons import column_path_of, compared_columns
 
 if TYPE_CHECKING:

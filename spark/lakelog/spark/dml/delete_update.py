@@ -34,10 +34,10 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import Literal, is_partition_only
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles

@@ -11,9 +11,9 @@ from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.dml.merge.run import MergeJob, run_small_merge
 from lakelog.core.dml.merge.source import MergeSource
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.values.evaluate import parse_sql
 from lakelog.core.schema.diff import same_type
 from lakelog.core.schema.edits import column_path
-from lakelog.core.sql.evaluator import parse_sql
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lakelog.core.errors import DeltaError
+from lakelog.core.expressions.filter import normalize_filter
+from lakelog.core.expressions.prune import keep_files
 from lakelog.core.expressions.tree import (
     Column,
     Comparison,
@@ -18,8 +20,6 @@ from lakelog.core.expressions.tree import (
     StartsWith,
     join_and,
 )
-from lakelog.core.filters.filter import normalize_filter
-from lakelog.core.filters.pruning import keep_files
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.workers.marked_errors import marked
 

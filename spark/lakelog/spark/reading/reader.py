@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelog.core.filters.filter import Filter
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -55,8 +55,8 @@ def snapshot_df(
     """
     if where is None:
         return files_df(spark, snapshot, snapshot.file_table, columns=columns)
+    from lakelog.core.expressions.filter import normalize_filter
     from lakelog.core.expressions.tree import columns as columns_of
-    from lakelog.core.filters.filter import normalize_filter
 
     prune = normalize_filter(where, snapshot.schema, session_tz=snapshot.conf.session_tz)
     if columns is not None and prune is not None:

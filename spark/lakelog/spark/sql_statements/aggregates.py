@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from lakelog.core import keys
 from lakelog.core.data.answers import known_count, known_extreme
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import Literal
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.types.paths import quoted, text_literal
 

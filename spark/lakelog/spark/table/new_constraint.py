@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.alter.constraints import new_violation
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.sql.stored_sql import check_stored
+from lakelog.core.expressions.stored_sql import check_stored
 from lakelog.spark.reading.reader import snapshot_df
 
 if TYPE_CHECKING:

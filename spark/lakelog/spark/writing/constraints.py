@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from lakelog.core.expressions.stored_sql import check_stored
 from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import StructType
 from lakelog.core.schema.char_varchar import MARK, stored_sql
 from lakelog.core.schema.column_paths import split_path
 from lakelog.core.schema.filled_columns import default_of, generation_of
-from lakelog.core.sql.stored_sql import check_stored
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.types.paths import quoted, text_literal
 

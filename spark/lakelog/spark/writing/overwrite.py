@@ -12,8 +12,8 @@ from pyspark.sql import functions as sf
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.types.paths import quoted

@@ -30,10 +30,10 @@ from lakelog.core.arrow.time_zones import (
 )
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.binding import from_tuples
+from lakelog.core.expressions.parse.conditions import parse_filter
 from lakelog.core.expressions.tree import is_opaque, to_sql
-from lakelog.core.filters.parsing import parse_filter
+from lakelog.core.expressions.values.evaluate import evaluate_value
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.sql.evaluator import evaluate_value
 from support.examples import examples
 
 if TYPE_CHECKING:

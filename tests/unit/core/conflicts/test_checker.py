@@ -35,9 +35,9 @@ from lakelog.core.errors import (
     ProtocolChangedException,
     UnsupportedFeatureError,
 )
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.features.identity_columns import with_marks
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.log.commit_file import parse_commit
 from lakelog.core.schema import StructType
 from support.tables import add_file, schema_json

@@ -9,7 +9,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from lakelog.core.data.row_reader import RowReader, in_order
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 SCHEMA = StructType(

@@ -13,7 +13,7 @@ from lakelog.core import DeltaLog, delete_rows, table_changes, write_arrow
 from lakelog.core.actions.operation import Operation
 from lakelog.core.dml.rewrite import RowRewrite
 from lakelog.core.dml.touched_files import can_evaluate, touched_at
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ def test_an_expression_of_pyarrow_that_means_nothing_is_refused(
 
 
 def test_the_columns_of_an_expression_are_found_whatever_their_names() -> None:
-    from lakelog.core.filters.arrow_conditions import named_columns
+    from lakelog.core.expressions.arrow.given import named_columns
 
     odd = ["a b", "x.y", "c3 ", "é-ü", "`", "1"]
     columns = pa.schema([(name, pa.int64()) for name in [*(f"c{i}" for i in range(64)), *odd]])

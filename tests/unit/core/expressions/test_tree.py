@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -29,7 +30,6 @@ from lakelog.core.expressions.tree import (
     is_partition_only,
     to_sql,
 )
-from lakelog.core.filters.filter import normalize_filter
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 
 SCHEMA = StructType.from_json(

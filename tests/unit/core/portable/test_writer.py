@@ -428,10 +428,10 @@ def test_whole_numbers_are_never_put_together_without_a_check() -> None:
             "core/arrow/time_zones.py",
             "core/dml/merge/matching.py",
             "core/maintain/optimize/curves.py",
-            "core/sql/functions.py",
-            "core/sql/times.py",
+            "core/expressions/values/functions.py",
+            "core/expressions/values/times.py",
         ),
         "core/stats/bounds.py",
         # Zero, to make one of -0 and 0.
-        "core/filters/to_arrow.py",
+        "core/expressions/arrow/masks.py",
     }

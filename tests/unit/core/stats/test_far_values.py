@@ -11,8 +11,8 @@ import pytest
 from lakelog.core import DeltaLog, convert_to_delta, delete_rows, update_rows, write_arrow
 from lakelog.core.arrow import repeated
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.filters.filter import normalize_filter
-from lakelog.core.filters.to_arrow import evaluate_mask
+from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelog.core.arrow.types import to_arrow_field
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.filters.arrow_conditions import arrow_value, named_columns
+from lakelog.core.expressions.arrow.given import arrow_value, named_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,6 +31,8 @@ from lakelog.core.errors import (
     SchemaMismatchError,
 )
 from lakelog.core.expressions.tree import Literal
+from lakelog.core.expressions.values.casts import NotInCoreError, cast_value
+from lakelog.core.expressions.values.casts import Value as Typed
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
@@ -39,8 +41,6 @@ from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, 
 from lakelog.core.schema.column_paths import dotted, sql_path
 from lakelog.core.schema.diff import TYPES, differences
 from lakelog.core.schema.filled_columns import generation_of
-from lakelog.core.sql.casts import NotInCoreError, cast_value
-from lakelog.core.sql.casts import Value as Typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +167,7 @@ class RowBuilder:
             raise _misfit(path, target, bound.shown, exc) from exc
 
     def _default(self, field: StructField, sql: str) -> pa.Scalar[Any]:
-        from lakelog.core.sql.evaluator import evaluate_value
+        from lakelog.core.expressions.values.evaluate import evaluate_value
 
         try:
             found = evaluate_value(

@@ -12,7 +12,7 @@ from lakelog.core.dml.merge.run import MergeJob, run_merge
 from lakelog.core.dml.merge.search_condition import condition_of_columns
 from lakelog.core.dml.merge.source import MergeSource
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.filters.arrow_conditions import is_arrow_expression
+from lakelog.core.expressions.arrow.given import is_arrow_expression
 from lakelog.core.progress import check_told, told
 
 if TYPE_CHECKING:

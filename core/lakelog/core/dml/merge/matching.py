@@ -24,10 +24,10 @@ from lakelog.core.dml.merge.source import SourceRows
 from lakelog.core.dml.merge.source_index import SourceIndex, comparable
 from lakelog.core.dml.touched_files import TouchedFile, empty_mask
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.values.char_texts import fitted
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
-from lakelog.core.sql.char_texts import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

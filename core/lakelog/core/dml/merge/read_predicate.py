@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.compute import pc
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -19,10 +20,9 @@ from lakelog.core.expressions.tree import (
     join_and,
     join_or,
 )
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.values.evaluate import parse_sql
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_paths import find_column
-from lakelog.core.sql.evaluator import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _of_target(bound: Bound, sides: Sides) -> Expression | None:
     """A condition on the target alone, over its own columns."""
     from sqlglot import exp
 
-    from lakelog.core.sql.evaluator import tree_sql
+    from lakelog.core.expressions.values.evaluate import tree_sql
 
     prefix = sides.target.named("")
 

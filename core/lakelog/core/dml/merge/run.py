@@ -21,9 +21,9 @@ from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
 from lakelog.core.dml.rewrite import RowsChanged
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
+from lakelog.core.expressions.arrow.given import is_arrow_expression
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.filters.arrow_conditions import is_arrow_expression
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.values.casts import NotInCoreError, Value
+from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
+from lakelog.core.expressions.values.functions import compared_type
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.char_varchar import limit_of
-from lakelog.core.sql.casts import NotInCoreError, Value
-from lakelog.core.sql.evaluator import parse_sql, tree_sql
-from lakelog.core.sql.functions import compared_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,10 +16,8 @@ from lakelog.core.compute import pc
 from lakelog.core.dml.merge.arrow_expressions import ArrowBound, ArrowNames, arrow_bound
 from lakelog.core.dml.merge.names import unresolved
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.schema.char_varchar import MARK
-from lakelog.core.schema.column_paths import dotted, find_column, sql_path, unknown_column
-from lakelog.core.sql.evaluator import (
+from lakelog.core.expressions.function_names import AGGREGATES, NOT_DETERMINISTIC
+from lakelog.core.expressions.values.evaluate import (
     check_value,
     evaluate_value,
     is_now,
@@ -27,7 +25,9 @@ from lakelog.core.sql.evaluator import (
     tree_sql,
     value_type,
 )
-from lakelog.core.sql.function_names import AGGREGATES, NOT_DETERMINISTIC
+from lakelog.core.schema import PrimitiveType, StructField, StructType
+from lakelog.core.schema.char_varchar import MARK
+from lakelog.core.schema.column_paths import dotted, find_column, sql_path, unknown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -23,13 +24,12 @@ from lakelog.core.expressions.tree import (
     is_computed,
     to_sql,
 )
-from lakelog.core.filters.filter import normalize_filter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.filters.filter import Filter
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -67,7 +67,7 @@ def chosen_files(snapshot: Snapshot, where: Filter | None) -> ChosenFiles:
     if files.num_rows:
         values = readable_partitions(snapshot, files)
         if is_computed(condition):
-            from lakelog.core.filters.to_arrow import evaluate_mask
+            from lakelog.core.expressions.arrow.masks import evaluate_mask
 
             # Pruning keeps what it can't compute.
             files = files.filter(evaluate_mask(condition, values, snapshot.partition_schema))

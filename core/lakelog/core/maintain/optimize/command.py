@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.delta_log import TableOrLog
-    from lakelog.core.filters.filter import Filter
+    from lakelog.core.expressions.filter import Filter
     from lakelog.core.maintain.optimize.plan import Strategy
     from lakelog.core.maintain.optimize.running import Optimized, OptimizeTold
     from lakelog.core.state.snapshot import Snapshot

@@ -30,7 +30,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, TableNotFoundError
-from lakelog.core.filters.filter import normalize_filter
+from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.maintain.optimize.chosen_files import _as_shown
 from lakelog.core.maintain.optimize.plan import TARGET_TAG
 from lakelog.core.schema import PrimitiveType, StructField, StructType

@@ -1,0 +1,136 @@
+"""Decimals by Spark's rules: the type of a result, and its digits.
+
+The rules are those of `spark.sql.decimalOperations.allowPrecisionLoss=true`, Spark's default: a
+result that would need more than 38 digits gives up some of its scale, but keeps six digits of it.
+"""
+
+from __future__ import annotations
+
+import decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.compute import pc
+from lakelog.core.expressions.values.by_rows import by_rows
+from lakelog.core.schema import DecimalType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakelog.core.expressions.values.casts import Value
+
+_MOST: Final = 38
+_LEAST_SCALE: Final = 6
+_WIDE: Final = decimal.Context(prec=200, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def _bounded(precision: int, scale: int) -> DecimalType:
+    """`DecimalType.adjustPrecisionScale`."""
+    if precision <= _MOST:
+        return DecimalType(precision, scale)
+    whole = precision - scale
+    return DecimalType(_MOST, max(_MOST - whole, min(scale, _LEAST_SCALE)))
+
+
+def _result(kind: str, left: DecimalType, right: DecimalType) -> DecimalType:
+    scale = max(left.scale, right.scale)
+    whole = (left.precision - left.scale, right.precision - right.scale)
+    if kind in ("Add", "Sub"):
+        return _bounded(max(whole) + scale + 1, scale)
+    if kind == "Mul":
+        return _bounded(left.precision + right.precision + 1, left.scale + right.scale)
+    if kind == "Div":
+        scale = max(_LEAST_SCALE, left.scale + right.precision + 1)
+        return _bounded(whole[0] + right.scale + scale, scale)
+    return _bounded(min(whole) + scale, scale)  # Mod
+
+
+def wider(kinds: list[DecimalType]) -> DecimalType | None:
+    """The decimal that holds all of the others; `None` where 38 digits don't."""
+    scale = max(each.scale for each in kinds)
+    whole = max(each.precision - each.scale for each in kinds)
+    return DecimalType(whole + scale, scale) if whole + scale <= _MOST else None
+
+
+def rounded_type(kind: DecimalType, scale: int) -> DecimalType:
+    """The type of `round(x, scale)` and its like."""
+    least = kind.precision - kind.scale + 1
+    if scale < 0:
+        return DecimalType(min(max(least, 1 - scale), _MOST), 0)
+    kept = min(scale, kind.scale)
+    return DecimalType(min(least + kept, _MOST), kept)
+
+
+def arithmetic(kind: str, left: Value, right: Value) -> Value:
+    """`+`, `-`, `*`, `/` or `%` of two decimals.
+
+    Args:
+        kind: sqlglot's name of the operation.
+        left: a decimal.
+        right: a decimal.
+
+    Raises:
+        pyarrow.ArrowInvalid: a result has too many digits, or a divisor is zero.
+    """
+    assert isinstance(left.data_type, DecimalType)
+    assert isinstance(right.data_type, DecimalType)
+    result = _result(kind, left.data_type, right.data_type)
+    quick = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}.get(kind)
+    if quick is not None:
+        scale = left.data_type.scale + right.data_type.scale if kind == "Mul" else result.scale
+        if result.precision < _MOST and result.scale == scale:
+            # Arrow has the same types for them, and no digit is lost.
+            found = getattr(pc, quick)(left.data, right.data)
+            return left._replace(data=pc.cast(found, to_arrow_type(result)), data_type=result)
+    return exactly(_OPERATIONS[kind], result, left, right)
+
+
+def exactly(function: Callable[..., Decimal], result: DecimalType, *values: Value) -> Value:
+    """What a function of Python's decimals gives, rounded half up to the scale of a type.
+
+    Args:
+        function: gets a value of each; none of them is null.
+        result: the type.
+        values: numbers.
+
+    Raises:
+        pyarrow.ArrowInvalid: a result has too many digits, or the function says so.
+    """
+    unit = Decimal(1).scaleb(-result.scale)
+    with decimal.localcontext(_WIDE):
+        return by_rows(lambda *row: _fitted(function(*row), unit, result), result, *values)
+
+
+def _fitted(number: Decimal, unit: Decimal, kind: DecimalType) -> Decimal:
+    fitted = number.quantize(unit, ROUND_HALF_UP)
+    if fitted and fitted.adjusted() >= kind.precision - kind.scale:
+        raise pa.ArrowInvalid(f"{number} does not fit {kind}")
+    return fitted
+
+
+def _divided(a: Decimal, b: Decimal) -> Decimal:
+    _refuse_zero(b)
+    # Spark rounds twice: to 38 digits behind the point first.
+    return (a / b).quantize(Decimal(1).scaleb(-_MOST), ROUND_HALF_UP)
+
+
+def _rest(a: Decimal, b: Decimal) -> Decimal:
+    _refuse_zero(b)
+    return a - b * (a / b).to_integral_value(ROUND_DOWN)
+
+
+def _refuse_zero(number: Decimal) -> None:
+    if not number:
+        raise pa.ArrowInvalid("divide by zero")
+
+
+_OPERATIONS: Final[dict[str, Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Div": _divided,
+    "Mod": _rest,
+}

@@ -1,0 +1,325 @@
+"""The functions of Spark's SQL that the core evaluates itself, by name."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.compute import pc
+from lakelog.core.expressions.values.by_rows import plain
+from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.expressions.values.decimals import wider
+from lakelog.core.expressions.values.numbers import (
+    greatest,
+    least,
+    rounded,
+    sign,
+    square_root,
+    stepped,
+)
+from lakelog.core.expressions.values.texts import TEXTS
+from lakelog.core.expressions.values.times import (
+    PARTS,
+    TIMES,
+    date_format,
+    date_trunc,
+    day_shift,
+    extracted,
+    part_of,
+    trunc,
+)
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_BOOLEAN = PrimitiveType("boolean")
+_DOUBLE, _VOID = PrimitiveType("double"), PrimitiveType("void")
+_TIMESTAMP, _NTZ = PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz")
+_FLOATS = {PrimitiveType("float"), _DOUBLE}
+_WHOLE = dict(zip(map(PrimitiveType, INTEGERS), (3, 5, 10, 20), strict=True))
+"""Integers, and the digits of the decimals that hold them."""
+
+
+def common_type(values: Sequence[Value]) -> DataType:
+    """The type in which values meet, as in `coalesce` and in arithmetic.
+
+    Raises:
+        NotInCoreError: a combination that is left to Spark.
+    """
+    kinds = {v.data_type for v in values} - {_VOID}
+    if len(kinds) <= 1:
+        return next(iter(kinds), _VOID)
+    names = {kind.name if isinstance(kind, PrimitiveType) else "" for kind in kinds}
+    if names <= set(INTEGERS):
+        return PrimitiveType(max(names, key=INTEGERS.index))
+    if names <= {*INTEGERS, "double"}:
+        return _DOUBLE
+    decimals = [as_decimal(kind) for kind in kinds]
+    if all(decimals):
+        found = wider([each for each in decimals if each is not None])
+        if found is not None:
+            return found
+    if kinds <= {*_FLOATS, *(k for k in kinds if isinstance(k, DecimalType))} and _DOUBLE in kinds:
+        return _DOUBLE
+    raise NotInCoreError(f"{' and '.join(sorted(map(str, kinds)))} in one operation")
+
+
+def compared_type(values: Sequence[Value]) -> DataType:
+    """The type in which values are compared, by Spark's rules for ANSI mode.
+
+    Text meets whole numbers as a bigint, other numbers as a double, and anything else as the other
+    type.
+
+    Raises:
+        NotInCoreError: a combination that is left to Spark.
+    """
+    kinds = {v.data_type for v in values} - {_VOID}
+    if len(kinds) <= 1:
+        return next(iter(kinds), _VOID)
+    others = kinds - {_STRING}
+    if len(others) < len(kinds):
+        if all(k in _WHOLE for k in others):
+            return _LONG
+        if all(k in _WHOLE or k in _FLOATS or isinstance(k, DecimalType) for k in others):
+            return _DOUBLE
+    decimals = [as_decimal(k) for k in others]
+    if others & _FLOATS and all(k in _FLOATS or d for k, d in zip(others, decimals, strict=True)):
+        return _DOUBLE
+    known = [d for d in decimals if d is not None]
+    if len(known) == len(others) and any(isinstance(k, DecimalType) for k in others):
+        scale = max(d.scale for d in known)
+        whole = max(d.precision - d.scale for d in known)
+        if whole + scale <= 38:
+            return DecimalType(whole + scale, scale)
+    if others <= {_DATE, _TIMESTAMP, _NTZ}:
+        if len(others) == 1:
+            return next(iter(others))
+        return _TIMESTAMP if _TIMESTAMP in others else _NTZ
+    return common_type([Value(None, k) for k in others])
+
+
+def as_decimal(kind: DataType) -> DecimalType | None:
+    """The decimal that holds all of a type of exact numbers; `None` of any other type."""
+    if isinstance(kind, DecimalType):
+        return kind
+    digits = _WHOLE.get(kind) if isinstance(kind, PrimitiveType) else None
+    return None if digits is None else DecimalType(digits, 0)
+
+
+def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Any], DataType]:
+    """The data of values in their common type."""
+    kind = common_type(values)
+    return [cast_value(v, kind, zone).data for v in values], kind
+
+
+def as_text(value: Value, zone: str) -> Any:
+    """A value as a string, as `concat` takes it."""
+    return cast_value(value, _STRING, zone).data
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """`%`, with the sign of the dividend.
+
+    Raises:
+        pyarrow.ArrowInvalid: a divisor of zero, as in Spark's ANSI mode.
+    """
+    # The remainder by -1 is 0, as by 1, and the smallest integer divided by -1 overflows.
+    right = pc.if_else(pc.equal(right, -1), scalar_of(1, right.type), right)
+    return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
+
+
+def _pmod(values: Sequence[Value], zone: str) -> Value:
+    (left, right), kind = conjoined(values, zone)
+    _integral(kind, "pmod")
+    rest = remainder(left, right)
+    moved = remainder(pc.add_checked(rest, right), right)
+    return Value(pc.if_else(pc.less(rest, 0), moved, rest), kind)
+
+
+def _mod(values: Sequence[Value], zone: str) -> Value:
+    (left, right), kind = conjoined(values, zone)
+    _integral(kind, "mod")
+    return Value(remainder(left, right), kind)
+
+
+def _integral(kind: DataType, name: str) -> None:
+    if not isinstance(kind, PrimitiveType) or kind.name not in INTEGERS:
+        raise NotInCoreError(f"{name} of {kind}")
+
+
+def _abs(values: Sequence[Value], _: str) -> Value:
+    (value,) = values
+    if value.data_type not in _FLOATS and not isinstance(value.data_type, DecimalType):
+        _integral(value.data_type, "abs")
+    return Value(pc.abs_checked(value.data), value.data_type)
+
+
+def _concat(values: Sequence[Value], zone: str) -> Value:
+    texts = [as_text(v, zone) for v in values]
+    return Value(pc.binary_join_element_wise(*texts, "", null_handling="emit_null"), _STRING)
+
+
+def _cased(function: str) -> Callable[[Sequence[Value], str], Value]:
+    """Arrow's own tables differ from Java's beyond ASCII; Python's are the same."""
+
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        text = as_text(value, zone)
+        if isinstance(text, pa.Scalar):
+            plain = text.as_py()
+            return Value(scalar_of(plain and getattr(plain, function)(), pa.string()), _STRING)
+        if pc.all(pc.string_is_ascii(text), min_count=0).as_py() is False:
+            changed = [each and getattr(each, function)() for each in text.to_pylist()]
+            return Value(array_of(changed, pa.string()), _STRING)
+        return Value(getattr(pc, f"ascii_{function}")(text), _STRING)
+
+    return apply
+
+
+def _trimmed(function: str) -> Callable[[Sequence[Value], str], Value]:
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        return Value(getattr(pc, function)(as_text(value, zone), characters=" "), _STRING)
+
+    return apply
+
+
+def _length(values: Sequence[Value], _: str) -> Value:
+    (value,) = values
+    if value.data_type != _STRING:
+        raise NotInCoreError(f"length of {value.data_type}")
+    return Value(pc.utf8_length(value.data), _INTEGER)
+
+
+def _substring(values: Sequence[Value], zone: str) -> Value:
+    text, start = as_text(values[0], zone), plain(values[1], int)
+    length = plain(values[2], int) if len(values) > 2 else None
+    if length is not None and length <= 0:
+        return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
+    begin = start - 1 if start > 0 else start
+    stop = None if length is None else begin + length
+    if begin < 0 and stop is not None and stop >= 0:
+        stop = None
+    return Value(pc.utf8_slice_codeunits(text, begin, stop), _STRING)
+
+
+def _left(values: Sequence[Value], zone: str) -> Value:
+    count = max(plain(values[1], int), 0)
+    return Value(pc.utf8_slice_codeunits(as_text(values[0], zone), 0, count), _STRING)
+
+
+def _right(values: Sequence[Value], zone: str) -> Value:
+    text, count = as_text(values[0], zone), plain(values[1], int)
+    if count <= 0:
+        return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
+    return Value(pc.utf8_slice_codeunits(text, -count, None), _STRING)
+
+
+def _replace(values: Sequence[Value], zone: str) -> Value:
+    text, old = as_text(values[0], zone), plain(values[1], str)
+    new = plain(values[2], str) if len(values) > 2 else ""
+    if not old:
+        return Value(text, _STRING)
+    return Value(pc.replace_substring(text, pattern=old, replacement=new), _STRING)
+
+
+def _part(name: str) -> Callable[[Sequence[Value], str], Value]:
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        return part_of(name, value, zone)
+
+    return apply
+
+
+def _date_diff(values: Sequence[Value], zone: str) -> Value:
+    end, start = (pc.cast(cast_value(v, _DATE, zone).data, pa.int32()) for v in values)
+    return Value(pc.subtract_checked(end, start), _INTEGER)
+
+
+def _is_nan(values: Sequence[Value], zone: str) -> Value:
+    """Null is not NaN, as in Spark."""
+    (value,) = values
+    data = value.data if value.data_type in _FLOATS else cast_value(value, _DOUBLE, zone).data
+    return Value(pc.fill_null(pc.is_nan(data), False), _BOOLEAN)
+
+
+def _casting(name: str) -> Callable[[Sequence[Value], str], Value]:
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        return cast_value(value, PrimitiveType(name), zone)
+
+    return apply
+
+
+FUNCTIONS: dict[str, Callable[[Sequence[Value], str], Value]] = {
+    **{name: _part(name) for name in PARTS},
+    **TEXTS,
+    **TIMES,
+    "abs": _abs,
+    "bround": rounded(ROUND_HALF_EVEN),
+    "ceil": stepped(ROUND_CEILING),
+    "ceiling": stepped(ROUND_CEILING),
+    "char_length": _length,
+    "character_length": _length,
+    "concat": _concat,
+    "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
+    "date_format": lambda v, zone: date_format(v[0], plain(v[1], str), zone),
+    "date_part": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
+    "datepart": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
+    "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
+    "date_trunc": lambda v, zone: date_trunc(plain(v[0], str), v[1], zone),
+    "dateadd": lambda v, zone: day_shift(v[0], v[1], zone),
+    "datediff": _date_diff,
+    "floor": stepped(ROUND_FLOOR),
+    "greatest": lambda v, zone: greatest(*conjoined(v, zone)),
+    "isnan": _is_nan,
+    "isnotnull": lambda v, _: Value(pc.is_valid(*(each.data for each in v)), _BOOLEAN),
+    "isnull": lambda v, _: Value(pc.is_null(*(each.data for each in v)), _BOOLEAN),
+    "lcase": _cased("lower"),
+    "left": _left,
+    "len": _length,
+    "least": lambda v, zone: least(*conjoined(v, zone)),
+    "length": _length,
+    "lower": _cased("lower"),
+    "ltrim": _trimmed("utf8_ltrim"),
+    "mod": _mod,
+    "pmod": _pmod,
+    "replace": _replace,
+    "right": _right,
+    "round": rounded(ROUND_HALF_UP),
+    "rtrim": _trimmed("utf8_rtrim"),
+    "sign": sign,
+    "signum": sign,
+    "sqrt": square_root,
+    "substr": _substring,
+    "substring": _substring,
+    "trim": _trimmed("utf8_trim"),
+    "trunc": lambda v, zone: trunc(v[0], plain(v[1], str), zone),
+    "ucase": _cased("upper"),
+    "upper": _cased("upper"),
+    **{
+        sql: _casting(name)
+        for sql, name in {
+            "bigint": "long",
+            "binary": "binary",
+            "boolean": "boolean",
+            "date": "date",
+            "double": "double",
+            "float": "float",
+            "int": "integer",
+            "smallint": "short",
+            "string": "string",
+            "timestamp": "timestamp",
+            "tinyint": "byte",
+            "to_date": "date",
+            "to_timestamp": "timestamp",
+        }.items()
+    },
+}
+"""Name in lower case -> the function that computes the result, from arguments and time zone."""

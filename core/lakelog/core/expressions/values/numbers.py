@@ -1,0 +1,128 @@
+"""Functions of Spark's SQL that round, choose and count numbers."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow.comparing import compare
+from lakelog.core.compute import pc
+from lakelog.core.expressions.values.by_rows import by_rows, plain
+from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.expressions.values.decimals import exactly, rounded_type
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MOST_SCALE = 38
+_WIDE = Context(prec=400)
+"""Digits enough for the largest double."""
+_LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
+_FLOATS = (PrimitiveType("float"), _DOUBLE)
+
+
+def rounded(mode: str) -> Callable[[Sequence[Value], str], Value]:
+    """`round` or `bround`, by how a half is rounded.
+
+    Args:
+        mode: of `decimal`.
+    """
+
+    def apply(values: Sequence[Value], _: str) -> Value:
+        value, scale = values[0], plain(values[1], int) if len(values) > 1 else 0
+        return _at_scale(value, scale, mode)
+
+    return apply
+
+
+def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
+    """`ceil` or `floor`.
+
+    Args:
+        mode: of `decimal`.
+    """
+
+    def apply(values: Sequence[Value], _: str) -> Value:
+        (value,) = values
+        if isinstance(value.data_type, DecimalType):
+            kind = value.data_type
+            if kind.scale == 0:
+                return value
+            kind = rounded_type(kind, 0)
+            return exactly(lambda number: number.to_integral_value(mode), kind, value)
+        if value.data_type in _FLOATS:
+            function = pc.ceil if mode == ROUND_CEILING else pc.floor
+            return Value(pc.cast(function(value.data), pa.int64()), _LONG)
+        _integral(value.data_type, "ceil" if mode == ROUND_CEILING else "floor")
+        return Value(pc.cast(value.data, pa.int64()), _LONG)
+
+    return apply
+
+
+def _at_scale(value: Value, scale: int, mode: str) -> Value:
+    kind = value.data_type
+    if abs(scale) > _MOST_SCALE:
+        raise NotInCoreError(f"rounding to {scale} digits")
+    unit = Decimal(1).scaleb(-scale)
+    if isinstance(kind, DecimalType):
+        result = rounded_type(kind, scale)
+        return exactly(lambda number: number.quantize(unit, mode), result, value)
+    if kind == _DOUBLE:
+
+        def shortest(number: float) -> float:
+            if not math.isfinite(number):
+                return number
+            # As Java writes it, which is what Spark rounds; its decimals know no -0.
+            return float(Decimal(repr(number)).quantize(unit, mode, _WIDE)) + 0.0
+
+        return by_rows(shortest, _DOUBLE, value)
+    _integral(kind, "round")
+    if scale >= 0:
+        return value
+    return by_rows(lambda number: int(Decimal(number).quantize(unit, mode)), kind, value)
+
+
+def _integral(kind: DataType, name: str) -> None:
+    if not isinstance(kind, PrimitiveType) or kind.name not in INTEGERS:
+        raise NotInCoreError(f"{name} of {kind}")
+
+
+def greatest(values: Sequence[Any], kind: DataType) -> Value:
+    """The greatest of values of one type; nulls are passed over, and NaN is above all."""
+    return _extreme(values, kind, ">")
+
+
+def least(values: Sequence[Any], kind: DataType) -> Value:
+    """The least of values of one type; nulls are passed over."""
+    return _extreme(values, kind, "<")
+
+
+def _extreme(values: Sequence[Any], kind: DataType, op: str) -> Value:
+    if not isinstance(kind, PrimitiveType | DecimalType) or len(values) < 2:
+        raise NotInCoreError(f"the greatest or least of {kind}")
+    best = values[0]
+    for each in values[1:]:
+        better = compare(op, each, best, nans=kind in _FLOATS, b_nan=None)
+        best = pc.if_else(pc.fill_null(better, False), each, pc.coalesce(best, each))
+    return Value(best, kind)
+
+
+def sign(values: Sequence[Value], zone: str) -> Value:
+    """`sign` and `signum`: -1.0, 0.0 or 1.0."""
+    (value,) = values
+    data = cast_value(value, _DOUBLE, zone).data
+    return by_rows(
+        lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
+        _DOUBLE,
+        Value(data, _DOUBLE),
+    )
+
+
+def square_root(values: Sequence[Value], zone: str) -> Value:
+    """`sqrt`: of a negative number it is NaN."""
+    (value,) = values
+    return Value(pc.sqrt(cast_value(value, _DOUBLE, zone).data), _DOUBLE)

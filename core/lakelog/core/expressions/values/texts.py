@@ -1,0 +1,216 @@
+"""Functions of Spark's SQL on text that Arrow lacks, or that mean something else there.
+
+Positions and lengths count code points, as in Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from lakelog.core.expressions.values.by_rows import by_rows, plain
+from lakelog.core.expressions.values.casts import NotInCoreError, Value, cast_value
+from lakelog.core.schema import PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_BOOLEAN = PrimitiveType("boolean")
+_COUNTS = (PrimitiveType("byte"), PrimitiveType("short"), _INTEGER, PrimitiveType("void"))
+_SAFE: Final = re.compile(
+    r"(?:[A-Za-z0-9 _,:;@#%&=<>~!'\"/-]|\[\^?(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[ _.,:;@])+\]"
+    r"|\((?:\?:)?|[)|.^$]|\\[dws.()+*?/|$^{}\[\]-]"
+    r"|(?<=[^*+?{(|^])(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\}))*"
+)
+"""Regular expressions that Java and Python read alike, as long as `\\w` and its like are ASCII."""
+_REPEATED_GROUP: Final = re.compile(r"\)(?:[*+]|\{[0-9]+,|\{[0-9]{2,})")
+"""`(a+)+` may take for ever on a short text, and a table's metadata may ask for it."""
+_LINE_ENDS: Final = re.compile("[\n\r\x85\u2028\u2029]")
+"""What `.` and `$` stop at in Java, some of it in Python."""
+
+
+def _of_texts(
+    function: Callable[..., Any], result: PrimitiveType, *rest: PrimitiveType, optional: int = 0
+) -> Any:
+    """A function of a text and of further arguments of some types."""
+    kinds = (_STRING, *rest)
+
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        if not len(kinds) - optional <= len(values) <= len(kinds):
+            raise ValueError("another number of arguments")
+        taken = [_taken(v, kind, zone) for v, kind in zip(values, kinds, strict=False)]
+        return by_rows(function, result, *taken)
+
+    return apply
+
+
+def _taken(value: Value, kind: PrimitiveType, zone: str) -> Value:
+    """An argument in the type that the function has for it, where Spark casts by itself."""
+    if kind == _INTEGER and value.data_type not in _COUNTS:
+        raise NotInCoreError(f"{value.data_type} as a count")
+    if kind == _BINARY and value.data_type not in (_STRING, _BINARY):
+        raise NotInCoreError(f"{value.data_type} as bytes")
+    return cast_value(value, kind, zone)
+
+
+def _instr(text: str, part: str) -> int:
+    return text.find(part) + 1
+
+
+def _locate(part: str, text: str, start: int = 1) -> int:
+    return text.find(part, start - 1) + 1 if start > 0 else 0
+
+
+def _initcap(text: str) -> str:
+    if not text.isascii():
+        raise NotInCoreError("initcap of letters beyond ASCII")
+    return " ".join(word[:1].upper() + word[1:].lower() for word in text.split(" "))
+
+
+def _padded(side: str) -> Callable[..., str]:
+    def pad(text: str, width: int, padding: str = " ") -> str:
+        if len(text) >= width:
+            return text[: max(width, 0)]
+        missing = width - len(text)
+        filling = (padding * (missing // len(padding) + 1))[:missing] if padding else ""
+        return filling + text if side == "left" else text + filling
+
+    return pad
+
+
+def _split_part(text: str, separator: str, part: int) -> str:
+    if part == 0:
+        raise pa.ArrowInvalid("split_part counts from 1, or from -1 from the end")
+    parts = text.split(separator) if separator else [text]
+    index = part - 1 if part > 0 else len(parts) + part
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def _translate(text: str, old: str, new: str) -> str:
+    table: dict[int, str | None] = {}
+    for at, each in enumerate(old):
+        table.setdefault(ord(each), new[at] if at < len(new) else None)
+    return text.translate(table)
+
+
+def _concat_ws(values: Sequence[Value], zone: str) -> Value:
+    """Nulls are left out; a separator that is null makes all of it null."""
+
+    def joined(separator: str | None, *parts: str | None) -> str | None:
+        if separator is None:
+            return None
+        return separator.join(part for part in parts if part is not None)
+
+    texts = (cast_value(each, _STRING, zone) for each in values)
+    return by_rows(joined, _STRING, *texts, nulls=True)
+
+
+def _pattern(value: Value) -> re.Pattern[str]:
+    text = plain(value, str)
+    if _SAFE.fullmatch(text) is None or _REPEATED_GROUP.search(text) is not None:
+        raise NotInCoreError(f"the regular expression {text!r}")
+    try:
+        return re.compile(text, re.ASCII)
+    except re.error:
+        raise NotInCoreError(f"the regular expression {text!r}") from None
+
+
+def _searched(pattern: re.Pattern[str], text: str) -> str:
+    if _LINE_ENDS.search(text) is not None and ("." in pattern.pattern or "$" in pattern.pattern):
+        raise NotInCoreError("a regular expression on text with line ends")
+    return text
+
+
+def matches(values: Sequence[Value], zone: str) -> Value:
+    """`rlike`: whether a regular expression is found in a text."""
+    text, pattern = values
+    if isinstance(pattern.data, pa.Scalar) and not pattern.data.is_valid:
+        return by_rows(lambda *_: None, _BOOLEAN, cast_value(text, _STRING, zone), pattern)
+    wanted = _pattern(pattern)
+    return by_rows(
+        lambda each: wanted.search(_searched(wanted, each)) is not None,
+        _BOOLEAN,
+        cast_value(text, _STRING, zone),
+    )
+
+
+def _extracted(values: Sequence[Value], zone: str) -> Value:
+    text, wanted = values[0], _pattern(values[1])
+    group = plain(values[2], int) if len(values) > 2 else 1
+    if not 0 <= group <= wanted.groups:
+        raise NotInCoreError(f"the group {group} of {wanted.pattern!r}")
+
+    def first(each: str) -> str:
+        found = wanted.search(_searched(wanted, each))
+        return "" if found is None else found[group] or ""
+
+    return by_rows(first, _STRING, cast_value(text, _STRING, zone))
+
+
+def _replaced(values: Sequence[Value], zone: str) -> Value:
+    text, pattern, new = values
+    wanted, by = _pattern(pattern), plain(new, str)
+    if "$" in by or "\\" in by or wanted.search("") is not None:
+        raise NotInCoreError("a replacement with groups, or of nothing")
+    return by_rows(
+        lambda each: wanted.sub(by, _searched(wanted, each)),
+        _STRING,
+        cast_value(text, _STRING, zone),
+    )
+
+
+def _hashed(name: str) -> Any:
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        data = _taken(value, _BINARY, zone)
+        return by_rows(lambda each: hashlib.new(name, each).hexdigest(), _STRING, data)
+
+    return apply
+
+
+def _sha2(values: Sequence[Value], zone: str) -> Value:
+    value, bits = values[0], plain(values[1], int)
+    name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
+    if name is None:
+        raise NotInCoreError(f"sha2 with {bits} bits")
+    found: Value = _hashed(name)([value], zone)
+    return found
+
+
+def _checksum(values: Sequence[Value], zone: str) -> Value:
+    (value,) = values
+    return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, zone))
+
+
+TEXTS: Final[dict[str, Any]] = {
+    "concat_ws": _concat_ws,
+    "contains": _of_texts(lambda text, part: part in text, _BOOLEAN, _STRING),
+    "crc32": _checksum,
+    "endswith": _of_texts(str.endswith, _BOOLEAN, _STRING),
+    "initcap": _of_texts(_initcap, _STRING),
+    "instr": _of_texts(_instr, _INTEGER, _STRING),
+    "locate": _of_texts(_locate, _INTEGER, _STRING, _INTEGER, optional=1),
+    "lpad": _of_texts(_padded("left"), _STRING, _INTEGER, _STRING, optional=1),
+    "md5": _hashed("md5"),
+    "regexp": matches,
+    "regexp_extract": _extracted,
+    "regexp_like": matches,
+    "regexp_replace": _replaced,
+    "repeat": _of_texts(lambda text, times: text * max(times, 0), _STRING, _INTEGER),
+    "reverse": _of_texts(lambda text: text[::-1], _STRING),
+    "rlike": matches,
+    "rpad": _of_texts(_padded("right"), _STRING, _INTEGER, _STRING, optional=1),
+    "sha": _hashed("sha1"),
+    "sha1": _hashed("sha1"),
+    "sha2": _sha2,
+    "split_part": _of_texts(_split_part, _STRING, _STRING, _INTEGER),
+    "startswith": _of_texts(str.startswith, _BOOLEAN, _STRING),
+    "translate": _of_texts(_translate, _STRING, _STRING, _STRING),
+}
+"""Name in lower case -> the function that computes the result, from arguments and time zone."""

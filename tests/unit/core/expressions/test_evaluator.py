@@ -1,0 +1,274 @@
+"""What the core evaluates itself; `test_sql_values_as_spark.py` holds it against Spark."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.values import evaluate as evaluator
+from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
+from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
+SCHEMA = StructType((StructField("a", LONG), StructField("b", LONG), StructField("s", STRING)))
+
+
+def values(sql: str, target: Any = None, **columns: list[Any]) -> list[Any]:
+    size = len(next(iter(columns.values()), [None]))
+    types = {"a": pa.int64(), "b": pa.int64(), "s": pa.string()}
+    data = {name: pa.array(columns.get(name, [None] * size), t) for name, t in types.items()}
+    kind = target or value_type(sql, SCHEMA) or STRING
+    found: list[Any] = evaluate_value(sql, pa.table(data), SCHEMA, kind).to_pylist()
+    return found
+
+
+longs = st.integers(-(1 << 62), (1 << 62) - 1)
+small = st.integers(-(1 << 30), 1 << 30)
+
+
+@given(st.lists(st.tuples(small, small.filter(bool)), min_size=1))
+def test_integers_divide_as_java_does(pairs: list[tuple[int, int]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    quotients, rests = values("a div b", a=a, b=b), values("a % b", a=a, b=b)
+    for x, y, q, r in zip(a, b, quotients, rests, strict=True):
+        assert q * y + r == x
+        assert abs(r) < abs(y)
+        assert r == 0 or (r > 0) == (x > 0)
+    for r, y in zip(values("pmod(a, b)", a=a, b=b), b, strict=True):
+        assert y < 0 or 0 <= r < y
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.decimals(-(10**11), 10**11, places=7), min_size=1, max_size=8))
+def test_decimals_become_the_nearest_double_and_lose_their_fraction(found: list[Decimal]) -> None:
+    schema = StructType((StructField("d", DecimalType(20, 7)),))
+    rows = pa.table({"d": pa.array(found, pa.decimal128(20, 7))})
+
+    def cast(kind: str) -> list[Any]:
+        data = evaluate_value("d", rows, schema, PrimitiveType(kind))
+        return list(data.to_pylist())
+
+    assert cast("double") == [float(each) for each in found]
+    assert cast("long") == [int(each) for each in found]
+
+
+@given(st.lists(longs, min_size=1), st.lists(longs, min_size=1))
+def test_sums_are_exact_or_refused(a: list[int], b: list[int]) -> None:
+    size = min(len(a), len(b))
+    expected = [x + y for x, y in zip(a[:size], b[:size], strict=True)]
+    if all(-(1 << 63) <= each < 1 << 63 for each in expected):
+        assert values("a + b", a=a[:size], b=b[:size]) == expected
+    else:
+        with pytest.raises(DeltaAnalysisError, match="overflow"):
+            values("a + b", a=a[:size], b=b[:size])
+
+
+@given(st.lists(st.text() | st.none(), min_size=1), st.integers(-9, 9), st.integers(-2, 9))
+def test_substrings_are_those_of_spark_s_definition(
+    texts: list[str | None], start: int, length: int
+) -> None:
+    def spark(text: str) -> str:
+        begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+        return text[max(begin, 0) : max(begin + max(length, 0), 0)]
+
+    expected = [None if t is None else spark(t) for t in texts]
+    assert values(f"substring(s, {start}, {length})", s=texts) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "rand()",
+        "my_function(a)",
+        "hex(s)",
+        "CAST(a AS TIMESTAMP_NTZ)",
+        "CAST(NULL AS STRUCT<x: INT, y: STRING>)",
+        "CAST(NULL AS MAP<STRING, ARRAY<DECIMAL(3, 2)>>)",
+        "a + 1.5F",
+        "date_format(current_date(), 'yyyy')",
+        "CASE a WHEN 1 THEN 2 END",
+        "if(a > 0, cbrt(a), 0)",
+        "s || a + 1",
+        "'back\\slash'",
+        "s LIKE s",
+        "a[0]",
+        "substring(s, a)",
+        "length(a)",
+        "year()",
+    ],
+)
+def test_what_is_left_to_spark_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError, match="only Spark evaluates") as caught:
+        values(sql, STRING, a=[1], s=["x"])
+    assert repr(sql) in str(caught.value)
+
+
+@pytest.mark.parametrize("sql", ["a +", "SELECT 1", "", "a b"])
+def test_what_is_no_expression_is_refused(sql: str) -> None:
+    with pytest.raises(InvalidPredicateError):
+        values(sql, STRING, a=[1])
+
+
+def test_an_unknown_column_is_told_with_the_known_ones() -> None:
+    with pytest.raises(InvalidPredicateError, match=r"unknown column aa.*did you mean a"):
+        values("aa + 1", LONG, a=[1])
+
+
+def test_columns_are_found_in_any_case_and_batches_keep_their_order() -> None:
+    batches = [pa.record_batch({"a": [i], "b": [0], "s": ["x"]}) for i in range(3)]
+    rows = pa.Table.from_batches(batches)
+    assert evaluate_value("`A` * 2", rows, SCHEMA, LONG).to_pylist() == [0, 2, 4]
+
+
+def test_a_value_is_cast_to_its_column_s_type_or_refused() -> None:
+    assert values("a", INT, a=[5]) == [5]
+    with pytest.raises(DeltaAnalysisError, match=r"has no result for some row.*ansi\.enabled"):
+        values("a", INT, a=[1 << 40])
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"), [("hour(ts)", 22), ("CAST(CAST(ts AS DATE) AS STRING)", "2049-03-22")]
+)
+def test_a_zone_keeps_its_last_rules(sql: str, value: Any) -> None:
+    schema = StructType((StructField("ts", PrimitiveType("timestamp")),))
+    far = pa.table({"ts": pa.array([2_500_060_800_000_000], pa.timestamp("us", "UTC"))})
+    kind = value_type(sql, schema)
+    assert kind is not None
+    found = evaluate_value(sql, far, schema, kind, session_tz="Europe/Berlin")
+    assert found.to_pylist() == [value]
+
+
+DAYS = pa.table(
+    {
+        "d": pa.array([date(2024, 1, 31), date(2023, 3, 1), None]),
+        "s": pa.array(["ABC", "straße", None]),
+        "t": pa.array([0, 1_700_000_000_000_000, None]).cast(pa.timestamp("us", "UTC")),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "values"),
+    [
+        ("EXTRACT(year FROM d)", "integer", [2024, 2023, None]),
+        ("extract(DOW FROM d)", "integer", [4, 4, None]),
+        ("date_part('week', t)", "integer", [1, 46, None]),
+        ("d + INTERVAL 1 DAY", "date", [date(2024, 2, 1), date(2023, 3, 2), None]),
+        ("d - INTERVAL '31' DAYS", "date", [date(2023, 12, 31), date(2023, 1, 29), None]),
+        ("s ILIKE '%b%'", "boolean", [True, False, None]),
+        ("s NOT ILIKE 'STRAß_'", "boolean", [True, False, None]),
+    ],
+)
+def test_forms_with_a_grammar_of_their_own(sql: str, kind: str, values: list[Any]) -> None:
+    schema = from_arrow_schema(DAYS.schema)
+    assert value_type(sql, schema) == PrimitiveType(kind)
+    assert evaluate_value(sql, DAYS, schema, PrimitiveType(kind)).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "EXTRACT(second FROM t)",
+        "d + INTERVAL 1 HOUR",
+        "t + INTERVAL '1-2' YEAR TO MONTH",
+        "d + INTERVAL '1 2' DAY TO HOUR",
+        "d + INTERVAL 99999999999 DAY",
+        "INTERVAL 1 DAY",
+        "s ILIKE s",
+        "s ILIKE NULL",
+        "s ILIKE ANY ('a', 'b')",
+        "s RLIKE '(?i)a'",
+    ],
+)
+def test_what_would_need_more_is_left_to_spark(sql: str) -> None:
+    assert value_type(sql, from_arrow_schema(DAYS.schema)) is None
+
+
+@pytest.mark.parametrize(
+    ("between", "part", "found"),
+    [
+        (" OR ", "a = {}", [True, False, None]),
+        (" AND ", "a <> {}", [False, True, None]),
+        (" AND a > 0 OR ", "a = {}", [True, False, None]),
+        (" + ", "a * 0", [0, 0, None]),
+        (" - 1 + ", "1", [1, 1, 1]),
+        (" || ", "s", ["x" * 3000, "y" * 3000, None]),
+    ],
+)
+def test_no_chain_is_too_long(between: str, part: str, found: list[Any]) -> None:
+    sql = between.join(part.format(i) for i in range(3000))
+    assert values(sql, a=[2999, 3000, None], s=["x", "y", None]) == found
+
+
+def test_a_long_chain_is_found_from_the_left() -> None:
+    most = (1 << 63) - 1
+    assert values("a - b - b - b", a=[3], b=[1]) == [0]
+    assert values("a - b + b", a=[most], b=[1]) == [most]
+    with pytest.raises(DeltaAnalysisError, match="overflow"):
+        values("a + b - b", a=[most], b=[1])
+
+
+ODD = pa.table({"x": [1e300, 1.005, None], "i": [0, 2, 5], "s": ["9" * 500, "1", "2"]})
+
+
+def odd(sql: str) -> list[Any]:
+    schema = from_arrow_schema(ODD.schema)
+    kind = value_type(sql, schema)
+    assert kind is not None
+    found: list[Any] = evaluate_value(sql, ODD, schema, kind).to_pylist()
+    return found
+
+
+def test_numbers_of_many_digits_are_rounded_or_refused() -> None:
+    assert odd("round(x, 2)") == [1e300, 1.01, None]
+    assert odd("round(x, 20)") == [1e300, 1.005, None]
+    assert value_type("round(x, 1000)", from_arrow_schema(ODD.schema)) is None
+    with pytest.raises(DeltaAnalysisError, match="does not fit"):
+        odd("CAST(s AS DECIMAL(38, 2))")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a?){30}b", "(a){2,}"])
+def test_a_pattern_that_may_take_for_ever_is_not_tried(pattern: str) -> None:
+    assert value_type(f"s RLIKE '{pattern}'", from_arrow_schema(ODD.schema)) is None
+
+
+NESTED = {
+    "coalesce({} div 1, i div 1)": "(i + 1)",
+    "(i >= 0 AND {})": "1 div (i - i) > 0",  # fails at each level
+}
+
+
+@pytest.mark.parametrize("form", NESTED)
+def test_what_is_nested_is_evaluated_once_a_level(
+    monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """A part that is tried and then evaluated again would double the work with each level."""
+    walked: list[object] = []
+    walk = evaluator._Walker._of
+
+    def counted(self: Any, node: Any) -> Any:
+        walked.append(node)
+        return walk(self, node)
+
+    monkeypatch.setattr(evaluator._Walker, "_of", counted)
+    counts = []
+    for depth in (4, 8):
+        sql = NESTED[form]
+        for _ in range(depth):
+            sql = form.format(sql)
+        walked.clear()
+        with contextlib.suppress(DeltaAnalysisError):
+            odd(sql)
+        counts.append(len(walked))
+    assert counts[1] <= 2.5 * counts[0]
