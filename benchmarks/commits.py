@@ -17,7 +17,8 @@ import pyarrow as pa
 from deltalake.transaction import AddAction
 from measure import Measurement
 
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 
 SCHEMA = pa.schema([pa.field("a", pa.int64())])
 

@@ -14,7 +14,7 @@ CODE = (
 # The package loads its members at first use, so what a program pays is the second line.
 STATEMENTS = (
     "import lakelog.core",
-    "from lakelog.core import AddFile, DeltaLog, Operation, OptimisticTransaction",
+    "from lakelog.core import DeltaLog, Operation, OptimisticTransaction",
     "import pyarrow",
 )
 

@@ -45,7 +45,8 @@ def _opening(folder: Path, rounds: int) -> Iterator[Measurement]:
 
 def _check(slipped: tuple[int, ...]) -> Measurement:
     """A job that read one partition commits behind appends to another; its reads are counted."""
-    from lakelog.core import AddFile, DeltaLog, Metadata, Operation
+    from lakelog.core import DeltaLog, Operation
+    from lakelog.core.actions import AddFile, Metadata
     from lakelog.core.clock import SystemClock
     from lakelog.core.conf import DeltaConf
     from lakelog.logstores import MemoryLogStore

@@ -27,7 +27,8 @@ ROUND_TRIP = 30
 
 def _log_of(folder: Path, commits: int, checkpoint: int | None) -> None:
     """A table of one small file a commit, and of no data files: nobody opens those."""
-    from lakelog.core import AddFile, DeltaLog, Operation, create_table
+    from lakelog.core import DeltaLog, Operation, create_table
+    from lakelog.core.actions import AddFile
 
     table = str(folder)
     create_table(

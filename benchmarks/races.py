@@ -20,7 +20,8 @@ from commits import file_name
 from deltalake.transaction import AddAction
 from measure import Measurement
 
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -32,7 +32,8 @@ from commits import file_name
 from deltalake.transaction import AddAction
 from distant import distant
 
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -40,7 +40,8 @@ feature by itself, in a new table and, unless the table above says otherwise, in
 By name, with the property `delta.feature.<name>=supported` (or `enabled`, which means the same):
 
 ```python
-from lakelog.core import set_properties, write_arrow
+from lakelog.core import write_arrow
+from lakelog.core.alter import set_properties
 
 write_arrow("/lake/flights", rows, properties={"delta.feature.domainMetadata": "supported"})
 set_properties("/lake/flights", {"delta.checkpointPolicy": "v2"})

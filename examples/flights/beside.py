@@ -40,7 +40,8 @@ def run(console: Console, settings: Settings, commits: int, refuse: Callable[[st
     """
     from processes import ChildError
 
-    from lakelog.core import DeltaError, DeltaLog, LogStoreError, create_table
+    from lakelog.core import DeltaLog, create_table
+    from lakelog.core.errors import DeltaError, LogStoreError
     from lakelog.logstores import resolve
     from lakelog.logstores.service import LogStoreService
 

@@ -157,7 +157,8 @@ def _introduce(console: Console, settings: Settings) -> str | None:
     Returns:
         What is wrong with the table's place or the conf, before any process is started.
     """
-    from lakelog.core import DeltaError, DeltaLog, LogStoreError
+    from lakelog.core import DeltaLog
+    from lakelog.core.errors import DeltaError, LogStoreError
     from lakelog.logstores import resolve
 
     try:

@@ -13,7 +13,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 from lakelog.logstores import S3DynamoDBLogStore
 from support import racing_writers
 from support.aws_requests import watching

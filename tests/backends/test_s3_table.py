@@ -15,7 +15,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 from lakelog.core.errors import CommitOutcomeUnknownError
 from support import racing_writers
 from support.fault_proxy import FaultProxy

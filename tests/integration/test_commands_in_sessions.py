@@ -9,7 +9,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core import DeltaLog, add_constraint, set_properties, write_arrow
+from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.alter import add_constraint, set_properties
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.spark import DeltaTable, read, write
 from lakelog.spark.dml import delete_update

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import lakelog.spark as delta
-from lakelog.core import add_constraint, write_arrow
+from lakelog.core import write_arrow
+from lakelog.core.alter import add_constraint
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConstraintViolationError,

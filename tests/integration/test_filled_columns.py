@@ -7,18 +7,17 @@ import datetime
 import pytest
 
 import lakelog.spark
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, create_table
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
+from lakelog.core.features.identity_columns import IDENTITY_TAG, identity_columns
+from lakelog.core.schema import (
     PrimitiveType,
     StructField,
     StructType,
     column_with_default,
-    create_table,
     generated_column,
     identity_column,
 )
-from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.features.identity_columns import IDENTITY_TAG, identity_columns
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
 DATE, TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")

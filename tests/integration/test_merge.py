@@ -9,17 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from lakelog.core import (
-    DeltaLog,
-    PrimitiveType,
-    StructField,
-    StructType,
-    create_table,
-    delete_rows,
-    identity_column,
-    table_changes,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, delete_rows, table_changes, write_arrow
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
@@ -30,6 +20,7 @@ from lakelog.core.errors import (
     DeltaError,
 )
 from lakelog.core.rows.moved_row_ids import MovedRowIds
+from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import without_spark as here
 from lakelog.spark.dml.merge.removed_rows import touched_by_places

@@ -10,7 +10,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
 import lakelog.spark as delta
-from lakelog.core import DeltaLog, add_columns, delete_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, write_arrow
+from lakelog.core.alter import add_columns
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from support.to_end import to_end
 

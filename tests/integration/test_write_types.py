@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakelog.core import DeltaAnalysisError, DeltaLog, create_table
+from lakelog.core import DeltaLog, create_table
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import data_path
 from lakelog.spark import read, sql, write
 

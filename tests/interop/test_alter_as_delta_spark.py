@@ -10,7 +10,6 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.alter.add_columns import add_columns
 from lakelog.core.alter.columns import (
     ColumnChange,
     change_column,
@@ -19,6 +18,7 @@ from lakelog.core.alter.columns import (
     rename_column,
 )
 from lakelog.core.alter.constraints import add_constraint, drop_constraint
+from lakelog.core.alter.new_columns import add_columns
 from lakelog.core.alter.properties import set_properties, unset_properties
 from lakelog.core.schema import DecimalType, PrimitiveType
 from support.samples import rows_of

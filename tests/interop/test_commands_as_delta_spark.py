@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    clone,
+from lakelog.core import DeltaLog, clone, delete_rows, restore, write_arrow
+from lakelog.core.alter import (
     cluster_by,
-    delete_rows,
     drop_feature,
     rename_column,
     replace_columns,
-    restore,
     set_properties,
     sync_identity,
-    write_arrow,
 )
 from lakelog.core.alter.columns import change_column
 from lakelog.core.errors import DeltaError

@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    PrimitiveType,
-    change_column,
-    delete_rows,
-    lit,
-    rename_column,
-    table_changes,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, lit, table_changes, update_rows, write_arrow
+from lakelog.core.alter import change_column, rename_column
+from lakelog.core.schema import PrimitiveType
 from support.examples import seeds
 
 if TYPE_CHECKING:

@@ -11,21 +11,18 @@ import pyarrow as pa
 import pytest
 
 import lakelog.spark
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, create_table, update_rows, write_arrow
+from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
+from lakelog.core.features.identity_columns import identity_columns
+from lakelog.core.log.names import commit_name
+from lakelog.core.schema import (
     PrimitiveType,
     StructField,
     StructType,
     column_with_default,
-    create_table,
     generated_column,
     identity_column,
-    update_rows,
-    write_arrow,
 )
-from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
-from lakelog.core.features.identity_columns import identity_columns
-from lakelog.core.log.names import commit_name
 from support.delta_spark_peer import DeltaSparkError
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")

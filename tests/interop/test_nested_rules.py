@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 import lakelog.spark
-from lakelog.core import DeltaLog, PrimitiveType, StructField, StructType, create_table, write_arrow
+from lakelog.core import DeltaLog, create_table, write_arrow
 from lakelog.core.errors import ConstraintViolationError
+from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.delta_spark_peer import DeltaSparkError
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")

@@ -10,15 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakelog.core import (
-    DeltaLog,
-    delete_rows,
-    enable_row_tracking,
-    optimize,
-    purge,
-    read_arrow,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, optimize, purge, read_arrow, write_arrow
+from lakelog.core.alter import enable_row_tracking
 
 ONE = {"spark.databricks.delta.optimize.maxThreads": "1"}
 TIMES = {"startTimeMs", "endTimeMs", "totalClusterParallelism", "totalScheduledTasks"}

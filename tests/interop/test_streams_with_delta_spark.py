@@ -12,15 +12,8 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 import lakelog.spark as delta
-from lakelog.core import (
-    DeltaLog,
-    add_columns,
-    delete_rows,
-    rename_column,
-    table_changes,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
+from lakelog.core.alter import add_columns, rename_column
 from support.delta_spark_peer import DeltaSparkError
 from support.to_end import to_end
 

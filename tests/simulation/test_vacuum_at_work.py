@@ -39,7 +39,8 @@ from support.examples import seeds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.core import AddFile, Snapshot
+    from lakelog.core import Snapshot
+    from lakelog.core.actions import AddFile
 
 RETENTION = 5
 """Hours."""

@@ -27,7 +27,8 @@ def test_importing_a_lower_layer_loads_no_engine_and_nothing_heavy(package: str)
 
 def test_opening_a_log_needs_no_engine(tmp_path: object) -> None:
     loaded = _loaded(
-        "from lakelog.core import AddFile, DeltaLog, Operation\n"
+        "from lakelog.core import DeltaLog, Operation\n"
+        "from lakelog.core.actions import AddFile\n"
         f"DeltaLog.for_table({str(tmp_path)!r}).table_exists()"
     )
     assert not loaded & {"pyspark", "pandas", "sqlglot", "pyarrow.dataset"}

@@ -60,22 +60,22 @@ def _steps(
     log: DeltaLog, asked: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What is to be done, as text, and what does it."""
-    from lakelog import core
+    from lakelog.core import alter
 
     for name in asked["drop_constraint"]:
-        yield f"drop constraint {name}", partial(core.drop_constraint, log, name)
+        yield f"drop constraint {name}", partial(alter.drop_constraint, log, name)
     for name in asked["drop"]:
-        yield f"drop {name}", partial(core.drop_columns, log, [name])
+        yield f"drop {name}", partial(alter.drop_columns, log, [name])
     for old, new in _pairs("--rename", asked["rename"]):
-        yield f"rename {old} to {new}", partial(core.rename_column, log, old, new)
+        yield f"rename {old} to {new}", partial(alter.rename_column, log, old, new)
     for name, kind in _pairs("--type", asked["types"]):
-        yield f"change {name} to {kind}", partial(core.change_column, log, name, data_type=kind)
+        yield f"change {name} to {kind}", partial(alter.change_column, log, name, data_type=kind)
     for columns in asked["add"]:
-        yield f"add {columns}", partial(core.add_columns, log, columns)
+        yield f"add {columns}", partial(alter.add_columns, log, columns)
     for name, sql in _pairs("--add-constraint", asked["add_constraint"]):
-        yield f"add constraint {name} ({sql})", partial(core.add_constraint, log, name, sql)
+        yield f"add constraint {name} ({sql})", partial(alter.add_constraint, log, name, sql)
     if names := list(asked["cluster_by"]):
-        yield f"cluster by {', '.join(names)}", partial(core.cluster_by, log, names)
+        yield f"cluster by {', '.join(names)}", partial(alter.cluster_by, log, names)
 
 
 def _pairs(option: str, given: tuple[str, ...]) -> Iterator[tuple[str, str]]:

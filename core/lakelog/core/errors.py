@@ -31,8 +31,8 @@
     +-- DataFileMissingError                   restore the file           (FileNotFoundError)
     +-- DataFileError                          restore the file, or write it again
 
-All of these are importable from `lakelog.core`. `CommitOutcomeUnknownError` is the store's own;
-where part of the commit is in the log, it is a `TornCommitError`. Names that end in `Exception`
+`CommitOutcomeUnknownError` and the other errors of stores are those of `lakelog.logstores`; where
+part of the commit is in the log, it is a `TornCommitError`. Names that end in `Exception`
 are Delta's (package `io.delta.exceptions`); the others are ours.
 
 Where lakelog.spark is imported, each is also an instance of the PySpark class by which a script
@@ -45,7 +45,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from lakelog.logstores.errors import CommitOutcomeUnknownError
+from lakelog.logstores.errors import (
+    CommitOutcomeUnknownError,
+    FileTooLargeError,
+    LogStoreConfError,
+    LogStoreError,
+    MissingExtraError,
+    StorageUnavailableError,
+    UnsafeLogStoreError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,20 +75,26 @@ __all__ = [
     "DeltaAnalysisError",
     "DeltaConcurrentModificationException",
     "DeltaError",
+    "FileTooLargeError",
     "InvalidCommittedVersionError",
     "InvalidPredicateError",
     "LogGapError",
+    "LogStoreConfError",
+    "LogStoreError",
     "LogTooLargeError",
     "MaxCommitAttemptsExceededError",
     "MetadataChangedException",
+    "MissingExtraError",
     "PostCommitError",
     "PostCommitHookFailedError",
     "ProtocolChangedException",
     "SchemaMismatchError",
+    "StorageUnavailableError",
     "TableExistsError",
     "TableNotFoundError",
     "TimestampOutOfRangeError",
     "TornCommitError",
+    "UnsafeLogStoreError",
     "UnsupportedFeatureError",
     "VersionNotFoundError",
 ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import NoReturn
+
+PUBLIC = tuple(f"lakelog.core.{name}" for name in ("errors", "actions", "schema", "alter", "hooks"))
+"""The modules with public names that `lakelog.core` itself does not have."""
 
 MODULE = {
     "DeltaTable": "DeltaLog.for_table(uri) for the log and its versions, scan(uri) for rows, "
@@ -42,6 +46,14 @@ SNAPSHOT = {
     "to_table": "snapshot.to_arrow()",
 }
 """Of a `Snapshot`; of a `DeltaLog` they are its snapshot's."""
+
+
+def home_of(name: str, asked: str) -> str | None:
+    """The import to write for a public name of the core that another module has."""
+    for home in ("lakelog.core", *PUBLIC):
+        if home != asked and name in importlib.import_module(home).__all__:
+            return f"from {home} import {name}"
+    return None
 
 
 def refuse_name(owner: str, name: str, instead: str | None) -> NoReturn:

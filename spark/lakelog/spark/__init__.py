@@ -11,11 +11,11 @@ here, `register(spark)` makes `format("lakelog")` a Python Data Source for SQL a
 
 from __future__ import annotations
 
-import importlib
 import zipimport
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaError
+from lakelog.core.lazy_names import lazy_names
 from lakelog.spark.session.raised_as import error_class
 from lakelog.spark.workers.json_stand_in import ensure_orjson
 
@@ -37,27 +37,6 @@ if TYPE_CHECKING:
     from lakelog.spark.workers.marked_errors import unwrap_error
     from lakelog.spark.writing.writer import DeltaWriter
     from lakelog.spark.writing.writer_v2 import DeltaWriterV2
-
-# Name -> module. Imported on first use: a worker that needs one of them has no PySpark session.
-_HOMES = {
-    "DeltaMergeBuilder": "dml.builder",
-    "DeltaReader": "reading.reader",
-    "DeltaStreamReader": "format.stream_reader",
-    "DeltaStreamWriter": "streaming.writer",
-    "DeltaTable": "table.delta_table",
-    "DeltaTableBuilder": "table.builder",
-    "DeltaWriter": "writing.writer",
-    "DeltaWriterV2": "writing.writer_v2",
-    "IdentityGenerator": "table.builder",
-    "bridge": "session.bridge",
-    "disable": "format.enable",
-    "enable": "format.enable",
-    "once_per_batch": "streaming.once",
-    "unwrap_error": "workers.marked_errors",
-    "register": "format.register",
-    "sql": "sql_statements.front",
-    "sql_script": "sql_statements.script",
-}
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -158,14 +137,23 @@ def load_ipython_extension(ipython: Any) -> None:
     add_magic(ipython)
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "dml.builder": "DeltaMergeBuilder",
+        "format.enable": "disable enable",
+        "format.register": "register",
+        "format.stream_reader": "DeltaStreamReader",
+        "reading.reader": "DeltaReader",
+        "session.bridge": "bridge",
+        "sql_statements.front": "sql",
+        "sql_statements.script": "sql_script",
+        "streaming.once": "once_per_batch",
+        "streaming.writer": "DeltaStreamWriter",
+        "table.builder": "DeltaTableBuilder IdentityGenerator",
+        "table.delta_table": "DeltaTable",
+        "workers.marked_errors": "unwrap_error",
+        "writing.writer": "DeltaWriter",
+        "writing.writer_v2": "DeltaWriterV2",
+    },
+)

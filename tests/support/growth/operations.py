@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 
 import lakelog.core as core
 from lakelog.cli.app import EXIT_CANNOT_RUN
-from lakelog.core import AddFile, Operation, PrimitiveType, StructField, StructType
+from lakelog.core import Operation, alter
 from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
 from lakelog.logstores import MemoryLogStore
 from support.growth.worlds import MARKED, Axis, World
 from support.terminal import lakelog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from lakelog.core.actions import AddFile
 
 __all__ = ["OPERATIONS", "Measured"]
 
@@ -280,78 +283,78 @@ def _(world: World) -> Callable[[], object]:
 def _(world: World) -> Callable[[], object]:
     fields = from_arrow_schema(world.rows().schema)
     new = StructType(tuple(StructField(f"new_{f.name}", f.data_type) for f in fields))
-    return lambda: core.add_columns(world.uri, new)
+    return lambda: alter.add_columns(world.uri, new)
 
 
 @measured("add_columns", "one")
 def _(world: World) -> Callable[[], object]:
     new = StructType((StructField("new", PrimitiveType("long")),))
-    return lambda: core.add_columns(world.uri, new, first=True)
+    return lambda: alter.add_columns(world.uri, new, first=True)
 
 
 @measured("rename_column", properties=MAPPED)
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.rename_column(world.uri, world.columns[-1], "another")
+    return lambda: alter.rename_column(world.uri, world.columns[-1], "another")
 
 
 @measured("drop_columns", "all but one", properties=MAPPED)
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.drop_columns(world.uri, world.columns)
+    return lambda: alter.drop_columns(world.uri, world.columns)
 
 
 @measured("change_column")
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.change_column(world.uri, world.columns[-1], comment="the last")
+    return lambda: alter.change_column(world.uri, world.columns[-1], comment="the last")
 
 
 @measured("add_constraint")
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.add_constraint(world.uri, "new", "id >= -1000000")
+    return lambda: alter.add_constraint(world.uri, "new", "id >= -1000000")
 
 
 @measured("drop_constraint")
 def _(world: World) -> Callable[[], object]:
-    core.add_constraint(world.uri, "old", "id >= -1000000")
-    return lambda: core.drop_constraint(world.uri, "old")
+    alter.add_constraint(world.uri, "old", "id >= -1000000")
+    return lambda: alter.drop_constraint(world.uri, "old")
 
 
 @measured("set_properties", "as many again")
 def _(world: World) -> Callable[[], object]:
     many = {f"own.new.{i}": "x" for i in range(world.n)}
-    return lambda: core.set_properties(world.uri, many)
+    return lambda: alter.set_properties(world.uri, many)
 
 
 @measured("unset_properties", "as many")
 def _(world: World) -> Callable[[], object]:
     many = [f"own.{i}" for i in range(world.n)]
-    return lambda: core.unset_properties(world.uri, many, if_exists=True)
+    return lambda: alter.unset_properties(world.uri, many, if_exists=True)
 
 
 @measured("enable_row_tracking")
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.enable_row_tracking(world.log())
+    return lambda: alter.enable_row_tracking(world.log())
 
 
 @measured("drop_feature", properties=MARKED, only=frozenset({"vectors"}))
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.drop_feature(world.uri, "deletionVectors")
+    return lambda: alter.drop_feature(world.uri, "deletionVectors")
 
 
 @measured("replace_columns", only=frozenset({"columns", "fields"}))
 def _(world: World) -> Callable[[], object]:
     (first, *others) = from_arrow_schema(world.rows().schema)
     new = StructType((first, StructField("new", PrimitiveType("long")), *others))
-    return lambda: core.replace_columns(world.uri, new)
+    return lambda: alter.replace_columns(world.uri, new)
 
 
 @measured("cluster_by", only=frozenset({"files", "columns"}))
 def _(world: World) -> Callable[[], object]:
-    return lambda: core.cluster_by(world.uri, ["id", world.columns[0]])
+    return lambda: alter.cluster_by(world.uri, ["id", world.columns[0]])
 
 
 def _numbered(world: World) -> str:
     """A table with many identity columns."""
-    fields = tuple(core.identity_column(f"i{i}") for i in range(world.n))
+    fields = tuple(identity_column(f"i{i}") for i in range(world.n))
     uri = str(world.folder / "numbered")
     core.create_table(uri, StructType((StructField("id", PrimitiveType("long")), *fields)))
     return uri
@@ -361,7 +364,7 @@ def _numbered(world: World) -> str:
 def _(world: World) -> Callable[[], object]:
     uri = _numbered(world)
     core.write_arrow(uri, {"id": [1, 2]}, mode="append")
-    return lambda: core.sync_identity(uri, f"i{world.n - 1}")
+    return lambda: alter.sync_identity(uri, f"i{world.n - 1}")
 
 
 # Maintaining tables
@@ -433,7 +436,7 @@ def _(world: World) -> Callable[[], object]:
 def _(world: World) -> Callable[[], object]:
     log = world.log()
     log.snapshot  # noqa: B018  # opens the table
-    core.set_properties(world.uri, {"own.new": "x"})
+    alter.set_properties(world.uri, {"own.new": "x"})
     return lambda: log.update().num_files
 
 

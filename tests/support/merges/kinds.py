@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
+from lakelog.core.input.given_types import schema_from
+from lakelog.core.schema import (
     PrimitiveType,
     StructField,
     StructType,
     column_with_default,
-    create_table,
-    delete_rows,
     generated_column,
     identity_column,
-    write_arrow,
 )
-from lakelog.core.input.given_types import schema_from
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,19 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, clone, delete_rows, optimize, restore, update_rows, write_arrow
+from lakelog.core.alter import (
     add_columns,
     change_column,
-    clone,
-    delete_rows,
     drop_columns,
-    optimize,
     rename_column,
-    restore,
     set_properties,
-    update_rows,
-    write_arrow,
 )
 
 if TYPE_CHECKING:

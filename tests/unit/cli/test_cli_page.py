@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.cli.app import COMMANDS, app
-from lakelog.core import DeltaLog, Operation, set_properties, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.actions import AddFile, SetTransaction
+from lakelog.core.alter import set_properties
 from lakelog.core.errors import ConcurrentAppendException
 from support.tables import add_file, new_table, schema_json
 from support.terminal import lakelog

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import DeltaLog, column_with_default, create_table, read_arrow, write_arrow
+from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
+from lakelog.core.schema import column_with_default
 from support.terminal import lakelog, lakelog_json
 
 if TYPE_CHECKING:

@@ -17,18 +17,16 @@ from lakelog.core import (
     DeltaConf,
     DeltaLog,
     Operation,
-    SetTransaction,
-    add_columns,
     convert_to_delta,
     create_table,
     delete_rows,
-    enable_row_tracking,
     merge,
-    set_properties,
     update_rows,
     vacuum,
     write_arrow,
 )
+from lakelog.core.actions import SetTransaction
+from lakelog.core.alter import add_columns, enable_row_tracking, set_properties
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import LogStoreConfError
 from lakelog.spark.writing.options import WriteOptions

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lakelog.core import DeltaLog, SetTransaction, create_table, write_arrow
+from lakelog.core import DeltaLog, create_table, write_arrow
+from lakelog.core.actions import SetTransaction
 from lakelog.core.notebook import html_table
 from lakelog.core.schema.tree_text import schema_tree
 

@@ -13,15 +13,8 @@ import pyarrow as pa
 import pytest
 
 import lakelog.core
-from lakelog.core import (
-    DeltaConf,
-    DeltaLog,
-    Scan,
-    create_table,
-    read_arrow,
-    set_properties,
-    write_arrow,
-)
+from lakelog.core import DeltaConf, DeltaLog, Scan, create_table, read_arrow, write_arrow
+from lakelog.core.alter import set_properties
 from lakelog.core.arguments import read_arguments
 from lakelog.core.errors import DeltaAnalysisError
 

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog import core
-from lakelog.core import DeltaAnalysisError, DeltaLog, TableNotFoundError
+from lakelog.core import DeltaLog, alter, errors
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
 PROPERTIES = {
@@ -53,7 +54,8 @@ def table(tmp_path: Path) -> str:
 
 
 def call(name: str, where: str | DeltaLog, **more: Any) -> Any:
-    found = getattr(core, name)(where, *ON_A_TABLE[name], **KEYWORDS.get(name, {}), **more)
+    home = alter if name in alter.__all__ else core
+    found = getattr(home, name)(where, *ON_A_TABLE[name], **KEYWORDS.get(name, {}), **more)
     return found.read_all().drop(["_commit_timestamp"]) if name == "table_changes" else found
 
 
@@ -120,9 +122,9 @@ class TestReadArrow:
         assert core.read_arrow(table, version=0).num_rows == 3
         first = DeltaLog.for_table(table).snapshot_at(0).timestamp
         assert core.read_arrow(table, timestamp=first).num_rows in (2, 3)
-        with pytest.raises(core.VersionNotFoundError):
+        with pytest.raises(errors.VersionNotFoundError):
             core.read_arrow(table, version=7)
-        with pytest.raises(core.TimestampOutOfRangeError):
+        with pytest.raises(errors.TimestampOutOfRangeError):
             core.read_arrow(table, timestamp="2001-01-01")
         with pytest.raises(DeltaAnalysisError, match="either version or timestamp"):
             core.read_arrow(table, version=0, timestamp=first)
@@ -132,5 +134,5 @@ class TestReadArrow:
             core.read_arrow(tmp_path / "none")
 
     def test_the_conf_holds(self, table: str) -> None:
-        with pytest.raises(core.LogTooLargeError):
+        with pytest.raises(errors.LogTooLargeError):
             core.read_arrow(table, conf={"spark.lakelog.log.maxBytes": "1"})

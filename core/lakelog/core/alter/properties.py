@@ -129,7 +129,7 @@ def _without(txn: OptimisticTransaction, asked: list[str], *, if_exists: bool) -
         if lowered.startswith(FEATURE_PREFIX) or lowered in map(str.lower, PSEUDO_PROPERTIES):
             raise DeltaAnalysisError(
                 f"{txn.delta_log.table}: {name} sets the protocol version or a feature and is not "
-                "stored as a property. To remove a feature use lakelog.core.drop_feature.",
+                "stored as a property. To remove a feature use lakelog.core.alter.drop_feature.",
                 property=name,
             )
         if lowered not in by_lower and not if_exists:
@@ -175,7 +175,7 @@ def _check_settable(txn: OptimisticTransaction, name: str) -> None:
         raise DeltaAnalysisError(
             "[DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED] Cannot enable the table "
             f"feature clustering of {table} by a property: choose the columns with "
-            "lakelog.core.cluster_by.",
+            "lakelog.core.alter.cluster_by.",
             property=name,
         )
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from lakelog.core.actions import Metadata
 from lakelog.core.actions.operation import Operation
-from lakelog.core.alter.clustering import CLUSTERING, checked_columns
 from lakelog.core.arguments import check_text
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN, clustering_action
+from lakelog.core.features.clustering_choice import CLUSTERING, checked_columns
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.schema.column_mapping import physical_path

@@ -103,7 +103,7 @@ def check_may_enable(snapshot: Snapshot, new: TableTerms, table: str) -> None:
         why = "it lacks the table feature rowTracking"
     raise DeltaAnalysisError(
         f"{table}: {ENABLED} can't be set at version {snapshot.version}, because {why}. Call "
-        "lakelog.core.enable_row_tracking, which assigns ids to every file first.",
+        "lakelog.core.alter.enable_row_tracking, which assigns ids to every file first.",
         table=table,
         version=snapshot.version,
     )

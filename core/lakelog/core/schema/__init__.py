@@ -3,6 +3,11 @@
 Source: PROTOCOL.md, "Schema Serialization Format".
 """
 
+from lakelog.core.schema.filled_columns import (
+    column_with_default,
+    generated_column,
+    identity_column,
+)
 from lakelog.core.schema.types import (
     ArrayType,
     DataType,
@@ -22,5 +27,8 @@ __all__ = [
     "PrimitiveType",
     "StructField",
     "StructType",
+    "column_with_default",
+    "generated_column",
+    "identity_column",
     "type_from_json_value",
 ]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructType
 
-from lakelog.core.alter.add_columns import add_columns
 from lakelog.core.alter.clustering import cluster_by
+from lakelog.core.alter.column_order import replace_columns
 from lakelog.core.alter.columns import change_column, drop_columns, rename_column
 from lakelog.core.alter.constraints import add_checked_constraint, drop_constraint
-from lakelog.core.alter.drop_feature.command import drop_feature
+from lakelog.core.alter.feature_removal.command import drop_feature
 from lakelog.core.alter.identity import sync_identity
+from lakelog.core.alter.new_columns import add_columns
 from lakelog.core.alter.properties import set_properties, unset_properties
-from lakelog.core.alter.replace_columns import replace_columns
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.types import type_from_json_value
 from lakelog.spark.session.arguments import check_flag, check_int, check_text
@@ -55,7 +55,7 @@ class TableAlteration:
             first: put them before all of their siblings.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.add_columns`.
+            DeltaAnalysisError: as `lakelog.core.alter.add_columns`.
         """
         return add_columns(self._log, _schema(columns), parent=parent, after=after, first=first)
 
@@ -66,7 +66,7 @@ class TableAlteration:
             columns: all of them: DDL, or a schema.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.replace_columns`.
+            DeltaAnalysisError: as `lakelog.core.alter.replace_columns`.
         """
         return replace_columns(self._log, _schema(columns))
 
@@ -76,7 +76,7 @@ class TableAlteration:
         """Give a column another name; the table must map columns.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.rename_column`.
+            DeltaAnalysisError: as `lakelog.core.alter.rename_column`.
         """
         return rename_column(self._log, column, name)
 
@@ -84,7 +84,7 @@ class TableAlteration:
         """Remove columns; the table must map columns.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.drop_columns`.
+            DeltaAnalysisError: as `lakelog.core.alter.drop_columns`.
         """
         return drop_columns(self._log, columns)
 
@@ -112,7 +112,7 @@ class TableAlteration:
             first: put it before all of its siblings.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.change_column`.
+            DeltaAnalysisError: as `lakelog.core.alter.change_column`.
         """
         kind: Any = dataType
         if isinstance(dataType, DataType):
@@ -140,7 +140,8 @@ class TableAlteration:
     def addConstraint(self, name: str, condition: str) -> int:  # noqa: N802  # as its neighbours
         """Add a CHECK constraint, after Spark has looked at every row of the newest version.
 
-        `lakelog.core.add_constraint` does so without Spark, for conditions that it can evaluate.
+        `lakelog.core.alter.add_constraint` does so without Spark, where it can evaluate the
+        condition.
 
         Args:
             name: of the constraint; kept in lower case.
@@ -175,7 +176,7 @@ class TableAlteration:
         """Set table properties, and switch on the features that they need.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.set_properties`.
+            DeltaAnalysisError: as `lakelog.core.alter.set_properties`.
         """
         return set_properties(self._log, properties)
 
@@ -187,7 +188,7 @@ class TableAlteration:
         """Remove table properties, so that their defaults hold.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.unset_properties`.
+            DeltaAnalysisError: as `lakelog.core.alter.unset_properties`.
         """
         return unset_properties(self._log, names, if_exists=ifExists)
 
@@ -195,7 +196,7 @@ class TableAlteration:
         """Choose the columns that `OPTIMIZE` sorts files by; none ends the clustering.
 
         Raises:
-            DeltaAnalysisError: as `lakelog.core.cluster_by`.
+            DeltaAnalysisError: as `lakelog.core.alter.cluster_by`.
         """
         return cluster_by(self._log, columns)
 
@@ -237,7 +238,7 @@ class TableAlteration:
         featureName: str,  # noqa: N803  # delta-spark's name
         truncateHistory: bool | None = None,  # noqa: N803  # delta-spark's name
     ) -> None:
-        """Take a table feature out of the protocol; `lakelog.core.drop_feature` says how.
+        """Take a table feature out of the protocol; `lakelog.core.alter.drop_feature` says how.
 
         Args:
             featureName: such as `deletionVectors`.

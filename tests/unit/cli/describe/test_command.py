@@ -9,8 +9,8 @@ import pytest
 
 from lakelog.cli.describe.description import feature_support
 from lakelog.cli.describe.schema_tree import schema_tree
-from lakelog.core import DeltaLog, Metadata, Operation, write_arrow
-from lakelog.core.actions import SetTransaction
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.features.registry import FEATURES, Support
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope

@@ -9,20 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelog.cli.diff.columns import column_changes
-from lakelog.core import (
-    ArrayType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    add_columns,
-    create_table,
-    delete_rows,
-    drop_columns,
-    rename_column,
-    set_properties,
-    write_arrow,
-)
+from lakelog.core import create_table, delete_rows, write_arrow
+from lakelog.core.alter import add_columns, drop_columns, rename_column, set_properties
+from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from support.terminal import lakelog, lakelog_json
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")

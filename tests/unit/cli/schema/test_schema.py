@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.cli.schema.create_table import create_table_sql
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, create_table
+from lakelog.core.alter import add_columns
+from lakelog.core.schema import (
     PrimitiveType,
     StructField,
     StructType,
-    add_columns,
     column_with_default,
-    create_table,
     generated_column,
     identity_column,
 )

@@ -9,22 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    StructType,
+from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
+from lakelog.core.alter import (
     add_constraint,
     cluster_by,
-    create_table,
-    identity_column,
-    read_arrow,
     rename_column,
     replace_columns,
     sync_identity,
-    write_arrow,
 )
 from lakelog.core.alter.clustering import shown_columns
 from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.schema import StructType, identity_column
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 

@@ -11,23 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, delete_rows, read_arrow, restore, write_arrow
+from lakelog.core.alter import (
     add_constraint,
     change_column,
     cluster_by,
-    delete_rows,
     drop_columns,
     drop_constraint,
     drop_feature,
-    read_arrow,
     rename_column,
-    restore,
     set_properties,
-    write_arrow,
 )
 from lakelog.core.alter.clustering import shown_columns
-from lakelog.core.alter.drop_feature import command
+from lakelog.core.alter.feature_removal import command
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import supported_features
 from support.manual_clock import ManualClock

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, enable_row_tracking, set_properties
+from lakelog.core import DeltaLog, Operation
+from lakelog.core.alter import enable_row_tracking, set_properties
 from lakelog.core.alter import row_tracking as row_tracking_backfill
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.core.features.row_tracking import BACKFILL, high_water_mark
@@ -18,6 +19,8 @@ from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from lakelog.core.actions import AddFile
 
 MAX_FILES = "spark.databricks.delta.rowTracking.backfill.maxNumFiles"
 

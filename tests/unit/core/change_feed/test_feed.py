@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
-    Metadata,
     Operation,
     delete_rows,
     lit,
@@ -23,6 +22,7 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
+from lakelog.core.actions import Metadata
 from lakelog.core.errors import (
     CorruptCommitError,
     CorruptLogError,

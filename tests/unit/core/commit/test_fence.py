@@ -15,15 +15,14 @@ import pytest
 from lakelog.core import (
     DeltaLog,
     Operation,
-    add_columns,
     delete_rows,
     merge,
     optimize,
     restore,
-    set_properties,
     update_rows,
     write_arrow,
 )
+from lakelog.core.alter import add_columns, set_properties
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
 from lakelog.core.log.names import commit_path

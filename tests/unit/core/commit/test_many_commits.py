@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.core import AddFile, DeltaLog, Operation, OptimisticTransaction
-from lakelog.core.actions import RemoveFile
+from lakelog.core import DeltaLog, Operation, OptimisticTransaction
+from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.clock import SystemClock
 from lakelog.core.commit import loop as commit_loop
 from lakelog.core.conf import DeltaConf

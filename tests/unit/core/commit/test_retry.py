@@ -9,17 +9,14 @@ import pyarrow as pa
 import pytest
 
 from lakelog import core
-from lakelog.core import (
+from lakelog.core import DeltaLog, Operation, errors, retry_on_conflict, write_arrow
+from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
-    DeltaLog,
     MaxCommitAttemptsExceededError,
     MetadataChangedException,
-    Operation,
     PostCommitError,
-    retry_on_conflict,
-    write_arrow,
 )
 
 if TYPE_CHECKING:
@@ -114,7 +111,7 @@ def test_the_last_error_says_how_often_it_was_tried(attempts: int, told: str) ->
 @pytest.mark.parametrize("attempts", [0, -1, 1.5, True, "3", None])
 def test_attempts_are_a_number_of_runs(attempts: Any) -> None:
     job = Job([])
-    with pytest.raises(core.DeltaAnalysisError, match="attempts must be"):
+    with pytest.raises(errors.DeltaAnalysisError, match="attempts must be"):
         retry_on_conflict(job, attempts=attempts)
     assert job.runs == 0
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 import lakelog.core
 import lakelog.logstores
-from lakelog.core import AddFile, DeltaLog, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import AddFile
 from support.garbage import uncollected
 
 if TYPE_CHECKING:

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    clone,
-    cluster_by,
-    delete_rows,
-    enable_row_tracking,
-    rename_column,
-    set_properties,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, clone, delete_rows, update_rows, write_arrow
+from lakelog.core.alter import cluster_by, enable_row_tracking, rename_column, set_properties
 from lakelog.core.alter.clustering import shown_columns
 from lakelog.core.create.clone import cloned_files as places
 from lakelog.core.create.clone.cloned_files import file_uri

@@ -14,15 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from lakelog.core import (
-    DeltaLog,
-    add_columns,
-    change_column,
-    clone,
-    delete_rows,
-    scan,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, clone, delete_rows, scan, write_arrow
+from lakelog.core.alter import add_columns, change_column
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, UnsupportedFeatureError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples

@@ -10,18 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import (
-    DeltaAnalysisError,
-    DeltaLog,
-    InvalidPredicateError,
-    SchemaMismatchError,
-    create_table,
-    delete_rows,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, delete_rows, update_rows, write_arrow
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.partitions import parse_value, serialize_value
+from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, SchemaMismatchError
 from lakelog.core.schema import StructField, StructType, type_from_json_value
 from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 from support.raw_log import PROTOCOL, RawLog, add, metadata

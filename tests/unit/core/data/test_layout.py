@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, lit, set_properties, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, lit, update_rows, write_arrow
 from lakelog.core.actions.operation import Operation
+from lakelog.core.alter import set_properties
 from lakelog.core.compute import pc
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.errors import (

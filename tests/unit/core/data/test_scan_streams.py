@@ -19,14 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import (
-    DeltaLog,
-    change_column,
-    delete_rows,
-    rename_column,
-    scan,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, scan, write_arrow
+from lakelog.core.alter import change_column, rename_column
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples

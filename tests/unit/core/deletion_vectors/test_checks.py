@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakelog.core import AddFile, DeletionVectorDescriptor, Operation
+from lakelog.core import Operation
+from lakelog.core.actions import AddFile, DeletionVectorDescriptor
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from support.tables import new_table
 

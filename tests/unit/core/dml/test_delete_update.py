@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, Metadata, Operation, delete_rows, lit, update_rows, write_arrow
+from lakelog.core import DeltaLog, Operation, delete_rows, lit, update_rows, write_arrow
+from lakelog.core.actions import Metadata
 from lakelog.core.errors import (
     AppendOnlyError,
     CommitOutcomeUnknownError,

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog import core
+from lakelog.core import alter
 from lakelog.core.errors import ConstraintViolationError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_in_an_update(table: str) -> None:
 
 
 def test_in_a_constraint(table: str) -> None:
-    core.add_constraint(table, "known", f"{_any_of('id')} OR id = 9999")
+    alter.add_constraint(table, "known", f"{_any_of('id')} OR id = 9999")
     core.write_arrow(table, {"id": [3], "n": [0.0]}, mode="append")
     with pytest.raises(ConstraintViolationError, match="known"):
         core.write_arrow(table, {"id": [8888], "n": [0.0]}, mode="append")

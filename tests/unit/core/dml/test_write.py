@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import delta_log, set_properties, table_changes
+from lakelog.core import delta_log, table_changes
 from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.actions.operation import Operation
+from lakelog.core.alter import set_properties
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.dml.write import write_arrow
 from lakelog.core.errors import (

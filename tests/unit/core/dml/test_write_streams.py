@@ -19,17 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import (
-    DeltaLog,
-    add_constraint,
-    create_table,
-    generated_column,
-    identity_column,
-    read_arrow,
-    scan,
-    vacuum,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, read_arrow, scan, vacuum, write_arrow
+from lakelog.core.alter import add_constraint
 from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,
@@ -37,7 +28,7 @@ from lakelog.core.errors import (
     SchemaMismatchError,
 )
 from lakelog.core.input import row_source
-from lakelog.core.schema import PrimitiveType, StructField
+from lakelog.core.schema import PrimitiveType, StructField, generated_column, identity_column
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakelog.core import DeltaLog, DomainMetadata, Operation, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.actions import DomainMetadata
 from lakelog.core.alter.columns import drop_columns, rename_column
 from lakelog.core.alter.properties import set_properties
 from lakelog.core.errors import DeltaAnalysisError

@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import (
-    AddFile,
-    DeltaLog,
-    DomainMetadata,
-    Operation,
-    delete_rows,
-    lit,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, Operation, delete_rows, lit, update_rows, write_arrow
+from lakelog.core.actions import AddFile, DomainMetadata
 from lakelog.core.errors import (
     CorruptLogError,
     DeltaAnalysisError,

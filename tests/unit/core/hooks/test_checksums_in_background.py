@@ -10,8 +10,9 @@ import uuid
 
 import pytest
 
-from lakelog.core import DeltaLog, Operation, PostCommitError, write_arrow
+from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.actions import SetTransaction
+from lakelog.core.errors import PostCommitError
 from lakelog.core.hooks import background, checksum
 from lakelog.core.hooks.background import wait_for_all
 from lakelog.core.log.names import checksum_path

@@ -17,24 +17,24 @@ from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
-    PrimitiveType,
-    StructField,
-    StructType,
-    add_columns,
-    change_column,
-    column_with_default,
     convert_to_delta,
     create_table,
     delete_rows,
-    generated_column,
     read_arrow,
-    set_properties,
     update_rows,
     write_arrow,
 )
+from lakelog.core.alter import add_columns, change_column, set_properties
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, DeltaError
 from lakelog.core.input.given_rows import arrow_table
 from lakelog.core.input.given_types import schema_from, type_from
+from lakelog.core.schema import (
+    PrimitiveType,
+    StructField,
+    StructType,
+    column_with_default,
+    generated_column,
+)
 from lakelog.core.schema.char_varchar import MARK
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from lakelog.core import (
     merge,
     optimize,
     restore,
-    set_properties,
     update_rows,
     vacuum,
     write_arrow,
 )
+from lakelog.core.alter import set_properties
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.portable.made_files import LinkedFolderError

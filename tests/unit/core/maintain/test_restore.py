@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
-    DomainMetadata,
     Operation,
-    StructType,
-    add_columns,
     create_table,
     delete_rows,
-    drop_columns,
-    enable_row_tracking,
-    identity_column,
     restore,
-    set_properties,
     table_changes,
-    unset_properties,
     update_rows,
     write_arrow,
+)
+from lakelog.core.actions import DomainMetadata
+from lakelog.core.alter import (
+    add_columns,
+    drop_columns,
+    enable_row_tracking,
+    set_properties,
+    unset_properties,
 )
 from lakelog.core.errors import (
     AppendOnlyError,
@@ -42,6 +42,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.features.row_tracking import high_water_mark
+from lakelog.core.schema import StructType, identity_column
 from support.examples import examples
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock

@@ -11,17 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import (
-    DeltaAnalysisError,
-    DeltaLog,
-    TableNotFoundError,
-    UnsupportedFeatureError,
-    delete_rows,
-    set_properties,
-    update_rows,
-    vacuum,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, update_rows, vacuum, write_arrow
+from lakelog.core.alter import set_properties
+from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError, UnsupportedFeatureError
 from lakelog.core.maintain.vacuum.inventory import INVENTORY_SCHEMA
 from lakelog.logstores import LocalLogStore
 from support.aged_tables import UNCHECKED, age, age_all, data_files, put

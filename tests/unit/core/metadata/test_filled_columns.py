@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from lakelog.core import (
-    StructField,
-    StructType,
-    column_with_default,
-    create_table,
-    generated_column,
-    identity_column,
-)
+from lakelog.core import create_table
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
 from lakelog.core.metadata.filled_columns import check_filled_columns
-from lakelog.core.schema import ArrayType, PrimitiveType
+from lakelog.core.schema import (
+    ArrayType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    column_with_default,
+    generated_column,
+    identity_column,
+)
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
 DATE, TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")

@@ -16,7 +16,6 @@ import pytest
 from lakelog.core import (
     DeltaLog,
     Operation,
-    change_column,
     create_table,
     delete_rows,
     lit,
@@ -26,6 +25,7 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
+from lakelog.core.alter import change_column
 from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.errors import (
     ConstraintViolationError,

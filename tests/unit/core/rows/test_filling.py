@@ -14,18 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import (
-    DeltaLog,
-    Operation,
-    column_with_default,
-    create_table,
-    generated_column,
-    identity_column,
-    lit,
-    merge,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, Operation, create_table, lit, merge, update_rows, write_arrow
 from lakelog.core.actions import Protocol
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -35,7 +24,15 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.identity_columns import IDENTITY_TAG, identity_columns
 from lakelog.core.rows.filling import fill_rows
-from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.schema import (
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    column_with_default,
+    generated_column,
+    identity_column,
+)
 from support.examples import examples
 
 if TYPE_CHECKING:

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    PrimitiveType,
-    StructField,
-    StructType,
-    create_table,
-    drop_columns,
-    set_properties,
-    unset_properties,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, write_arrow
+from lakelog.core.alter import drop_columns, set_properties, unset_properties
+from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,17 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import (
-    CorruptLogError,
-    DeltaAnalysisError,
-    DeltaLog,
-    UnsupportedFeatureError,
-    add_columns,
-    create_table,
-    delete_rows,
-    optimize,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, delete_rows, optimize, write_arrow
+from lakelog.core.alter import add_columns
+from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.schema import StructType, type_from_json_value
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 from support.tables import schema_json

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import set_properties
 from lakelog.core.actions import AddFile, Metadata, RemoveFile
 from lakelog.core.actions.operation import Operation
+from lakelog.core.alter import set_properties
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (

@@ -10,14 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from lakelog.core import (
-    DeltaLog,
-    add_columns,
-    delete_rows,
-    table_changes,
-    update_rows,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
+from lakelog.core.alter import add_columns
 from lakelog.core.streaming.options import StreamOptions
 from lakelog.core.streaming.source import StreamSource
 from lakelog.spark.format import stream_source

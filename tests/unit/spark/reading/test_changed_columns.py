@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
+from lakelog.core import DeltaLog, delete_rows, restore, table_changes, write_arrow
+from lakelog.core.alter import (
     add_columns,
     change_column,
-    delete_rows,
     drop_columns,
     drop_feature,
     rename_column,
-    restore,
     set_properties,
-    table_changes,
-    write_arrow,
 )
 from lakelog.core.change_feed.feed import ChangeFeed, change_readers
 from lakelog.core.change_feed.versions import ChangeBounds

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.core import DeltaAnalysisError, PrimitiveType, StructField, StructType
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
 
 LONG = PrimitiveType("long")

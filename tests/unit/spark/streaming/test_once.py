@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pytest
 
-from lakelog.core import DeltaLog, delete_rows, set_properties, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core.alter import set_properties
 from lakelog.core.errors import ConcurrentTransactionException, DeltaAnalysisError
 from lakelog.core.transaction.recording import record_commits
 from lakelog.spark.streaming import once as module

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from lakelog.core import AddFile, DeltaLog, Operation, create_table
+from lakelog.core import DeltaLog, Operation, create_table
+from lakelog.core.actions import AddFile
 from lakelog.spark.writing.dictionaries import columns_without_dictionary
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
-from lakelog.core.alter.add_columns import Addition, add_columns_at
 from lakelog.core.alter.columns import ColumnChange, change_column, change_columns
+from lakelog.core.alter.new_columns import Addition, add_columns_at
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.char_varchar import without_limits
 from lakelog.spark.names.moves import rename_table, set_location

@@ -11,7 +11,6 @@ from lakelog.core import (
     DeltaLog,
     MergeBuilder,
     OptimisticTransaction,
-    add_constraint,
     create_table,
     delete_rows,
     lit,
@@ -19,6 +18,7 @@ from lakelog.core import (
     retry_on_conflict,
     write_arrow,
 )
+from lakelog.core.alter import add_constraint
 from lakelog.core.data.change_files import ChangeFileWriter
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.writer import DataFileWriter

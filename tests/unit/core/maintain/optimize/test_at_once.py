@@ -13,14 +13,13 @@ from lakelog.core import (
     DeltaConf,
     DeltaLog,
     SystemClock,
-    add_columns,
     delete_rows,
     optimize,
     read_arrow,
     retry_on_conflict,
-    set_properties,
     write_arrow,
 )
+from lakelog.core.alter import add_columns, set_properties
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentDeleteReadException,

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core import (
-    DeltaLog,
-    DomainMetadata,
-    Operation,
-    delete_rows,
-    enable_row_tracking,
-    optimize,
-    purge,
-    read_arrow,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, Operation, delete_rows, optimize, purge, read_arrow, write_arrow
+from lakelog.core.actions import DomainMetadata
+from lakelog.core.alter import enable_row_tracking
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN
 from lakelog.core.maintain.optimize import ordering
@@ -27,7 +19,7 @@ from lakelog.core.maintain.optimize import ordering
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lakelog.core import AddFile
+    from lakelog.core.actions import AddFile
 
 CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize."
 
@@ -207,7 +199,7 @@ def test_full_is_for_clustered_tables(uri: str) -> None:
 def test_purge_takes_deleted_rows_and_dropped_columns_out_of_files(uri: str) -> None:
     import pyarrow.parquet as pq
 
-    from lakelog.core import drop_columns
+    from lakelog.core.alter import drop_columns
 
     properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
     append(uri, 0, properties=properties)

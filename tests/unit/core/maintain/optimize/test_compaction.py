@@ -17,17 +17,19 @@ from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
-    add_columns,
-    change_column,
     delete_rows,
-    enable_row_tracking,
     optimize,
     read_arrow,
-    rename_column,
-    set_properties,
     table_changes,
     update_rows,
     write_arrow,
+)
+from lakelog.core.alter import (
+    add_columns,
+    change_column,
+    enable_row_tracking,
+    rename_column,
+    set_properties,
 )
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, TableNotFoundError
 from lakelog.core.expressions.filter import normalize_filter
@@ -38,7 +40,8 @@ from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
 
 if TYPE_CHECKING:
-    from lakelog.core import AddFile, OptimizeProgress
+    from lakelog.core import OptimizeProgress
+    from lakelog.core.actions import AddFile
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 

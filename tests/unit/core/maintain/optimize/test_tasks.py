@@ -20,7 +20,7 @@ from lakelog.core.schema import StructType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakelog.core import AddFile
+    from lakelog.core.actions import AddFile
     from lakelog.core.maintain.optimize.tasks import BinTask
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -12,17 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.core import (
-    DeltaAnalysisError,
-    DeltaError,
-    DeltaLog,
-    create_table,
-    delete_rows,
-    repair,
-    set_properties,
-    undo_repair,
-    write_arrow,
-)
+from lakelog.core import DeltaLog, create_table, delete_rows, repair, undo_repair, write_arrow
+from lakelog.core.alter import set_properties
+from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.maintain.repair import command, log_defects
 from lakelog.core.maintain.repair.backup import Backup, read_plan
 from lakelog.core.maintain.repair.file_defects import find_file_defects

@@ -11,8 +11,8 @@ from lakelog.core import keys
 from lakelog.core.actions import RemoveFile
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.alter.drop_feature.rewriting import purge, rewrite_all
-from lakelog.core.alter.drop_feature.traces import is_used
+from lakelog.core.alter.feature_removal.rewriting import purge, rewrite_all
+from lakelog.core.alter.feature_removal.traces import is_used
 from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_locations import DataPlaces

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.alter.drop_feature.history import (
+from lakelog.core.alter.feature_removal.history import (
     cut_history,
     earliest_version,
     oldest_with,
 )
-from lakelog.core.alter.drop_feature.removal import remove_traces
-from lakelog.core.alter.drop_feature.traces import REMOVABLE, TRUNCATED, is_used
+from lakelog.core.alter.feature_removal.removal import remove_traces
+from lakelog.core.alter.feature_removal.traces import REMOVABLE, TRUNCATED, is_used
 from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.alter.drop_feature.traces import is_used, uses
+from lakelog.core.alter.feature_removal.traces import is_used, uses
 from lakelog.core.checkpoints.log_cleanup import clean_log
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.commit_file import read_commit
