@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelog.spark.sql_statements.statement import Statement
+
 
 class Script:
     """Runs statements in which `/T` is a folder of the test."""
@@ -227,7 +229,7 @@ def test_what_others_wrote_meanwhile_is_not_replaced_by_older_rows(
 ) -> None:
     query = QueryRunner.query
 
-    def interrupted(self: QueryRunner, text: str) -> DataFrame:
+    def interrupted(self: QueryRunner, text: Statement) -> DataFrame:
         frame = query(self, text)
         rows = {"id": [9], "v": [9], "p": pa.array([1], pa.int32())}
         write_arrow(f"{table.folder}/t", pa.table(rows), mode="append")

@@ -10,6 +10,7 @@ from lakelog.spark.sql_statements.errors import SqlSyntaxError, located
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.spark.sql_statements.statement import Statement
     from lakelog.spark.sql_statements.tokens import Token
 
 _OPENING = {"(": ")", "[": "]", "{": "}"}
@@ -38,19 +39,18 @@ class Cursor:
     """A place among the tokens of a statement."""
 
     def __init__(
-        self, sql: str, tokens: Sequence[Token], text: Callable[[int, int], str] | None = None
+        self, statement: Statement, piece: Callable[[int, int], Statement] | None = None
     ) -> None:
         """Begin at the first token.
 
         Args:
-            sql: the statement.
-            tokens: its tokens.
-            text: gives the text of a range of tokens, with the values of parameters in it.
+            statement: the statement.
+            piece: gives a range of tokens, with the values of parameters in it.
         """
-        self.sql = sql
-        self.tokens = tokens
+        self.statement = statement
+        self.tokens = statement.tokens
         self.at = 0
-        self._text = text or self._as_written
+        self._piece = piece or statement.piece
 
     @property
     def word(self) -> str:
@@ -116,7 +116,7 @@ class Cursor:
             place = self.tokens[number].start
         else:
             place = self.tokens[-1].end if self.tokens else 0
-        return located(self.sql, place, message, kind)
+        return located(self.statement.text, place, message, kind)
 
     def end(self) -> None:
         """Make sure that nothing is left.
@@ -167,7 +167,7 @@ class Cursor:
         self.at += 1
         return token.text
 
-    def expression(self, *stops: str, what: str = "an expression") -> str:
+    def expression(self, *stops: str, what: str = "an expression") -> Statement:
         """Go past an expression, up to one of some keywords outside of all brackets.
 
         Raises:
@@ -177,9 +177,9 @@ class Cursor:
         self.skip(*stops)
         if first == self.at:
             raise self.unexpected(what)
-        return self.text(first, self.at)
+        return self.piece(first, self.at)
 
-    def group(self) -> str:
+    def group(self) -> Statement:
         """Go past parentheses, and give what is in them.
 
         Raises:
@@ -187,7 +187,7 @@ class Cursor:
         """
         first = self.at + 1
         self.skip_group()
-        return self.text(first, self.at - 1)
+        return self.piece(first, self.at - 1)
 
     def skip_group(self) -> None:
         """Go past parentheses and all that is in them."""
@@ -224,12 +224,24 @@ class Cursor:
         if brackets:
             raise self.error("[PARSE_SYNTAX_ERROR] This bracket is never closed", brackets[-1][1])
 
+    def rest(self) -> Statement:
+        """Go past all that is left.
+
+        Raises:
+            SqlSyntaxError: its brackets don't match.
+        """
+        first = self.at
+        self.skip()
+        self.end()
+        return self.piece(first, self.at)
+
+    def piece(self, first: int, end: int) -> Statement:
+        """Some tokens as a statement of their own, with the values of parameters in it."""
+        return self._piece(first, end)
+
     def text(self, first: int, end: int) -> str:
         """The text of some tokens, with the values of parameters in it."""
-        return self._text(first, end)
-
-    def _as_written(self, first: int, end: int) -> str:
-        return self.sql[self.tokens[first].start : self.tokens[end - 1].end] if first < end else ""
+        return self._piece(first, end).text
 
 
 def _short(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.spark.sql_statements.statement import Statement
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,16 +14,16 @@ if TYPE_CHECKING:
 _SELECTS = frozenset({"SELECT", "MAP", "REDUCE"})
 
 
-def inserts_first(sql: str, tokens: Sequence[Token]) -> list[str]:
+def inserts_first(statement: Statement) -> list[Statement]:
     """The same as statements `INSERT INTO t FROM q SELECT …`, one for each INSERT.
 
     Args:
-        sql: the statement.
-        tokens: its tokens.
+        statement: the statement.
 
     Returns:
         Nothing if it is another statement, or an INSERT of it has no SELECT.
     """
+    sql, tokens = statement.text, statement.tokens
     if not tokens or tokens[0].upper != "FROM":
         return []
     depth = 0
@@ -43,7 +45,7 @@ def inserts_first(sql: str, tokens: Sequence[Token]) -> list[str]:
     found = []
     for (insert, select), end in zip(inserts, ends, strict=True):
         start, middle = tokens[insert].start, tokens[select].start
-        found.append(f"{sql[start:middle]} {query} {sql[middle:end]}")
+        found.append(Statement(f"{sql[start:middle]} {query} {sql[middle:end]}"))
     return found
 
 

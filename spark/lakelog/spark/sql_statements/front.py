@@ -22,7 +22,7 @@ from lakelog.spark.sql_statements.insert_values import inserted_values
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placed_errors import placed_by_words
 from lakelog.spark.sql_statements.queries import QueryRunner
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.sql_statements.written_views import may_mean_table, refused_by_spark
 
 if TYPE_CHECKING:
@@ -87,9 +87,23 @@ def run(
         args: values of parameters.
         kwargs: values of placeholders.
     """
+    if not isinstance(text, str):
+        return plain(text, args, **kwargs)
+    return run_statement(spark, plain, Statement(text), args, kwargs)
+
+
+def run_statement(
+    spark: SparkSession,
+    plain: Callable[..., DataFrame],
+    statement: Statement,
+    args: Any,
+    kwargs: dict[str, Any],
+) -> DataFrame:
+    """Run a statement whose tokens may be known already; see `run`."""
+    text = statement.text
     if not may_be_ours(text) or _are_plain_values(spark, text):
         return plain(text, args, **kwargs)
-    return _run(spark, plain, text, args, kwargs, lambda: plain(text, args, **kwargs))
+    return _run(spark, plain, statement, args, kwargs, lambda: plain(text, args, **kwargs))
 
 
 def _are_plain_values(spark: SparkSession, text: str) -> bool:
@@ -101,7 +115,7 @@ def _are_plain_values(spark: SparkSession, text: str) -> bool:
 def _run(
     spark: SparkSession,
     plain: Callable[..., DataFrame],
-    text: str,
+    statement: Statement,
     args: Any,
     kwargs: dict[str, Any],
     otherwise: Callable[[], DataFrame],
@@ -111,36 +125,32 @@ def _run(
     Args:
         spark: see `run`.
         plain: see `run`.
-        text: see `run`.
+        statement: the text, as it is by now.
         args: see `run`.
         kwargs: see `run`.
         otherwise: what to do if no table of ours is in it: runs it as it was written.
     """
-    tokens = tokenize(text)
-    while tokens and tokens[-1].text == ";":
-        tokens.pop()
+    statement = statement.without_semicolons()
     runner = QueryRunner(spark, plain)
-    parameters = Parameters(spark, text, tokens, args)
-    immediate = read_immediate(text, tokens, parameters, plain)
+    parameters = Parameters(spark, statement, args)
+    immediate = read_immediate(parameters, plain)
     if immediate is not None:
-        return _run(spark, plain, immediate.text, immediate.args, {}, otherwise)
-    named = written_out(text, tokens, parameters, runner.value)
+        return _run(spark, plain, immediate.statement, immediate.args, {}, otherwise)
+    named = written_out(parameters, runner.value)
     if named is not None:
         return _run(spark, plain, *named, kwargs, otherwise)
     # Parameters without names would change their order.
-    turned = [] if isinstance(args, list) else inserts_first(text, tokens)
+    turned = [] if isinstance(args, list) else inserts_first(statement)
     if len(turned) == 1:
         return _run(spark, plain, turned[0], args, kwargs, otherwise)
     if any(_inserts_into_ours(spark, each) for each in turned):
         return _run_each(spark, plain, turned, args, kwargs)
-    changes_names = bool(tokens) and tokens[0].upper in _CHANGE_NAMES
+    changes_names = any(each.upper in _CHANGE_NAMES for each in statement.tokens[:1])
     try:
-        command = command_of(spark, text, tokens, args, kwargs, runner)
+        command = command_of(parameters, kwargs, runner)
         if command is not None:
-            return _placing(command, text)
-        return _in_words(
-            spark, text, lambda: runner.run(text, tokens, parameters, kwargs, otherwise)
-        )
+            return _placing(command, statement.text)
+        return _in_words(spark, statement, lambda: runner.run(parameters, kwargs, otherwise))
     except NoDeltaTableError as exc:
         return _by_an_extension(otherwise, exc)
     finally:
@@ -161,16 +171,16 @@ def _by_an_extension(otherwise: Callable[[], DataFrame], error: NoDeltaTableErro
     raise error
 
 
-def _in_words(spark: SparkSession, text: str, run: Callable[[], DataFrame]) -> DataFrame:
+def _in_words(spark: SparkSession, statement: Statement, run: Callable[[], DataFrame]) -> DataFrame:
     """Run what is Spark's, which ends a change of rows of a temporary view in an internal error."""
-    tokens = tokenize(text)
+    tokens = statement.tokens
     at = next((n for n, each in enumerate(tokens) if each.upper in _CHANGE_ROWS), None)
     if at is None or tokens[0].upper not in (*_CHANGE_ROWS, "WITH"):
         return run()
     try:
         return run()
     except Exception as exc:
-        cursor = Cursor(text, tokens)
+        cursor = Cursor(statement)
         verb = tokens[at].upper
         cursor.at = at + 1
         cursor.took("WITH", "SCHEMA", "EVOLUTION")
@@ -196,10 +206,9 @@ def _placing(command: Callable[[], DataFrame], text: str) -> DataFrame:
         raise found from exc
 
 
-def _inserts_into_ours(spark: SparkSession, text: str) -> bool:
-    tokens = tokenize(text)
-    cursor = Cursor(text, tokens)
-    cursor.at = target_at(tokens)
+def _inserts_into_ours(spark: SparkSession, statement: Statement) -> bool:
+    cursor = Cursor(statement)
+    cursor.at = target_at(statement.tokens)
     try:
         return may_mean_table(spark, cursor.name().parts)
     except SqlSyntaxError:
@@ -209,7 +218,7 @@ def _inserts_into_ours(spark: SparkSession, text: str) -> bool:
 def _run_each(
     spark: SparkSession,
     plain: Callable[..., DataFrame],
-    texts: Sequence[str],
+    statements: Sequence[Statement],
     args: Any,
     kwargs: dict[str, Any],
 ) -> DataFrame:
@@ -219,13 +228,13 @@ def _run_each(
     """
     runner = QueryRunner(spark, plain)
     try:
-        for each in texts:
-            command = command_of(spark, each, tokenize(each), args, kwargs, runner)
+        for each in statements:
+            command = command_of(Parameters(spark, each, args), kwargs, runner)
             if command is not None:
                 check_insert(command)
     finally:
         runner.close()
     # Not one of them has its table in the middle: each is run as the statement that it is.
-    others = (partial(plain, each, args, **kwargs) for each in texts)
-    pairs = zip(texts, others, strict=True)
+    others = (partial(plain, each.text, args, **kwargs) for each in statements)
+    pairs = zip(statements, others, strict=True)
     return [_run(spark, plain, each, args, kwargs, other) for each, other in pairs][-1]

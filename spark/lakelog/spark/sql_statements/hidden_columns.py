@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.spark.sql_statements.references import Reference
-    from lakelog.spark.sql_statements.rewriting import Edit
+    from lakelog.spark.sql_statements.statement import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
 _METADATA = "_metadata"

@@ -16,30 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from lakelog.spark.sql_statements.parameters import Parameters
+    from lakelog.spark.sql_statements.statement import Edit, Statement
     from lakelog.spark.sql_statements.tokens import Token
 
 
 def written_out(
-    sql: str,
-    tokens: Sequence[Token],
-    parameters: Parameters,
-    value: Callable[[str], Any],
-) -> tuple[str, Any] | None:
+    parameters: Parameters, value: Callable[[str], Any]
+) -> tuple[Statement, Any] | None:
     """The statement with the names in the places of `IDENTIFIER(…)`, and what is left of its args.
 
     Args:
-        sql: the statement.
-        tokens: its tokens.
-        parameters: its parameters.
+        parameters: the statement with its parameters.
         value: evaluates the text of an expression.
 
     Returns:
         `None` if it has none, or one that can't be evaluated: Spark says what is wrong with it.
     """
+    statement = parameters.statement
+    tokens = statement.tokens
     found = list(_clauses(tokens))
     if not found:
         return None
-    parts, at = [], 0
+    edits: list[Edit] = []
     try:
         for first, end in found:
             name = parameters.known_text(first + 2, end - 1)
@@ -47,11 +45,10 @@ def written_out(
                 name = value(parameters.text(first + 2, end - 1))
             if name is None:
                 return None
-            parts += [sql[at : tokens[first].start], quoted_name(parse(name))]
-            at = tokens[end - 1].end
+            edits.append((tokens[first].start, tokens[end - 1].end, quoted_name(parse(name))))
     except (DeltaAnalysisError, PySparkException):
         return None
-    return "".join([*parts, sql[at:]]), parameters.remaining(found)
+    return statement.replaced(edits), parameters.remaining(found)
 
 
 def _clauses(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

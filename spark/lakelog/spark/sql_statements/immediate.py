@@ -9,46 +9,42 @@ from pyspark.errors import PySparkException
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements.cursor import Cursor
+from lakelog.spark.sql_statements.statement import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
     from lakelog.spark.sql_statements.parameters import Parameters
-    from lakelog.spark.sql_statements.tokens import Token
 
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
     """What an `EXECUTE IMMEDIATE` runs."""
 
-    text: str
+    statement: Statement
     args: Any
     """Values of its parameters: by name, by position, or `None`."""
 
 
-def read_immediate(
-    sql: str, tokens: Sequence[Token], parameters: Parameters, plain: Callable[..., DataFrame]
-) -> Immediate | None:
+def read_immediate(parameters: Parameters, plain: Callable[..., DataFrame]) -> Immediate | None:
     """Read `EXECUTE IMMEDIATE text [INTO variables] [USING values]`.
 
     A query INTO variables becomes the `SET VAR` that says the same.
 
     Args:
-        sql: the statement.
-        tokens: its tokens.
-        parameters: its own parameters.
+        parameters: the statement with its own parameters.
         plain: Spark's own `sql`, which evaluates the text and the values.
 
     Returns:
         `None` if it is another statement, or can't be read or evaluated: it is Spark's then.
     """
-    cursor = Cursor(sql, tokens, parameters.text)
+    cursor = Cursor(parameters.statement, parameters.piece)
     if not cursor.took("EXECUTE", "IMMEDIATE"):
         return None
     try:
-        text = cursor.expression("INTO", "USING")
+        text = cursor.expression("INTO", "USING").text
         into = _variables(cursor) if cursor.took("INTO") else ""
         values = _values(cursor) if cursor.took("USING") else []
         cursor.end()
@@ -66,7 +62,7 @@ def read_immediate(
         return None  # some with names, and some without
     else:
         args = list(row[1:])
-    return Immediate(f"SET VAR ({into}) = ({inner}\n)" if into else inner, args)
+    return Immediate(Statement(f"SET VAR ({into}) = ({inner}\n)" if into else inner), args)
 
 
 def _variables(cursor: Cursor) -> str:
@@ -81,7 +77,7 @@ def _values(cursor: Cursor) -> list[tuple[str, str | None]]:
     wrapped = cursor.took("(")
     found = []
     while True:
-        value = cursor.expression(",", "AS")
+        value = cursor.expression(",", "AS").text
         found.append((value, cursor.identifier() if cursor.took("AS") else None))
         if not cursor.took(","):
             break

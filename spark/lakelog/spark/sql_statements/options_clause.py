@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.spark.sql_statements.tokens import tokenize
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lakelog.spark.sql_statements.statement import Statement
 
-def given_options(text: str, value: Callable[[str], Any]) -> dict[str, str]:
+
+def given_options(given: Statement, value: Callable[[str], Any]) -> dict[str, str]:
     """Option in lower case -> its value.
 
     Args:
-        text: what is between the parentheses: `'path' '/x', a.b = 1`.
+        given: what is between the parentheses: `'path' '/x', a.b = 1`.
         value: evaluates an expression.
     """
     found: dict[str, str] = {}
-    tokens = tokenize(text)
+    tokens = given.tokens
     at = 0
     while at < len(tokens):
         key: list[str] = []

@@ -22,21 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
 
-    from lakelog.spark.sql_statements.tokens import Token
+    from lakelog.spark.sql_statements.statement import Edit, Statement
 
 
 class Parameters:
     """The parameters of one statement, and the text of its parts with their values."""
 
-    def __init__(
-        self, spark: SparkSession, sql: str, tokens: Sequence[Token], args: Any = None
-    ) -> None:
-        """Find the places; no value is looked at.
+    def __init__(self, spark: SparkSession, statement: Statement, args: Any = None) -> None:
+        """Note them; no value is looked at.
 
         Args:
             spark: the session, which evaluates values that are Columns.
-            sql: the statement.
-            tokens: its tokens.
+            statement: the statement.
             args: a dict for `:name`, or a list for `?`.
 
         Raises:
@@ -47,10 +44,11 @@ class Parameters:
                 errorClass="INVALID_TYPE",
                 messageParameters={"arg_name": "args", "arg_type": type(args).__name__},
             )
-        self._spark = spark
-        self._sql = sql
-        self._tokens = tokens
+        self.spark = spark
+        self.statement = statement
+        self._tokens = statement.tokens
         self.args = args
+        self._pieces: dict[tuple[int, int], Statement] = {}
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Any]]:
@@ -79,15 +77,25 @@ class Parameters:
         Raises:
             SqlSyntaxError: a parameter has no value.
         """
-        if first >= end:
-            return ""
-        parts, at = [], self._tokens[first].start
-        for number in range(first, end):
-            if number in self.places:
-                count, key = self.places[number]
-                parts += [self._sql[at : self._tokens[number].start], self._literal(key, number)]
-                at = self._tokens[number + count - 1].end
-        return "".join([*parts, self._sql[at : self._tokens[end - 1].end]])
+        return self.piece(first, end).text
+
+    def piece(self, first: int, end: int) -> Statement:
+        """The same, as a statement of its own.
+
+        Raises:
+            SqlSyntaxError: a parameter has no value.
+        """
+        # Kept: a value may be a Column, which only a query of Spark's gives the text of.
+        if (first, end) not in self._pieces:
+            begin = self._tokens[first].start if first < end else 0
+            edits: list[Edit] = []
+            for number in range(first, end):
+                if number in self.places:
+                    count, key = self.places[number]
+                    start, stop = self._tokens[number].start, self._tokens[number + count - 1].end
+                    edits.append((start - begin, stop - begin, self._literal(key, number)))
+            self._pieces[first, end] = self.statement.piece(first, end).replaced(edits)
+        return self._pieces[first, end]
 
     def known_text(self, first: int, end: int) -> str | None:
         """The string that some tokens mean, where no one has to be asked; `None` otherwise."""
@@ -121,11 +129,11 @@ class Parameters:
         if not known:
             shown = f":{key}" if isinstance(args, dict) else f"number {key + 1} (?)"
             raise located(
-                self._sql,
+                self.statement.text,
                 self._tokens[at].start,
                 f"[UNBOUND_SQL_PARAMETER] The parameter {shown} has no value in args",
             )
-        return literal(self._spark, args[key])
+        return literal(self.spark, args[key])
 
 
 def literal(spark: SparkSession, value: Any) -> str:

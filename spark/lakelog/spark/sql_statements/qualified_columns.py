@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.spark.sql_statements.tokens import tokenize
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from lakelog.spark.sql_statements.statement import Edit, Statement
+    from lakelog.spark.sql_statements.tokens import Token
 
 
 class Qualifiers:
@@ -36,14 +38,16 @@ class Qualifiers:
                 return (alias, *parts[width:])
         return parts
 
-    def shortened(self, text: str) -> str:
+    def shortened(self, expression: Statement) -> Statement:
         """An expression with aliases in the places of such names."""
-        return text if not self._aliases else _shortened(text, self._aliases)
+        if not self._aliases:
+            return expression
+        return expression.replaced(_edits(expression.tokens, self._aliases))
 
 
-def _shortened(text: str, aliases: Mapping[tuple[str, ...], str]) -> str:
-    tokens = tokenize(text)
-    parts, done, at = [], 0, 0
+def _edits(tokens: Sequence[Token], aliases: Mapping[tuple[str, ...], str]) -> list[Edit]:
+    found: list[Edit] = []
+    at = 0
     while at < len(tokens):
         end = at
         names = []
@@ -55,8 +59,8 @@ def _shortened(text: str, aliases: Mapping[tuple[str, ...], str]) -> str:
         for width in range(len(names) - 1, 1, -1):
             alias = aliases.get(tuple(names[:width]))
             if alias is not None:
-                parts += [text[done : tokens[at].start], quoted(alias)]
-                done = tokens[at + 2 * width - 2].end
+                last = tokens[at + 2 * width - 2]
+                found.append((tokens[at].start, last.end, quoted(alias)))
                 break
         at = max(end, at) + 1
-    return "".join([*parts, text[done:]])
+    return found

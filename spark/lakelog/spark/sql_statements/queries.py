@@ -9,6 +9,7 @@ from uuid import uuid4
 from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.spark.names.identifiers import parse
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
 from lakelog.spark.reading.row_ids import with_row_ids
 from lakelog.spark.reading.stated import with_nulls_of
@@ -22,10 +23,11 @@ from lakelog.spark.sql_statements.hidden_columns import (
 )
 from lakelog.spark.sql_statements.named_tables import Place, entry_of, opened, place_of
 from lakelog.spark.sql_statements.options_clause import given_options
+from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placed_errors import placed
-from lakelog.spark.sql_statements.references import Reference, references
-from lakelog.spark.sql_statements.rewriting import edits_of, renaming, rewritten
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.references import Reference
+from lakelog.spark.sql_statements.rewriting import edits_of, renaming
+from lakelog.spark.sql_statements.statement import Statement, rewritten
 from lakelog.spark.sql_statements.view_queries import as_view, recursive_view, refuse_lasting
 from lakelog.spark.types.paths import hadoop_path, text_literal
 
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.parameters import Parameters
-    from lakelog.spark.sql_statements.rewriting import Edit
+    from lakelog.spark.sql_statements.statement import Edit
     from lakelog.spark.sql_statements.tokens import Token
 
 _BY_PATH = "table_changes_by_path"
@@ -90,8 +91,6 @@ class QueryRunner:
 
     def run(
         self,
-        sql: str,
-        tokens: Sequence[Token],
         parameters: Parameters,
         kwargs: dict[str, Any],
         otherwise: Callable[[], DataFrame] | None = None,
@@ -99,15 +98,14 @@ class QueryRunner:
         """Run a statement with the tables of ours that its queries name.
 
         Args:
-            sql: the statement.
-            tokens: its tokens.
-            parameters: its parameters.
+            parameters: the statement with its parameters.
             kwargs: what `{…}` in it stands for.
             otherwise: what to do if there is none; to let Spark run it, by default.
         """
-        named = references(tokens)
+        statement = parameters.statement
+        tokens, named = statement.tokens, statement.references
         if otherwise is not None and len(named) == 1 and not kwargs:
-            answered = self._answered(tokens, named[0], parameters)
+            answered = self._answered(named[0], parameters)
             if answered is not None:
                 return answered
         found = [
@@ -116,8 +114,8 @@ class QueryRunner:
         if not found:
             if otherwise is not None:
                 return otherwise()
-            return self.plain(sql, parameters.args, **kwargs)
-        refuse_lasting(sql, tokens, found[0][0])
+            return self.plain(statement.text, parameters.args, **kwargs)
+        refuse_lasting(statement, found[0][0])
         found, unseen = self._with_metadata(tokens, found)
         frames = {f"lakelog_{i}": self._viewable(frame) for i, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
@@ -130,19 +128,19 @@ class QueryRunner:
             others = [each for each in named if each not in tables and len(each.parts) == 1]
             whole = [(*self._namespace, *each.parts) for each in others]
             edits = sorted([*edits, *renaming(tokens, others, whole)], key=lambda each: each[:2])
-        text = rewritten(sql, edits, escape=not kwargs)
+        text = rewritten(statement.text, edits, escape=not kwargs)
         args = parameters.remaining([(each.first, each.end) for each, _ in found])
         try:
             done = self.plain(text, args, **kwargs, **frames)
         except ParseException:
             # Its places are those of the rewritten text. The error of the text as written, which
             # Spark parses before it looks for a table, has the right ones.
-            self.plain(sql, parameters.args, **kwargs)
+            self.plain(statement.text, parameters.args, **kwargs)
             raise
         except AnalysisException as exc:
             if kwargs:
                 raise
-            shown = placed(exc, sql, edits)
+            shown = placed(exc, statement.text, edits)
             if shown is exc:
                 raise
             raise shown from exc
@@ -158,48 +156,43 @@ class QueryRunner:
         whole = self._wholes.get(reference.parts, ())
         return [reference.parts, *([whole, whole[1:]] if len(whole) > 1 else [])]
 
-    def query(self, text: str, otherwise: Callable[[], DataFrame] | None = None) -> DataFrame:
-        """Run the text of a query that has no parameters.
+    def query(
+        self, statement: Statement, otherwise: Callable[[], DataFrame] | None = None
+    ) -> DataFrame:
+        """Run a query that has no parameters.
 
         Args:
-            text: the query.
+            statement: the query.
             otherwise: see `run`.
         """
-        from lakelog.spark.sql_statements.parameters import Parameters
+        return self.run(Parameters(self._spark, statement), {}, otherwise)
 
-        tokens = tokenize(text)
-        return self.run(text, tokens, Parameters(self._spark, text, tokens), {}, otherwise)
-
-    def query_of_ours(self, text: str) -> DataFrame | None:
-        """Run the text of a query if it names a table of ours, or a view over one."""
+    def query_of_ours(self, statement: Statement) -> DataFrame | None:
+        """Run a query if it names a table of ours, or a view over one."""
         try:
-            return self.query(text, _none)
+            return self.query(statement, _none)
         except _NoneOfOursError:
             return None
 
-    def names_ours(self, text: str, call: Reference) -> bool:
+    def names_ours(self, statement: Statement, call: Reference) -> bool:
         """Whether a call of `table_changes` in a text is about a table of ours."""
-        from lakelog.spark.sql_statements.parameters import Parameters
+        return self._changed(call, Parameters(self._spark, statement)) is not None
 
-        return self._changed(call, Parameters(self._spark, text, tokenize(text))) is not None
-
-    def expression(self, text: str) -> str:
+    def expression(self, statement: Statement) -> str:
         """An expression whose queries read temporary views of our tables, until `close`.
 
         Args:
-            text: the expression, without parameters.
+            statement: the expression, without parameters.
         """
-        from lakelog.spark.sql_statements.parameters import Parameters
-
-        tokens = tokenize(text)
-        parameters = Parameters(self._spark, text, tokens)
+        tokens = statement.tokens
+        parameters = Parameters(self._spark, statement)
         found = [
             (each, frame)
-            for each in references(tokens)
+            for each in statement.references
             if (frame := self._frame(each, parameters)) is not None
         ]
         if not found:
-            return text
+            return statement.text
         found, unseen = self._with_metadata(tokens, found)
         names = []
         for _, frame in found:
@@ -209,7 +202,7 @@ class QueryRunner:
         tables = [each for each, _ in found]
         edits = edits_of(tokens, tables, names, [self._names(each) for each in tables])
         edits = sorted([*edits, *unseen], key=lambda each: each[:2])
-        return rewritten(text, edits, escape=False)
+        return rewritten(statement.text, edits)
 
     def _with_metadata(
         self, tokens: Sequence[Token], found: list[tuple[Reference, DataFrame]]
@@ -248,10 +241,9 @@ class QueryRunner:
         row = self.plain(f"SELECT CAST(({text}\n) AS STRING)").first()
         return None if row is None else row[0]
 
-    def _answered(
-        self, tokens: Sequence[Token], reference: Reference, parameters: Parameters
-    ) -> DataFrame | None:
+    def _answered(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         """The answer that the log has to a whole statement, if it has one."""
+        tokens = parameters.statement.tokens
         items = None if reference.options[1] else wanted(tokens, reference)
         place = None if items is None else place_of(self._spark, self._whole(reference.parts))
         if items is None or place is None or is_cached(self._spark, place.path):
@@ -259,7 +251,7 @@ class QueryRunner:
         when = None if reference.travel is None else parameters.text(*reference.when)
         reader = self._reader(reference.travel, when)
         snapshot = opened(self._spark, place, reader.snapshot)
-        where = _unqualified(parameters.text(*reference.where), reference.alias) or None
+        where = _unqualified(parameters.piece(*reference.where), reference.alias) or None
         text = answer(snapshot, where, items)
         if text is None:
             return None
@@ -284,20 +276,19 @@ class QueryRunner:
             return self._by_options(place, reference, parameters)
         travel = reference.travel
         when = None if travel is None else parameters.text(*reference.when)
-        where = _unqualified(parameters.text(*reference.where), reference.alias) or None
+        where = _unqualified(parameters.piece(*reference.where), reference.alias) or None
         return self._table(place, travel, when, where)
 
     def _travel_options(self, reference: Reference, parameters: Parameters) -> bool:
         """Whether an option after a name asks for another version than the newest."""
-        text = parameters.text(*reference.options)
-        options = given_options(text, self.value) if text else {}
+        options = given_options(parameters.piece(*reference.options), self.value)
         return any(f"{each}asof" in options for each in _TRAVELS)
 
     def _by_options(
         self, place: Place, reference: Reference, parameters: Parameters
     ) -> DataFrame | None:
         """The rows of ``t WITH (`path` = '…')``, as persistent views name tables."""
-        options = given_options(parameters.text(*reference.options), self.value)
+        options = given_options(parameters.piece(*reference.options), self.value)
         path = options.pop("path", None)
         if path not in (None, place.path, hadoop_path(place.path)):
             place = Place(path, place.parts)
@@ -323,9 +314,9 @@ class QueryRunner:
             raise recursive_view(entry.text)
         if key not in self._frames:
             inner = self.inside(key, entry.view.namespace)
-            text = entry.view.text
+            view = Statement(entry.view.text)
             # Of a temporary view it is certain that its query had tables of ours.
-            query = inner.query_of_ours(text) if entry.view.namespace else inner.query(text)
+            query = inner.query_of_ours(view) if entry.view.namespace else inner.query(view)
             if query is None:
                 return None
             frame = current(self._spark, key, as_view(query, entry), inner.read)
@@ -437,9 +428,10 @@ class QueryRunner:
         name = self.value(parameters.text(*reference.arguments[0]))
         if reference.parts[0].lower() == _BY_PATH:
             return None if name is None else str(name)
-        tokens = tokenize(name or "")
-        parts = tuple(each.name for each in tokens[::2] if each.name is not None)
-        place = place_of(self._spark, parts)
+        try:
+            place = place_of(self._spark, parse(name or ""))
+        except DeltaAnalysisError:
+            return None  # no name: Spark says what is wrong with it
         return None if place is None else place.path
 
     def _changes(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
@@ -474,12 +466,12 @@ def _is_whole(tokens: Sequence[Token], table: Reference) -> bool:
     return first == ["SELECT", "*", "FROM"] and rest in ([], [";"])
 
 
-def _unqualified(condition: str, alias: str | None) -> str:
+def _unqualified(condition: Statement, alias: str | None) -> str:
     """A condition without the name of its table before columns."""
-    parts, at, tokens = [], 0, tokenize(condition)
-    for each, dot in pairwise(tokens):
+    edits: list[Edit] = []
+    for each, dot in pairwise(condition.tokens):
         is_alias = alias is not None and (each.name or "").lower() == alias.lower()
-        if is_alias and dot.text == "." and condition[each.start - 1 : each.start] != ".":
-            parts.append(condition[at : each.start])
-            at = dot.end
-    return "".join([*parts, condition[at:]])
+        is_first = condition.text[each.start - 1 : each.start] != "."
+        if is_alias and is_first and dot.text == ".":
+            edits.append((each.start, dot.end, ""))
+    return rewritten(condition.text, edits)

@@ -1,4 +1,4 @@
-"""The text of a query with other tables in it, and everything else as it was written."""
+"""What gives the tables of a query other names, and leaves everything else as it was written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.spark.sql_statements.references import Reference
+    from lakelog.spark.sql_statements.statement import Edit
     from lakelog.spark.sql_statements.tokens import Token
-
-Edit = tuple[int, int, str]
-"""Start, end and the new text of a part."""
 
 
 def edits_of(
@@ -44,23 +42,6 @@ def edits_of(
             edits.append((at, at, f" AS {quoted(alias)}"))
     edits += _qualifiers(tokens, found, known)
     return sorted(edits, key=lambda each: each[:2])
-
-
-def rewritten(sql: str, edits: Sequence[Edit], *, escape: bool) -> str:
-    """The text with some parts replaced.
-
-    Args:
-        sql: the text.
-        edits: what `edits_of` gives.
-        escape: whether braces of the text mean themselves.
-    """
-    parts, at = [], 0
-    for start, end, new in edits:
-        kept = sql[at:start]
-        parts += [kept.replace("{", "{{").replace("}", "}}") if escape else kept, new]
-        at = end
-    kept = sql[at:]
-    return "".join([*parts, kept.replace("{", "{{").replace("}", "}}") if escape else kept])
 
 
 def _qualifiers(

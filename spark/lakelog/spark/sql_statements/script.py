@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakelog.spark.names.plain import plain_method
 from lakelog.spark.sql_statements.errors import located
-from lakelog.spark.sql_statements.front import sql
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.front import run_statement
+from lakelog.spark.sql_statements.statement import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,24 +42,25 @@ def sql_script(
     '''
     answer = None
     for each in statements(text):
-        answer = sql(spark, each, args)
+        answer = run_statement(spark, plain_method(spark, "sql"), each, args, {})
     return answer
 
 
-def statements(text: str) -> list[str]:
+def statements(text: str) -> list[Statement]:
     """The statements of a text, without the semicolons between them.
 
     Raises:
         SqlSyntaxError: a script of Spark's own (`BEGIN … END`) comes after another statement.
     """
-    found: list[str] = []
-    begin, first = 0, None
-    for token in tokenize(text):
+    whole = Statement(text)
+    tokens = whole.tokens
+    found: list[Statement] = []
+    begin, first = 0, 0
+    for at, token in enumerate(tokens):
         if token.text != ";":
-            first = first or token
-            if token is first and token.upper == "BEGIN":
+            if at == first and token.upper == "BEGIN":
                 if not found:
-                    return [text]
+                    return [whole]
                 raise located(
                     text,
                     token.start,
@@ -66,12 +68,19 @@ def statements(text: str) -> list[str]:
                     "other statements: run it alone",
                 )
             continue
-        if first is not None:
-            found.append(text[begin : token.start].strip())
-        begin, first = token.end, None
-    if first is not None:
-        found.append(text[begin:].strip())
+        if first < at:
+            found.append(_stripped(whole, first, at, begin, token.start))
+        begin, first = token.end, at + 1
+    if first < len(tokens):
+        found.append(_stripped(whole, first, len(tokens), begin, len(text)))
     return found
+
+
+def _stripped(whole: Statement, first: int, end: int, begin: int, stop: int) -> Statement:
+    """A part without white space around it; comments stay."""
+    text = whole.text[begin:stop]
+    begin += len(text) - len(text.lstrip())
+    return whole.part(first, end, begin, begin + len(text.strip()))
 
 
 def add_magic(ipython: Any) -> None:

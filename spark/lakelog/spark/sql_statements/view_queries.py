@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lakelog.spark.names.entries import Entry
     from lakelog.spark.sql_statements.references import Reference
-    from lakelog.spark.sql_statements.tokens import Token
+    from lakelog.spark.sql_statements.statement import Statement
 
 
 def as_view(frame: DataFrame, entry: Entry) -> DataFrame:
@@ -90,25 +90,24 @@ def recursive_view(name: str) -> DeltaAnalysisError:
     )
 
 
-def refuse_lasting(sql: str, tokens: Sequence[Token], reference: Reference) -> None:
+def refuse_lasting(statement: Statement, reference: Reference) -> None:
     """Refuse statements that keep a query over a table of ours, and that are none of ours.
 
     Spark keeps their text, and evaluates it again where lakelog does not see it.
 
     Args:
-        sql: the statement.
-        tokens: its tokens.
+        statement: the statement.
         reference: the first table of ours in it.
 
     Raises:
         SqlSyntaxError: it is one.
     """
-    words = [each.upper for each in tokens[:8]]
+    words = [each.upper for each in statement.tokens[:8]]
     is_view = words[:1] in (["CREATE"], ["ALTER"]) and "VIEW" in words
     if is_view or words[:2] in (["CACHE", "TABLE"], ["CACHE", "LAZY"]):
         raise located(
-            sql,
-            tokens[reference.first].start,
+            statement.text,
+            statement.tokens[reference.first].start,
             "[UNSUPPORTED_FEATURE] this form of the statement keeps its query for later, and the "
             "query reads a Delta table: use CREATE [OR REPLACE] [TEMPORARY] VIEW name "
             "[(columns)] [COMMENT '…'] AS query, or CACHE TABLE name AS query",

@@ -9,8 +9,7 @@ from lakelog.spark.names.frame_views import GLOBAL, source_of_view
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.sql_statements.named_tables import Place, entry_of, path_in, place_of
-from lakelog.spark.sql_statements.references import references
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.table.delta_table import DeltaTable
 
 if TYPE_CHECKING:
@@ -126,10 +125,10 @@ def _of_query(spark: SparkSession, entry: Entry, verb: str) -> Place:
     """The table that the query of a view is all rows and columns of."""
     view = entry.view
     assert view is not None
-    tokens = tokenize(view.text)
-    found = references(tokens)
+    query = Statement(view.text)
+    found = query.references
     whole = len(found) == 1 and not found[0].is_call and not found[0].options[1]
-    shown = _shown(tokens, found[0].first, found[0].end) if whole else None
+    shown = _shown(query.tokens, found[0].first, found[0].end) if whole else None
     same = [each.lower() for each in view.output] == [each.lower() for each in view.names]
     if shown is None or not same:
         raise _not_whole(entry, verb)

@@ -19,6 +19,7 @@ from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.sql_statements.options_clause import given_options
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.queries import QueryRunner
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.sql_statements.tokens import tokenize
 
 PIECES = r"""
@@ -182,7 +183,7 @@ def _read(sql: str, args: Any = None) -> Any:
         raise AssertionError("read, not run")
 
     spark: Any = NoSpark()
-    return command_of(spark, sql, tokenize(sql), args, {}, QueryRunner(spark, plain))
+    return command_of(Parameters(spark, Statement(sql), args), {}, QueryRunner(spark, plain))
 
 
 @pytest.mark.parametrize("sql", _statements())
@@ -246,7 +247,7 @@ def test_what_can_not_be_read_is_shown_in_its_place(
     ],
 )
 def test_options_are_read_with_and_without_equals_signs(text: str, found: dict[str, str]) -> None:
-    assert given_options(text, lambda value: value) == found
+    assert given_options(Statement(text), lambda value: value) == found
 
 
 def test_parameters_become_literals_and_one_without_a_value_is_shown() -> None:
@@ -254,16 +255,16 @@ def test_parameters_become_literals_and_one_without_a_value_is_shown() -> None:
     tokens = tokenize(sql)
     spark: Any = NoSpark()
     given = {"x": "it's", "y": -5}
-    found = Parameters(spark, sql, tokens, given).text(6, len(tokens))
+    found = Parameters(spark, Statement(sql), given).text(6, len(tokens))
     assert found == (
         "a = CAST(X'69742773' AS STRING) AND b < CAST((-5) AS STRUCT<x: INT>) AND c = ':x'"
     )
     question = "UPDATE delta.`/p` SET a = ?, b = ?"
     marks = tokenize(question)
-    assert Parameters(spark, question, marks, [None, 2.5]).text(5, len(marks)) == (
+    assert Parameters(spark, Statement(question), [None, 2.5]).text(5, len(marks)) == (
         "a = NULL, b = (2.5D)"
     )
-    assert Parameters(spark, question, marks, ["a", "b"]).remaining([(4, 8)]) == ["b"]
+    assert Parameters(spark, Statement(question), ["a", "b"]).remaining([(4, 8)]) == ["b"]
     with pytest.raises(SqlSyntaxError, match=r"UNBOUND_SQL_PARAMETER.*number 2"):
         _read(question, [1])
     with pytest.raises(SqlSyntaxError, match=r"UNBOUND_SQL_PARAMETER.*:y"):

@@ -6,7 +6,7 @@ import pytest
 
 from lakelog.spark.sql_statements.hidden_columns import names_metadata, star_edits
 from lakelog.spark.sql_statements.references import references
-from lakelog.spark.sql_statements.rewriting import rewritten
+from lakelog.spark.sql_statements.statement import rewritten
 from lakelog.spark.sql_statements.tokens import tokenize
 
 

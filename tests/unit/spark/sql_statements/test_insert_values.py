@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.spark.sql_statements import front
+from lakelog.spark.sql_statements import front, statement
 from lakelog.spark.sql_statements import named_tables as places
 from lakelog.spark.sql_statements.identifier_clause import _clauses
 from lakelog.spark.sql_statements.insert_values import inserted_values
@@ -65,7 +65,7 @@ def test_what_else_there_is_is_read_in_full(text: str) -> None:
 def test_values_for_another_format_go_to_spark_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(places, "find", lambda _, parts: asked.append(tuple(parts)))
-    monkeypatch.setattr(front, "tokenize", None)
+    monkeypatch.setattr(statement, "tokenize", None)
     text, seen = f"INSERT INTO db.t VALUES {ROWS}", []
 
     def plain(text: str, args: Any = None, **kwargs: Any) -> Any:

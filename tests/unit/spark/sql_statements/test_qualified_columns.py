@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.spark.sql_statements.qualified_columns import Qualifiers
+from lakelog.spark.sql_statements.statement import Statement
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def names() -> Qualifiers:
     ],
 )
 def test_the_alias_stands_for_the_name(names: Qualifiers, text: str, wanted: str) -> None:
-    assert names.shortened(text) == wanted
-    assert Qualifiers().shortened(text) == text
+    assert names.shortened(Statement(text)).text == wanted
+    assert Qualifiers().shortened(Statement(text)).text == text
 
 
 def test_columns_that_are_set_keep_the_alias_alone(names: Qualifiers) -> None:

@@ -16,9 +16,17 @@ from lakelog.spark.sql_statements.identifier_clause import written_out
 from lakelog.spark.sql_statements.immediate import Immediate, read_immediate
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.queries import QueryRunner
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 
-NO_SPARK: Any = SimpleNamespace()
+
+class NoSpark:
+    """Stands for a session of which nothing is asked."""
+
+    def sql(self, _: str) -> Any:
+        raise AssertionError("a statement that was not to be run")
+
+
+NO_SPARK: Any = NoSpark()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +43,10 @@ NO_SPARK: Any = SimpleNamespace()
     ],
 )
 def test_a_text_is_cut_at_its_semicolons(text: str, found: list[str]) -> None:
-    assert script.statements(text) == found
+    cut = script.statements(text)
+    assert [each.text for each in cut] == found
+    for each in cut:
+        assert each.tokens == Statement(each.text).tokens
 
 
 def test_a_script_of_spark_s_own_stands_alone() -> None:
@@ -47,13 +58,13 @@ def test_a_script_of_spark_s_own_stands_alone() -> None:
 def test_statements_run_in_their_order_until_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[Any] = []
 
-    def run(spark: Any, text: str, args: Any) -> str:
-        ran.append((spark, text, args))
-        if text == "c":
-            raise KeyError(text)
-        return f"answer of {text}"
+    def run(spark: Any, _: Any, statement: Statement, args: Any, __: Any) -> str:
+        ran.append((spark, statement.text, args))
+        if statement.text == "c":
+            raise KeyError(statement.text)
+        return f"answer of {statement.text}"
 
-    monkeypatch.setattr(script, "sql", run)
+    monkeypatch.setattr(script, "run_statement", run)
     answer: Any = delta.sql_script(NO_SPARK, "a; b", {"x": 1})
     assert answer == "answer of b"
     assert ran == [(NO_SPARK, "a", {"x": 1}), (NO_SPARK, "b", {"x": 1})]
@@ -71,7 +82,7 @@ def test_the_magic_runs_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
 
     delta.load_ipython_extension(SimpleNamespace(register_magic_function=register))
     monkeypatch.setattr("pyspark.sql.SparkSession.active", lambda: NO_SPARK)
-    monkeypatch.setattr(script, "sql", lambda spark, text, _: (spark, text))
+    monkeypatch.setattr(script, "run_statement", lambda spark, _, text, *__: (spark, text.text))
     assert magics["cell", "lakelog"]("", "SELECT 1;\nSELECT 2;\n") == (NO_SPARK, "SELECT 2")
 
 
@@ -98,17 +109,15 @@ def _evaluated(text: str) -> str:
     ],
 )
 def test_computed_names_are_written_out(sql: str, args: Any, wanted: str | None) -> None:
-    tokens = tokenize(sql)
-    found = written_out(sql, tokens, Parameters(NO_SPARK, sql, tokens, args), _evaluated)
-    assert found == (None if wanted is None else (wanted, args))
+    found = written_out(Parameters(NO_SPARK, Statement(sql), args), _evaluated)
+    assert found == (None if wanted is None else (Statement(wanted), args))
 
 
 def test_a_parameter_of_a_computed_name_is_used_up() -> None:
     sql = "UPDATE IDENTIFIER(?) SET a = ? WHERE IDENTIFIER(?) = 1"
-    tokens = tokenize(sql)
-    parameters = Parameters(NO_SPARK, sql, tokens, ["t", 5, "b"])
-    assert written_out(sql, tokens, parameters, _evaluated) == (
-        "UPDATE `t` SET a = ? WHERE `b` = 1",
+    parameters = Parameters(NO_SPARK, Statement(sql), ["t", 5, "b"])
+    assert written_out(parameters, _evaluated) == (
+        Statement("UPDATE `t` SET a = ? WHERE `b` = 1"),
         [5],
     )
 
@@ -141,11 +150,10 @@ def test_a_parameter_of_a_computed_name_is_used_up() -> None:
     ],
 )
 def test_an_insert_that_begins_with_its_source_is_turned(sql: str, wanted: str | None) -> None:
-    found = inserts_first(sql, tokenize(sql))
-    assert "|".join(found) == (wanted or "")
+    found = inserts_first(Statement(sql))
+    assert "|".join(each.text for each in found) == (wanted or "")
     for each in found:
-        tokens = tokenize(each)
-        assert tokens[target_at(tokens)].text in "tdu"
+        assert each.tokens[target_at(each.tokens)].text in "tdu"
 
 
 def _row(*values: Any) -> Any:
@@ -161,13 +169,13 @@ def _row(*values: Any) -> Any:
     ("sql", "row", "wanted"),
     [
         ("SELECT 1", (), None),
-        ("EXECUTE IMMEDIATE 'x'", ("DELETE FROM t;",), Immediate("DELETE FROM t", None)),
-        ("EXECUTE IMMEDIATE q USING 1, 'b'", ("x", 1, "b"), Immediate("x", [1, "b"])),
-        ("EXECUTE IMMEDIATE q USING (1 AS a)", ("x", 1), Immediate("x", {"a": 1})),
+        ("EXECUTE IMMEDIATE 'x'", ("DELETE FROM t;",), Immediate(Statement("DELETE FROM t"), None)),
+        ("EXECUTE IMMEDIATE q USING 1, 'b'", ("x", 1, "b"), Immediate(Statement("x"), [1, "b"])),
+        ("EXECUTE IMMEDIATE q USING (1 AS a)", ("x", 1), Immediate(Statement("x"), {"a": 1})),
         (
             "EXECUTE IMMEDIATE q INTO k, session.m USING 1",
             ("TABLE t", 1),
-            Immediate("SET VAR (k, session.m) = (TABLE t\n)", [1]),
+            Immediate(Statement("SET VAR (k, session.m) = (TABLE t\n)"), [1]),
         ),
         ("EXECUTE IMMEDIATE q USING 1 AS a, 2", ("x", 1, 2), None),
         ("EXECUTE IMMEDIATE nope", ("x",), None),
@@ -177,9 +185,7 @@ def _row(*values: Any) -> Any:
     ],
 )
 def test_a_statement_that_is_a_value_is_read(sql: str, row: Any, wanted: Immediate | None) -> None:
-    tokens = tokenize(sql)
-    parameters = Parameters(NO_SPARK, sql, tokens)
-    assert read_immediate(sql, tokens, parameters, _row(*row)) == wanted
+    assert read_immediate(Parameters(NO_SPARK, Statement(sql)), _row(*row)) == wanted
 
 
 def test_what_names_no_table_of_ours_goes_to_spark_as_it_was_written(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
     from lakelog.spark.sql_statements.named_tables import Place
     from lakelog.spark.table.delta_table import DeltaTable
@@ -38,7 +38,7 @@ _NOT_OF_V2 = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 _PARTITIONS = "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"
 
 
-def alter(s: Statement) -> Command | None:
+def alter(s: CommandContext) -> Command | None:
     """`ALTER TABLE t …`, in all forms that Delta has."""
     c = s.cursor
     c.need("ALTER", "TABLE")
@@ -59,7 +59,7 @@ def alter(s: Statement) -> Command | None:
     return run
 
 
-def comment_on(s: Statement) -> Command | None:
+def comment_on(s: CommandContext) -> Command | None:
     """`COMMENT ON TABLE t IS …`, which Spark by itself would note in its catalog alone."""
     c = s.cursor
     c.need("COMMENT", "ON", "TABLE")
@@ -77,7 +77,7 @@ def comment_on(s: Statement) -> Command | None:
     return run
 
 
-def comment_on_column(s: Statement) -> Command | None:
+def comment_on_column(s: CommandContext) -> Command | None:
     """`COMMENT ON COLUMN t.c IS …`, which Spark by itself would note in its catalog alone."""
     c = s.cursor
     c.need("COMMENT", "ON", "COLUMN")
@@ -90,7 +90,7 @@ def comment_on_column(s: Statement) -> Command | None:
     return None
 
 
-def _commented(s: Statement, place: Place, column: list[str]) -> Command:
+def _commented(s: CommandContext, place: Place, column: list[str]) -> Command:
     s.is_ours = True
     c = s.cursor
     c.need("IS")
@@ -104,7 +104,7 @@ def _commented(s: Statement, place: Place, column: list[str]) -> Command:
     return run
 
 
-def _name_change(s: Statement, place: Place) -> Callable[[], None] | None:
+def _name_change(s: CommandContext, place: Place) -> Callable[[], None] | None:
     """What changes the catalog and not the table; `None` if it is something else."""
     c = s.cursor
     if not c.has("RENAME", "TO") and not c.has("SET", "LOCATION"):
@@ -122,7 +122,7 @@ def _name_change(s: Statement, place: Place) -> Callable[[], None] | None:
     return lambda: set_location(s.spark, place.parts, folder)
 
 
-def _change(s: Statement, place: Place) -> Change:  # one return for each form
+def _change(s: CommandContext, place: Place) -> Change:  # one return for each form
     c = s.cursor
     word = c.need_any(
         "ADD", "ALTER", "CHANGE", "CLUSTER", "DROP", "RENAME", "REPLACE", "SET", "UNSET", "RECOVER"
@@ -158,14 +158,14 @@ def _change(s: Statement, place: Place) -> Change:  # one return for each form
     raise s.not_supported(f"ALTER TABLE … {word}", _NOT_OF_V2)
 
 
-def _added(s: Statement) -> Change:
+def _added(s: CommandContext) -> Change:
     c = s.cursor
     if c.took("CONSTRAINT"):
         name = c.identifier()
         if c.word != "CHECK":
             raise s.not_supported(f"ALTER TABLE … ADD CONSTRAINT … {c.word}")
         c.need("CHECK")
-        condition = c.group()
+        condition = c.group().text
         return lambda table: table.addConstraint(name, condition)
     if c.need_any("COLUMN", "COLUMNS", "PARTITION", "IF") not in ("COLUMN", "COLUMNS"):
         raise s.not_supported("ALTER TABLE … ADD PARTITION", _PARTITIONS)
@@ -180,7 +180,7 @@ def _added(s: Statement) -> Change:
     return _additions(s, found)
 
 
-def _plain(s: Statement, column: ColumnDefinition) -> None:
+def _plain(s: CommandContext, column: ColumnDefinition) -> None:
     """Refuse what a column that is added can't have."""
     if column.generated is not None or column.identity is not None:
         raise s.cursor.error(
@@ -199,7 +199,7 @@ def _plain(s: Statement, column: ColumnDefinition) -> None:
         )
 
 
-def _additions(s: Statement, found: list[ColumnDefinition]) -> Change:
+def _additions(s: CommandContext, found: list[ColumnDefinition]) -> Change:
     """Add columns, all in one commit."""
 
     def run(table: DeltaTable) -> object:
@@ -213,7 +213,7 @@ def _additions(s: Statement, found: list[ColumnDefinition]) -> Change:
     return run
 
 
-def _new_column(s: Statement, column: ColumnDefinition) -> CoreStruct:
+def _new_column(s: CommandContext, column: ColumnDefinition) -> CoreStruct:
     plain, marks = without_limits(column.kind)
     kind = s.spark.range(0).selectExpr(f"CAST(NULL AS {plain}) AS c").schema[0].dataType
     metadata = {} if column.comment is None else {"comment": column.comment}
@@ -224,7 +224,7 @@ def _new_column(s: Statement, column: ColumnDefinition) -> CoreStruct:
     return CoreStruct((replace(made, metadata={**made.metadata, **marks}),))
 
 
-def _changed(s: Statement, *, hive: bool) -> Change:
+def _changed(s: CommandContext, *, hive: bool) -> Change:
     c = s.cursor
     c.took("COLUMN")
     at, name = c.at, c.name()
@@ -248,7 +248,7 @@ def _changed(s: Statement, *, hive: bool) -> Change:
     return lambda table: change_columns(table.log, changes)
 
 
-def _one_change(s: Statement) -> dict[str, Any] | None:
+def _one_change(s: CommandContext) -> dict[str, Any] | None:
     """What becomes of a column, for `change_column`; `None` if nothing of this is here."""
     c = s.cursor
     if c.took("TYPE"):
@@ -260,7 +260,7 @@ def _one_change(s: Statement) -> dict[str, Any] | None:
     if c.took("DROP", "NOT", "NULL"):
         return {"nullable": True}
     if c.took("SET", "DEFAULT"):
-        return {"default": c.expression(",", what="the default")}
+        return {"default": c.expression(",", what="the default").text}
     if c.took("DROP", "DEFAULT"):
         return {"default": ""}
     return _placed(position(c))
@@ -273,7 +273,7 @@ def _placed(place: tuple[str, str | None] | None) -> dict[str, Any] | None:
     return {"first": True} if word == "first" else {"after": after}
 
 
-def _hive_change(s: Statement, at: int, path: list[str]) -> Change:
+def _hive_change(s: CommandContext, at: int, path: list[str]) -> Change:
     """`CHANGE COLUMN old new type [COMMENT '…']`, where the name stays."""
     c = s.cursor
     definition = column_definition(s)
@@ -288,7 +288,7 @@ def _hive_change(s: Statement, at: int, path: list[str]) -> Change:
     return lambda table: table.alterColumn(path, dataType=kind, comment=comment, **place)
 
 
-def _dropped(s: Statement) -> Change:
+def _dropped(s: CommandContext) -> Change:
     c = s.cursor
     word = c.need_any("COLUMN", "COLUMNS", "CONSTRAINT", "FEATURE", "PARTITION", "IF")
     if word == "CONSTRAINT":
@@ -318,7 +318,7 @@ def _dropped(s: Statement) -> Change:
     return run
 
 
-def _renamed(s: Statement, place: Place) -> Change:
+def _renamed(s: CommandContext, place: Place) -> Change:
     c = s.cursor
     if not c.took("COLUMN"):
         raise s.not_supported(f"ALTER TABLE {place.text} RENAME {c.word}")
@@ -328,7 +328,7 @@ def _renamed(s: Statement, place: Place) -> Change:
     return lambda table: table.renameColumn(path, name)
 
 
-def _replaced(s: Statement) -> Change:
+def _replaced(s: CommandContext) -> Change:
     c = s.cursor
     wrapped = c.took("(")
     first = c.at

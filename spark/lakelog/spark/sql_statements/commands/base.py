@@ -12,6 +12,7 @@ from lakelog.core.schema.column_paths import dotted
 from lakelog.spark.sql_statements.errors import NoDeltaTableError
 from lakelog.spark.sql_statements.named_tables import Place, opened, place_of
 from lakelog.spark.sql_statements.qualified_columns import Qualifiers
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.sql_statements.written_views import written_place
 from lakelog.spark.table.delta_table import DeltaTable
 
@@ -30,8 +31,8 @@ Command: TypeAlias = "Callable[[], DataFrame]"
 
 
 @dataclass(slots=True)
-class Statement:
-    """A statement while it is read."""
+class CommandContext:
+    """A statement while it is read, and what running it needs."""
 
     spark: SparkSession
     cursor: Cursor
@@ -137,6 +138,10 @@ class Statement:
         """
         return self.table(place).log
 
+    def with_ctes(self, query: Statement) -> Statement:
+        """A query of the statement, with the WITH before it."""
+        return Statement(f"{self.ctes} {query.text}") if self.ctes else query
+
     def nothing(self) -> DataFrame:
         """The answer of a statement that has none."""
         return self.spark.createDataFrame([], StructType())
@@ -145,13 +150,25 @@ class Statement:
         """The answer of a statement."""
         return self.spark.createDataFrame(list(rows), schema)
 
-    def assignments(self, *stops: str) -> dict[str, str]:
+    def expression(self, *stops: str, what: str = "an expression") -> Statement:
+        """Go past an expression, and give it with aliases in the places of tables' names.
+
+        Args:
+            stops: keywords that may follow.
+            what: it is, for the message.
+
+        Raises:
+            SqlSyntaxError: there is none.
+        """
+        return self.qualifiers.shortened(self.cursor.expression(*stops, what=what))
+
+    def assignments(self, *stops: str) -> dict[str, Statement]:
         """Go past `a = 1, b.c = 2`.
 
         Raises:
             SqlSyntaxError: it is none, or one column is set twice.
         """
-        found: dict[str, str] = {}
+        found: dict[str, Statement] = {}
         while True:
             name = self.cursor.name()
             if self.cursor.word != "=":
@@ -163,7 +180,7 @@ class Statement:
                     f"[DELTA_DUPLICATE_COLUMNS_ON_UPDATE_TABLE] The column {key} is set twice",
                     name.first,
                 )
-            found[key] = self.qualifiers.shortened(self.cursor.expression(",", *stops))
+            found[key] = self.expression(",", *stops)
             if not self.cursor.took(","):
                 return found
 

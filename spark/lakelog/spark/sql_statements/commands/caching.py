@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.spark.sql_statements.cached import Key
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 
-def cache(s: Statement) -> Command | None:
+def cache(s: CommandContext) -> Command | None:
     """`CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' '…')] [[AS] query]`."""
     c = s.cursor
     c.need("CACHE")
@@ -43,10 +43,7 @@ def cache(s: Statement) -> Command | None:
             return s.nothing()
 
         return keep
-    begin = c.at
-    c.skip()
-    c.end()
-    make = made_view(s, NewView(name, temporary=True), c.text(begin, c.at))
+    make = made_view(s, NewView(name, temporary=True), c.rest())
     if make is None:
         return None
 
@@ -61,7 +58,7 @@ def cache(s: Statement) -> Command | None:
     return make_and_keep
 
 
-def uncache(s: Statement) -> Command | None:
+def uncache(s: CommandContext) -> Command | None:
     """`UNCACHE TABLE [IF EXISTS] t`."""
     c = s.cursor
     c.need("UNCACHE", "TABLE")
@@ -80,13 +77,13 @@ def uncache(s: Statement) -> Command | None:
     return run
 
 
-def clear_cache(s: Statement) -> Command | None:
+def clear_cache(s: CommandContext) -> Command | None:
     """`CLEAR CACHE`, which is Spark's own."""
     forget_cached(s.spark)
     return None
 
 
-def drop(s: Statement) -> Command | None:
+def drop(s: CommandContext) -> Command | None:
     """`DROP TABLE t`, `DROP VIEW v`, which are Spark's own: what is cached of them is let go."""
     if has_cached(s.spark):
         c = s.cursor
@@ -133,7 +130,7 @@ def cache_named(
         hold(spark, key, frame, fresh.read, level, eager=eager)
 
 
-def _level(s: Statement) -> StorageLevel | None:
+def _level(s: CommandContext) -> StorageLevel | None:
     name = given_options(s.cursor.group(), s.runner.value).get("storagelevel")
     if name is None:
         return None

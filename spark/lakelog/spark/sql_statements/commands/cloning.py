@@ -14,7 +14,7 @@ from lakelog.spark.table.older_versions import metrics_row
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Statement
+    from lakelog.spark.sql_statements.commands.base import CommandContext
     from lakelog.spark.sql_statements.commands.table_definition import NewTable
     from lakelog.spark.sql_statements.named_tables import Place
 
@@ -30,7 +30,12 @@ _COLUMNS = {
 
 
 def clone_into(
-    s: Statement, wanted: NewTable, source: Place, when: tuple[str, str] | None, *, shallow: bool
+    s: CommandContext,
+    wanted: NewTable,
+    source: Place,
+    when: tuple[str, str] | None,
+    *,
+    shallow: bool,
 ) -> DataFrame:
     """Clone a table to where a statement wants it."""
     log, version, timestamp = s.log(source), None, None

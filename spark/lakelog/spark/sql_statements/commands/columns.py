@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lakelog.spark.table.builder import IdentityGenerator
 
 if TYPE_CHECKING:
-    from lakelog.spark.sql_statements.commands.base import Statement
+    from lakelog.spark.sql_statements.commands.base import CommandContext
     from lakelog.spark.sql_statements.cursor import Cursor
     from lakelog.spark.sql_statements.errors import SqlSyntaxError
 
@@ -36,7 +36,7 @@ class ColumnDefinition:
     """FIRST, or AFTER and which."""
 
 
-def column_definition(s: Statement) -> ColumnDefinition:
+def column_definition(s: CommandContext) -> ColumnDefinition:
     """Go past `name type [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT '…'] [FIRST|AFTER …]`."""
     c = s.cursor
     at, name = c.at, c.name()
@@ -49,7 +49,7 @@ def column_definition(s: Statement) -> ColumnDefinition:
         elif word == "COMMENT":
             found.comment = text(s, "the comment")
         elif word == "DEFAULT":
-            found.default = c.expression(",", *_AFTER_TYPE)
+            found.default = c.expression(",", *_AFTER_TYPE).text
         elif word == "GENERATED":
             _generated(s, found)
         elif word == "FIRST":
@@ -105,7 +105,7 @@ def _goes_on(c: Cursor) -> bool:
     )
 
 
-def _generated(s: Statement, found: ColumnDefinition) -> None:
+def _generated(s: CommandContext, found: ColumnDefinition) -> None:
     c = s.cursor
     if c.took("BY"):
         c.need("DEFAULT")
@@ -116,7 +116,7 @@ def _generated(s: Statement, found: ColumnDefinition) -> None:
     if not c.took("IDENTITY"):
         if found.by_default:
             raise c.unexpected("IDENTITY")
-        found.generated = c.group()
+        found.generated = c.group().text
         return
     start, step = 1, 1
     if c.took("("):
@@ -148,7 +148,7 @@ def position(c: Cursor) -> tuple[str, str | None] | None:
     return ("after", c.identifier()) if c.took("AFTER") else None
 
 
-def text(s: Statement, what: str) -> str:
+def text(s: CommandContext, what: str) -> str:
     """Go past a string, and give what it means."""
     first = s.cursor.at
     if s.cursor.string() is None:
@@ -159,7 +159,7 @@ def text(s: Statement, what: str) -> str:
     return str(s.runner.value(s.cursor.text(first, s.cursor.at)))
 
 
-def properties(s: Statement, *, values: bool = True) -> dict[str, str]:
+def properties(s: CommandContext, *, values: bool = True) -> dict[str, str]:
     """Go past `('a.b' = 'c', d.e = 1)`.
 
     Args:
@@ -185,7 +185,7 @@ def properties(s: Statement, *, values: bool = True) -> dict[str, str]:
     return found
 
 
-def _property(s: Statement) -> str:
+def _property(s: CommandContext) -> str:
     c = s.cursor
     if c.word in ("TRUE", "FALSE"):
         return c.need_any("TRUE", "FALSE").lower()

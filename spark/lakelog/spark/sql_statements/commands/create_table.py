@@ -21,10 +21,10 @@ from lakelog.spark.sql_statements.named_tables import path_in
 
 if TYPE_CHECKING:
     from lakelog.core.create.table import CreateMode
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 
-def create(s: Statement) -> Command | None:
+def create(s: CommandContext) -> Command | None:
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t …`, `REPLACE TABLE t …`."""
     c = s.cursor
     mode = _mode(s)
@@ -47,9 +47,7 @@ def create(s: Statement) -> Command | None:
     if c.token is not None:
         if c.word not in (*QUERY, "("):
             raise c.unexpected("a clause of CREATE TABLE", "a query")
-        begin = c.at
-        c.skip()
-        wanted.query = c.text(begin, c.at)
+        wanted.query = c.rest()
     c.end()
     if wanted.query is None:
         return lambda: create_empty(s, wanted)
@@ -62,7 +60,7 @@ def create(s: Statement) -> Command | None:
     return lambda: create_as(s, wanted)
 
 
-def _mode(s: Statement) -> CreateMode | None:
+def _mode(s: CommandContext) -> CreateMode | None:
     """Go past the words before the name."""
     c = s.cursor
     if c.took("REPLACE"):
@@ -76,7 +74,7 @@ def _mode(s: Statement) -> CreateMode | None:
     return "create_if_not_exists" if c.took("IF", "NOT", "EXISTS") else "create"
 
 
-def _may_be_ours(s: Statement, wanted: NewTable) -> bool:
+def _may_be_ours(s: CommandContext, wanted: NewTable) -> bool:
     """Whether the table is to be one of Delta: by its path, its USING, or the session's default."""
     c = s.cursor
     c.skip("USING", "AS", *QUERY) if c.word != "(" else c.skip_group()
@@ -86,18 +84,18 @@ def _may_be_ours(s: Statement, wanted: NewTable) -> bool:
     return path_in(wanted.name.parts) is not None or _is_default(s)
 
 
-def _in_our_catalog(s: Statement, wanted: NewTable) -> bool:
+def _in_our_catalog(s: CommandContext, wanted: NewTable) -> bool:
     """Whether the name is a path, or one of Spark's own catalog; others know what they can make."""
     parts = wanted.name.parts
     return path_in(parts) is not None or qualified(s.spark, parts) is not None
 
 
-def _is_default(s: Statement) -> bool:
+def _is_default(s: CommandContext) -> bool:
     """Whether a table without USING is one of Delta."""
     return str(s.spark.conf.get("spark.sql.sources.default", "parquet")).lower() in FORMATS
 
 
-def _columns(s: Statement, wanted: NewTable) -> None:
+def _columns(s: CommandContext, wanted: NewTable) -> None:
     c = s.cursor
     c.need("(")
     while True:
@@ -109,7 +107,7 @@ def _columns(s: Statement, wanted: NewTable) -> None:
     c.need(")")
 
 
-def _clauses(s: Statement, wanted: NewTable) -> None:
+def _clauses(s: CommandContext, wanted: NewTable) -> None:
     c = s.cursor
     seen: set[str] = set()
     while c.token is not None and c.word not in ("AS", "(", *QUERY):
@@ -153,7 +151,7 @@ def _options(wanted: NewTable, given: dict[str, str]) -> None:
             wanted.properties[key] = value
 
 
-def _partitioning(s: Statement, wanted: NewTable) -> None:
+def _partitioning(s: CommandContext, wanted: NewTable) -> None:
     """Names of columns; or, as Hive has it, columns that come after the others."""
     c = s.cursor
     c.need("(")
@@ -171,7 +169,7 @@ def _partitioning(s: Statement, wanted: NewTable) -> None:
     c.need(")")
 
 
-def _like(s: Statement, wanted: NewTable) -> Command | None:
+def _like(s: CommandContext, wanted: NewTable) -> Command | None:
     """`CREATE TABLE t LIKE other [USING delta] [TBLPROPERTIES …] [LOCATION …]`."""
     c = s.cursor
     c.need("LIKE")
@@ -187,7 +185,7 @@ def _like(s: Statement, wanted: NewTable) -> Command | None:
     return lambda: create_like(s, wanted, source)
 
 
-def _clone(s: Statement, wanted: NewTable) -> Command | None:
+def _clone(s: CommandContext, wanted: NewTable) -> Command | None:
     """`CREATE TABLE t SHALLOW CLONE source [VERSION AS OF …] [TBLPROPERTIES …] [LOCATION …]`."""
     c = s.cursor
     shallow = c.need_any("SHALLOW", "DEEP") == "SHALLOW"

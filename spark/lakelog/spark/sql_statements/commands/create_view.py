@@ -14,16 +14,15 @@ from lakelog.spark.sql_statements.commands.columns import text
 from lakelog.spark.sql_statements.commands.persistent_views import by_options
 from lakelog.spark.sql_statements.named_tables import entry_of, place_of
 from lakelog.spark.sql_statements.options_clause import given_options
-from lakelog.spark.sql_statements.references import references
-from lakelog.spark.sql_statements.rewriting import renaming, rewritten
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.rewriting import renaming
+from lakelog.spark.sql_statements.statement import Statement, rewritten
 from lakelog.spark.sql_statements.view_queries import view_columns
 from lakelog.spark.types.paths import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
     from lakelog.spark.sql_statements.cursor import Name
 
 _GLOBAL = "global_temp"
@@ -47,7 +46,7 @@ class NewView:
         return (_GLOBAL, self.name.parts[-1]) if self.shared else self.name.parts
 
 
-def create_view(s: Statement) -> Command | None:
+def create_view(s: CommandContext) -> Command | None:
     """`CREATE [OR REPLACE] [[GLOBAL] TEMPORARY] VIEW [IF NOT EXISTS] v [(columns)] … AS query`."""
     c = s.cursor
     c.need("CREATE")
@@ -75,7 +74,7 @@ def create_view(s: Statement) -> Command | None:
     return _of_query(s, wanted)
 
 
-def alter_view(s: Statement) -> Command | None:
+def alter_view(s: CommandContext) -> Command | None:
     """`ALTER VIEW v [AS] query`, `ALTER VIEW v RENAME TO w`."""
     c = s.cursor
     c.need("ALTER", "VIEW")
@@ -97,7 +96,7 @@ def alter_view(s: Statement) -> Command | None:
     return _of_query(s, wanted)
 
 
-def _columns(s: Statement, wanted: NewView) -> None:
+def _columns(s: CommandContext, wanted: NewView) -> None:
     c = s.cursor
     c.need("(")
     while True:
@@ -109,13 +108,11 @@ def _columns(s: Statement, wanted: NewView) -> None:
     c.need(")")
 
 
-def _of_query(s: Statement, wanted: NewView) -> Command | None:
+def _of_query(s: CommandContext, wanted: NewView) -> Command | None:
     """What makes a view, if its query reads a table of ours, or a view that does."""
     c = s.cursor
     begin = c.at
-    c.skip()
-    c.end()
-    query = c.text(begin, c.at)
+    query = c.rest()
     if wanted.temporary:
         return made_view(s, wanted, query)
     before, at = c.text(0, begin), c.tokens[begin].start if begin < len(c.tokens) else 0
@@ -124,19 +121,19 @@ def _of_query(s: Statement, wanted: NewView) -> Command | None:
         if not _reads_views(s.spark, query):
             return None
         # Spark reads views of ours as it reads others, and refuses temporary ones here.
-        return lambda: s.runner.plain(f"{before} {query}")
+        return lambda: s.runner.plain(f"{before} {query.text}")
     s.is_ours = True
     _check_frames(s, query)
     return lambda: s.runner.plain(f"{before} {lasting()}")
 
 
-def _reads_views(spark: SparkSession, query: str) -> bool:
+def _reads_views(spark: SparkSession, query: Statement) -> bool:
     """Whether a query reads views that may read tables of ours."""
-    entries = (entry_of(spark, each.parts) for each in references(tokenize(query)))
+    entries = (entry_of(spark, each.parts) for each in query.references)
     return any(entry is not None and entry.view is not None for entry in entries)
 
 
-def _using(s: Statement, wanted: NewView) -> Command | None:
+def _using(s: CommandContext, wanted: NewView) -> Command | None:
     """`CREATE TEMPORARY VIEW v USING delta OPTIONS (path '…')`."""
     c = s.cursor
     c.need("USING")
@@ -158,10 +155,10 @@ def _using(s: Statement, wanted: NewView) -> Command | None:
             f"[UNSUPPORTED_FEATURE] a view of a table takes the options path, versionAsOf and "
             f"timestampAsOf, not {', '.join(given)}: use CREATE TEMPORARY VIEW … AS SELECT …"
         )
-    return made_view(s, wanted, query)
+    return made_view(s, wanted, Statement(query))
 
 
-def made_view(s: Statement, wanted: NewView, query: str) -> Command | None:
+def made_view(s: CommandContext, wanted: NewView, query: Statement) -> Command | None:
     """What makes a temporary view.
 
     Args:
@@ -220,20 +217,20 @@ def _put(wanted: NewView, view: StoredView, frame: DataFrame) -> None:
     plain_method(kept, f"{verb}{kind}")(wanted.name.parts[-1])
 
 
-def _renamed(s: Statement, old: NewView, new: NewView, view: StoredView) -> DataFrame:
+def _renamed(s: CommandContext, old: NewView, new: NewView, view: StoredView) -> DataFrame:
     """A temporary view with another name."""
-    frame = s.runner.query(view.text)
+    frame = s.runner.query(Statement(view.text))
     _put(NewView(new.name, shared=old.shared), view, frame)
     drop = "dropGlobalTempView" if old.shared else "dropTempView"
     plain_method(s.spark.catalog, drop)(old.name.parts[-1])
     return s.nothing()
 
 
-def _check_frames(s: Statement, query: str) -> None:
+def _check_frames(s: CommandContext, query: Statement) -> None:
     """Refuse a view of a table of ours and `{df}`, which is there while the statement runs."""
-    if not any(name in query for name in s.frames):
+    if not any(name in query.text for name in s.frames):
         return
-    named = [each.parts for each in references(tokenize(query)) if not each.is_call]
+    named = [each.parts for each in query.references if not each.is_call]
     if _reads_views(s.spark, query) or any(place_of(s.spark, each) for each in named):
         raise DeltaAnalysisError(
             "[UNSUPPORTED_FEATURE] a view can't keep a DataFrame that is given as {name}: make a "
@@ -241,13 +238,12 @@ def _check_frames(s: Statement, query: str) -> None:
         )
 
 
-def _whole(spark: SparkSession, query: str) -> str:
+def _whole(spark: SparkSession, query: Statement) -> str:
     """A query whose tables have their catalog and database, so that it means the same later."""
-    tokens = tokenize(query)
     found, names = [], []
-    for each in references(tokens):
+    for each in query.references:
         entry = None if each.is_call else entry_of(spark, each.parts)
         if entry is not None and entry.kind != "temporary view" and each.parts != entry.parts:
             found.append(each)
             names.append(entry.parts)
-    return rewritten(query, renaming(tokens, found, names), escape=False)
+    return rewritten(query.text, renaming(query.tokens, found, names))

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.schema import StructField
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
     from lakelog.spark.sql_statements.named_tables import Place
 
 _INFO = "info_name string, info_value string"
 _COLUMNS = "col_name string, data_type string, comment string"
 
 
-def describe_table(s: Statement) -> Command | None:
+def describe_table(s: CommandContext) -> Command | None:
     """`DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [column]`."""
     c = s.cursor
     c.need_any("DESC", "DESCRIBE")
@@ -47,7 +47,7 @@ def describe_table(s: Statement) -> Command | None:
     return lambda: _described(s, place, extended=extended)
 
 
-def _described(s: Statement, place: Place, *, extended: bool) -> DataFrame:
+def _described(s: CommandContext, place: Place, *, extended: bool) -> DataFrame:
     snapshot = s.log(place).update()
     rows = [_row(each) for each in snapshot.schema]
     if snapshot.partition_columns:
@@ -71,7 +71,7 @@ def _described(s: Statement, place: Place, *, extended: bool) -> DataFrame:
     return s.answer(_COLUMNS, *rows)
 
 
-def _described_column(s: Statement, place: Place, column: str) -> DataFrame:
+def _described_column(s: CommandContext, place: Place, column: str) -> DataFrame:
     snapshot = s.log(place).update()
     _, field = nearest_field(snapshot.schema, (column,))
     name, kind, comment = _row(field)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
-from lakelog.spark.sql_statements.commands.base import Statement
+from lakelog.spark.sql_statements.commands.base import CommandContext
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
 from lakelog.spark.sql_statements.commands.create_table import create
 from lakelog.spark.sql_statements.commands.create_view import alter_view, create_view
@@ -29,7 +29,7 @@ from lakelog.spark.sql_statements.errors import SqlSyntaxError
 from lakelog.spark.sql_statements.parameters import Parameters
 from lakelog.spark.sql_statements.placeholders import Placeholders
 from lakelog.spark.sql_statements.references import after_ctes
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.sql_statements.written_views import refreshed
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.queries import QueryRunner
     from lakelog.spark.sql_statements.tokens import Token
 
-_Reader = "Callable[[Statement], Command | None]"
+_Reader: TypeAlias = "Callable[[CommandContext], Command | None]"
 
 
-def _create(s: Statement) -> Command | None:
+def _create(s: CommandContext) -> Command | None:
     """CREATE of a table or of a view."""
     begin = s.cursor.at
     command = create(s)
@@ -101,52 +101,42 @@ STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
 
 
 def command_of(
-    spark: SparkSession,
-    sql: str,
-    tokens: Sequence[Token],
-    args: Any,
-    kwargs: dict[str, Any],
-    runner: QueryRunner,
+    parameters: Parameters, kwargs: dict[str, Any], runner: QueryRunner
 ) -> Command | None:
     """The command that a text is, read to its end; `None` if it is not ours.
 
     Args:
-        spark: the session.
-        sql: the text.
-        tokens: its tokens.
-        args: values of its parameters.
+        parameters: the text with its parameters.
         kwargs: what `{…}` in it stands for.
         runner: runs the queries in it.
 
     Raises:
         SqlSyntaxError: it is ours, and can't be read.
     """
-    start = after_ctes(tokens)
-    read = _reader_of(tokens, start)
+    spark, statement = parameters.spark, parameters.statement
+    start = after_ctes(statement.tokens)
+    read = _reader_of(statement.tokens, start)
     if read is None:
         return None
     placeholders = Placeholders(spark, kwargs)
     if kwargs:
-        sql = placeholders.filled(sql)
-        tokens = tokenize(sql)
-        while tokens and tokens[-1].text == ";":
-            tokens.pop()
-        start = after_ctes(tokens)
-    parameters = Parameters(spark, sql, tokens, args)
-    cursor = Cursor(sql, tokens, parameters.text)
+        statement = Statement(placeholders.filled(statement.text)).without_semicolons()
+        parameters = Parameters(spark, statement, parameters.args)
+        start = after_ctes(statement.tokens)
+    cursor = Cursor(statement, parameters.piece)
     cursor.at = start
-    statement = Statement(spark, cursor, runner, parameters.text(0, start))
-    statement.frames = tuple(placeholders.frames)
+    context = CommandContext(spark, cursor, runner, parameters.text(0, start))
+    context.frames = tuple(placeholders.frames)
     try:
-        command = read(statement)
+        command = read(context)
     except SqlSyntaxError:
-        if statement.is_ours:
+        if context.is_ours:
             raise
         return None
     if command is None:
         return None
-    through = statement.through
-    if through is not None and tokens[start].upper != "EXPLAIN":
+    through = context.through
+    if through is not None and statement.tokens[start].upper != "EXPLAIN":
         command = _through(spark, through, command)
     if not placeholders.frames:
         return command
@@ -167,12 +157,12 @@ def _through(spark: SparkSession, place: Place, command: Command) -> Command:
     return run
 
 
-def _reader_of(tokens: Sequence[Token], start: int) -> Callable[[Statement], Command | None] | None:
+def _reader_of(tokens: Sequence[Token], start: int) -> _Reader | None:
     if start >= len(tokens):
         return None
     for words, read in STATEMENTS.get(tokens[start].upper, ()):
         following = tokens[start : start + len(words)]
         if tuple(each.upper for each in following) == words:
-            found: Callable[[Statement], Command | None] = read
+            found: _Reader = read
             return found
     return None

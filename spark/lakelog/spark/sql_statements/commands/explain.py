@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.spark.sql_statements.cursor import Cursor
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 _MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 
-def explain(s: Statement) -> Command | None:
+def explain(s: CommandContext) -> Command | None:
     """`EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] DELETE | UPDATE | MERGE | INSERT …`.
 
     Queries are explained where they are run: their tables are all there is to see to.
@@ -41,13 +40,13 @@ def explain(s: Statement) -> Command | None:
     head = f"== Delta {what} of {target}, by lakelog; its rows are found by ==\n"
 
     def run() -> DataFrame:
-        shown = s.runner.query(f"EXPLAIN {mode} {ctes} {text}").first()
+        shown = s.runner.query(Statement(f"EXPLAIN {mode} {ctes} {text}")).first()
         return s.answer("plan string", (head + ("" if shown is None else shown[0]),))
 
     return run
 
 
-def _delete(s: Statement) -> tuple[str, str] | None:
+def _delete(s: CommandContext) -> tuple[str, str] | None:
     c = s.cursor
     c.need("DELETE", "FROM")
     place = s.written("DELETE")
@@ -59,7 +58,7 @@ def _delete(s: Statement) -> tuple[str, str] | None:
     return place.text, f"SELECT * FROM {place.text} AS {quoted(alias)}{where}"
 
 
-def _update(s: Statement) -> tuple[str, str] | None:
+def _update(s: CommandContext) -> tuple[str, str] | None:
     c = s.cursor
     c.need("UPDATE")
     place = s.written("UPDATE")
@@ -71,20 +70,20 @@ def _update(s: Statement) -> tuple[str, str] | None:
     where = _where(s)
     c.end()
     new = ", ".join(
-        f"{value} AS {quoted(name)}"
+        f"{value.text} AS {quoted(name)}"
         for name, value in values.items()
-        if value.strip().upper() != "DEFAULT"
+        if value.text.upper() != "DEFAULT"
     )
     rows = f"{quoted(alias)}.*" + (f", {new}" if new else "")
     return place.text, f"SELECT {rows} FROM {place.text} AS {quoted(alias)}{where}"
 
 
-def _where(s: Statement) -> str:
+def _where(s: CommandContext) -> str:
     c = s.cursor
-    return f" WHERE {s.qualifiers.shortened(c.expression())}" if c.took("WHERE") else ""
+    return f" WHERE {s.expression().text}" if c.took("WHERE") else ""
 
 
-def _merge(s: Statement) -> tuple[str, str] | None:
+def _merge(s: CommandContext) -> tuple[str, str] | None:
     from lakelog.spark.sql_statements.commands.merge import merge_source
 
     c = s.cursor
@@ -96,12 +95,12 @@ def _merge(s: Statement) -> tuple[str, str] | None:
         return None
     alias = s.target(place, "USING")
     c.need("USING")
-    source, source_alias = merge_source(s)
+    source = merge_source(s)
     c.need("ON")
-    condition = s.qualifiers.shortened(c.expression("WHEN", what="the condition"))
+    condition = s.expression("WHEN", what="the condition").text
     first = c.at
     c.skip()
-    clauses = " ".join(each.upper for each in tokenize(c.text(first, c.at)))
+    clauses = " ".join(each.upper for each in c.tokens[first : c.at])
     c.end()
     inserts = "THEN INSERT" in clauses
     join = "INNER"
@@ -109,28 +108,20 @@ def _merge(s: Statement) -> tuple[str, str] | None:
         join = "FULL OUTER" if inserts else "LEFT OUTER"
     elif inserts:
         join = "RIGHT OUTER"
-    named = "" if source_alias is None or _has_alias(source) else f" AS {quoted(source_alias)}"
+    other = source.text
+    if source.alias is not None and not source.names_itself:
+        other += f" AS {quoted(source.alias)}"
     return (
         place.text,
-        f"SELECT * FROM {place.text} AS {quoted(alias)} {join} JOIN {source}{named} ON {condition}",
+        f"SELECT * FROM {place.text} AS {quoted(alias)} {join} JOIN {other} ON {condition}",
     )
 
 
-def _has_alias(source: str) -> bool:
-    """Whether the text of a source has its columns named, and with them the source."""
-    tokens = tokenize(source)
-    cursor = Cursor(source, tokens)
-    if cursor.word == "(":
-        cursor.skip_group()
-        return cursor.token is not None
-    return any(each.upper == "AS" for each in tokens) and tokens[-1].text == ")"
-
-
-def _insert(s: Statement) -> tuple[str, str] | None:
+def _insert(s: CommandContext) -> tuple[str, str] | None:
     from lakelog.spark.sql_statements.commands.insert import insert_query
 
     found = insert_query(s)
-    return None if found is None else (found[0].text, found[1])
+    return None if found is None else (found[0].text, found[1].text)
 
 
 _QUERIES = {"DELETE": _delete, "UPDATE": _update, "MERGE": _merge, "INSERT": _insert}

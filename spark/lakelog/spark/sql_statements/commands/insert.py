@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
@@ -17,7 +17,7 @@ from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.sql_statements.keywords import QUERY
 from lakelog.spark.sql_statements.named_tables import Place
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.constraints import checked_default
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
     from lakelog.spark.sql_statements.cursor import Cursor
+    from lakelog.spark.sql_statements.statement import Edit
     from lakelog.spark.writing.options import SaveMode
 
 
@@ -49,14 +50,14 @@ class _Insert:
     by_name: bool = False
     columns: list[str] | None = None
     replace_where: str | None = None
-    query: str = ""
+    query: Statement = field(default_factory=lambda: Statement(""))
 
 
 @dataclass(slots=True)
 class _Command:
     """The statement, ready to run."""
 
-    s: Statement
+    s: CommandContext
     wanted: _Insert
 
     def __call__(self) -> DataFrame:
@@ -76,7 +77,7 @@ def check_insert(command: Command) -> None:
         _rows(command.s, command.wanted)
 
 
-def insert(s: Statement) -> Command | None:
+def insert(s: CommandContext) -> Command | None:
     """`INSERT INTO|OVERWRITE [TABLE] t [PARTITION (…)] [(columns)|BY NAME] query`, and the like."""
     c = s.cursor
     c.need("INSERT")
@@ -105,18 +106,15 @@ def insert(s: Statement) -> Command | None:
         wanted.columns = [each.text for each in c.names()]
     if c.has("REPLACE", "WHERE") and not overwrite:
         c.need("REPLACE", "WHERE")
-        wanted.replace_where = c.expression(*QUERY, what="a condition")
+        wanted.replace_where = c.expression(*QUERY, what="a condition").text
     _refuse_replace_on(c)
     if c.word not in (*QUERY, "("):
         raise c.unexpected("a query")
-    first = c.at
-    c.skip()
-    wanted.query = c.text(first, c.at)
-    c.end()
+    wanted.query = c.rest()
     return _Command(s, wanted)
 
 
-def insert_query(s: Statement) -> tuple[Place, str] | None:
+def insert_query(s: CommandContext) -> tuple[Place, Statement] | None:
     """The table of an INSERT, and its query without DEFAULT; `None` if it is none of ours."""
     command = insert(s)
     if not isinstance(command, _Command):
@@ -128,7 +126,7 @@ def insert_query(s: Statement) -> tuple[Place, str] | None:
 
 def _query(
     snapshot: Snapshot, wanted: _Insert, static: Sequence[tuple[str, str]]
-) -> tuple[str, list[str]]:
+) -> tuple[Statement, list[str]]:
     """The query with values in the places of DEFAULT, and the columns that it is for."""
     targets = _targets(wanted, snapshot.schema, {name.lower() for name, _ in static})
     if wanted.by_name:
@@ -196,14 +194,14 @@ def _partition(c: Cursor) -> list[tuple[str, str | None]]:
     found: list[tuple[str, str | None]] = []
     while True:
         name = c.identifier()
-        found.append((name, c.expression(",") if c.took("=") else None))
+        found.append((name, c.expression(",").text if c.took("=") else None))
         if not c.took(","):
             break
     c.need(")")
     return found
 
 
-def _run(s: Statement, wanted: _Insert) -> DataFrame:
+def _run(s: CommandContext, wanted: _Insert) -> DataFrame:
     snapshot, rows, static = _rows(s, wanted)
     options = {"mergeSchema": "true"} if wanted.evolves else {}
     if wanted.replace_where is not None:
@@ -224,13 +222,13 @@ def _run(s: Statement, wanted: _Insert) -> DataFrame:
     return s.nothing()
 
 
-def _rows(s: Statement, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tuple[str, str]]]:
+def _rows(s: CommandContext, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tuple[str, str]]]:
     """The table, the rows as it will have them, and the values of PARTITION."""
     snapshot = s.log(wanted.place).snapshot
     static = [(name, value) for name, value in wanted.partition if value is not None]
     _check_partition(snapshot, wanted)
     query, targets = _query(snapshot, wanted, static)
-    frame = s.runner.query(f"{s.ctes} {query}")
+    frame = s.runner.query(s.with_ctes(query))
     return snapshot, _fitted(frame, snapshot, wanted, targets, static), static
 
 
@@ -269,12 +267,13 @@ def _targets(wanted: _Insert, schema: StructType, static: set[str]) -> list[str]
     return [*(name for name in names if name.lower() not in last), *dynamic]
 
 
-def _with_defaults(query: str, snapshot: Snapshot, targets: Sequence[str]) -> str:
+def _with_defaults(query: Statement, snapshot: Snapshot, targets: Sequence[str]) -> Statement:
     """The query, with the defaults of columns for the word DEFAULT in `VALUES (…)`."""
-    tokens = tokenize(query)
+    tokens = query.tokens
     if not tokens or tokens[0].upper != "VALUES":
         return query
-    parts, kept, depth, column = [], 0, 0, 0
+    edits: list[Edit] = []
+    depth, column = 0, 0
     for number, token in enumerate(tokens):
         if token.text in ("(", "["):
             depth += 1
@@ -286,9 +285,8 @@ def _with_defaults(query: str, snapshot: Snapshot, targets: Sequence[str]) -> st
         elif token.upper == "DEFAULT" and depth <= 1 and column < len(targets):
             after = tokens[number + 1].text if number + 1 < len(tokens) else ","
             if tokens[number - 1].text in ("(", ",") and after in (")", ","):
-                parts += [query[kept : token.start], _default(snapshot, targets[column])]
-                kept = token.end
-    return "".join([*parts, query[kept:]])
+                edits.append((token.start, token.end, _default(snapshot, targets[column])))
+    return query.replaced(edits)
 
 
 def _default(snapshot: Snapshot, name: str) -> str:

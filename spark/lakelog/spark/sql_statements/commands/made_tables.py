@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lakelog.core.create.table import CreateMode
     from lakelog.core.schema import StructField as CoreField
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.commands.base import Statement
+    from lakelog.spark.sql_statements.commands.base import CommandContext
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
     from lakelog.spark.sql_statements.commands.table_definition import NewTable
     from lakelog.spark.sql_statements.named_tables import Place
@@ -52,7 +52,7 @@ _OF_A_HISTORY = frozenset({"checkpointProtection", "clustering"})
 """Features that a new table has no reason for, or gets by its CLUSTER BY."""
 
 
-def create_empty(s: Statement, wanted: NewTable) -> DataFrame:
+def create_empty(s: CommandContext, wanted: NewTable) -> DataFrame:
     """Make a table without rows; or, without columns either, a name for one that is there."""
     schema = _schema(s, wanted)
     keeps = wanted.mode in ("create", "create_if_not_exists")
@@ -74,11 +74,12 @@ def create_empty(s: Statement, wanted: NewTable) -> DataFrame:
     return s.nothing()
 
 
-def create_as(s: Statement, wanted: NewTable) -> DataFrame:
+def create_as(s: CommandContext, wanted: NewTable) -> DataFrame:
     """Make a table with the rows of a query, in one commit."""
     # The version comes before the rows, so that it is not newer than they are.
     before = _version(s, wanted)
-    frame = s.runner.query(f"{s.ctes} {wanted.query}")
+    assert wanted.query is not None
+    frame = s.runner.query(s.with_ctes(wanted.query))
     with place_for_statement(s, wanted, to_delta_schema(frame.schema)) as (path, mode):
         if path is None:
             return s.nothing()
@@ -107,7 +108,7 @@ def create_as(s: Statement, wanted: NewTable) -> DataFrame:
     return s.nothing()
 
 
-def create_like(s: Statement, wanted: NewTable, source: Place) -> DataFrame:
+def create_like(s: CommandContext, wanted: NewTable, source: Place) -> DataFrame:
     """Make an empty table with the columns, the layout and the properties of another."""
     snapshot = s.log(source).update()
     with place_for_statement(s, wanted, snapshot.schema) as (path, mode):
@@ -147,7 +148,7 @@ def _uncounted(field: CoreField) -> CoreField:
 
 @contextlib.contextmanager
 def place_for_statement(
-    s: Statement, wanted: NewTable, schema: CoreStruct
+    s: CommandContext, wanted: NewTable, schema: CoreStruct
 ) -> Iterator[tuple[str | None, CreateMode]]:
     """The folder for a table to be made, and how; its name goes again if none is made.
 
@@ -171,7 +172,7 @@ def place_for_statement(
         yield place.location, wanted.mode
 
 
-def _registered(s: Statement, wanted: NewTable, path: str, schema: CoreStruct) -> DataFrame:
+def _registered(s: CommandContext, wanted: NewTable, path: str, schema: CoreStruct) -> DataFrame:
     """Give a table that is there a name; what the statement says of it must be so."""
     snapshot = DeltaTable.forPath(s.spark, path).log.snapshot
     if wanted.columns and _shape(schema) != _shape(snapshot.schema):
@@ -209,7 +210,7 @@ def _shape(schema: CoreStruct) -> list[tuple[str, str]]:
     return [(each.name.lower(), str(each.data_type)) for each in schema]
 
 
-def _version(s: Statement, wanted: NewTable) -> int | None:
+def _version(s: CommandContext, wanted: NewTable) -> int | None:
     """The version of the table that is to be replaced; `None` if none is there."""
     place = place_of(s.spark, wanted.name.parts)
     if place is None or wanted.mode not in ("replace", "create_or_replace"):
@@ -217,16 +218,16 @@ def _version(s: Statement, wanted: NewTable) -> int | None:
     return s.log(place).snapshot.version if _exists(s, place.path) else None
 
 
-def _exists(s: Statement, path: str) -> bool:
+def _exists(s: CommandContext, path: str) -> bool:
     return DeltaLog.for_table(path, session_conf(s.spark)).table_exists()
 
 
-def _schema(s: Statement, wanted: NewTable) -> CoreStruct:
+def _schema(s: CommandContext, wanted: NewTable) -> CoreStruct:
     """The columns as a catalog shows them."""
     return to_delta_schema(StructType([_field(s, each) for each in wanted.columns]))
 
 
-def _field(s: Statement, column: ColumnDefinition) -> StructField:
+def _field(s: CommandContext, column: ColumnDefinition) -> StructField:
     """A column without what is special about it."""
     plain, marks = without_limits(column.kind)
     try:
@@ -239,7 +240,7 @@ def _field(s: Statement, column: ColumnDefinition) -> StructField:
     return StructField(column.path[0], kind, column.nullable, metadata)
 
 
-def _add(s: Statement, made: object, column: ColumnDefinition) -> None:
+def _add(s: CommandContext, made: object, column: ColumnDefinition) -> None:
     from lakelog.spark.table.builder import DeltaTableBuilder
 
     assert isinstance(made, DeltaTableBuilder)

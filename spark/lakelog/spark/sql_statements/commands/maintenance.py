@@ -6,24 +6,25 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.maintain.optimize import command
 from lakelog.core.maintain.repair.command import repair
+from lakelog.spark.sql_statements.statement import Statement
 from lakelog.spark.table.optimization import optimized_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 _PATH = "path string"
 _DEFECTS = "kind string, path string, problem string, mend string, mended boolean"
 
 
-def optimize(s: Statement) -> Command | None:
+def optimize(s: CommandContext) -> Command | None:
     """`OPTIMIZE t [FULL] [WHERE condition] [ZORDER BY (columns)]`."""
     c = s.cursor
     c.need("OPTIMIZE")
     place = s.ours("OPTIMIZE")
     full = c.took("FULL")
-    where = c.expression("ZORDER", what="a condition") if c.took("WHERE") else None
+    where = c.expression("ZORDER", what="a condition").text if c.took("WHERE") else None
     columns: list[str] | None = None
     if c.took("ZORDER"):
         c.need("BY")
@@ -43,12 +44,12 @@ def optimize(s: Statement) -> Command | None:
     return run
 
 
-def reorg(s: Statement) -> Command | None:
+def reorg(s: CommandContext) -> Command | None:
     """`REORG TABLE t [WHERE condition] APPLY (PURGE)`."""
     c = s.cursor
     c.need("REORG", "TABLE")
     place = s.ours("REORG TABLE")
-    where = c.expression("APPLY", what="a condition") if c.took("WHERE") else None
+    where = c.expression("APPLY", what="a condition").text if c.took("WHERE") else None
     c.need("APPLY", "(")
     if c.word == "UPGRADE":
         raise s.not_supported("REORG … APPLY (UPGRADE UNIFORM …), which writes Iceberg's metadata,")
@@ -62,7 +63,7 @@ def reorg(s: Statement) -> Command | None:
     return run
 
 
-def vacuum(s: Statement) -> Command | None:
+def vacuum(s: CommandContext) -> Command | None:
     """`VACUUM t [LITE|FULL] [USING INVENTORY t2] [RETAIN n HOURS] [DRY RUN]`, in any order."""
     c = s.cursor
     c.need("VACUUM")
@@ -77,7 +78,7 @@ def vacuum(s: Statement) -> Command | None:
             raise c.error(f"[PARSE_SYNTAX_ERROR] {word} is given twice", first)
         seen.add(kind)
         if word == "RETAIN":
-            hours = c.expression("HOURS", what="a number of hours")
+            hours = c.expression("HOURS", what="a number of hours").text
             c.need("HOURS")
         elif word == "DRY":
             c.need("RUN")
@@ -97,14 +98,16 @@ def vacuum(s: Statement) -> Command | None:
     def run() -> DataFrame:
         table = s.table(place)
         retained = None if hours is None else float(s.runner.value(hours))
-        listed = None if inventory is None else s.runner.query(f"SELECT * FROM {inventory}")
+        listed = (
+            None if inventory is None else s.runner.query(Statement(f"SELECT * FROM {inventory}"))
+        )
         found = table.vacuum(retained, dryRun=dry_run, mode=mode, inventory=listed)
         return found if dry_run else s.answer(_PATH, (table.log.table,))
 
     return run
 
 
-def fsck(s: Statement) -> Command | None:
+def fsck(s: CommandContext) -> Command | None:
     """`FSCK REPAIR TABLE t [DRY RUN]`."""
     c = s.cursor
     c.need("FSCK", "REPAIR", "TABLE")
@@ -123,7 +126,7 @@ def fsck(s: Statement) -> Command | None:
     return run
 
 
-def generate(s: Statement) -> Command | None:
+def generate(s: CommandContext) -> Command | None:
     """`GENERATE symlink_format_manifest FOR TABLE t`."""
     c = s.cursor
     c.need("GENERATE")

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.spark.dml.builder import DeltaMergeBuilder
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 _ALL = "*"
 _Clause = tuple[str, str, str | None, Any]
 """When, what, the condition, and the values."""
 
 
-def merge(s: Statement) -> Command | None:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is merged."""
+
+    text: str
+    """As it stands after FROM."""
+    alias: str | None
+    """What expressions call it."""
+    names_itself: bool = False
+    """Whether the text has the alias, because it has names of columns."""
+
+
+def merge(s: CommandContext) -> Command | None:
     """`MERGE [WITH SCHEMA EVOLUTION] INTO t USING source ON condition WHEN … THEN …`."""
     c = s.cursor
     c.need("MERGE")
@@ -26,9 +42,9 @@ def merge(s: Statement) -> Command | None:
         return None
     alias = s.target(place, "USING")
     c.need("USING")
-    source, source_alias = merge_source(s)
+    source = merge_source(s)
     c.need("ON")
-    condition = s.qualifiers.shortened(c.expression("WHEN", what="the condition"))
+    condition = s.expression("WHEN", what="the condition").text
     clauses = []
     while c.word == "WHEN":
         clauses.append(_clause(s))
@@ -40,9 +56,9 @@ def merge(s: Statement) -> Command | None:
 
     def run() -> DataFrame:
         table = s.table(place, alias)
-        frame = s.runner.query(f"{s.ctes} SELECT * FROM {source}")
-        if source_alias is not None:
-            frame = frame.alias(source_alias)
+        frame = s.runner.query(Statement(f"{s.ctes} SELECT * FROM {source.text}"))
+        if source.alias is not None:
+            frame = frame.alias(source.alias)
         builder = table.merge(frame, condition)
         if evolves:
             builder = builder.withSchemaEvolution()
@@ -55,8 +71,8 @@ def merge(s: Statement) -> Command | None:
     return run
 
 
-def merge_source(s: Statement) -> tuple[str, str | None]:
-    """The source as text after FROM, and what expressions call it."""
+def merge_source(s: CommandContext) -> Source:
+    """Go past the source."""
     c = s.cursor
     first = c.at
     name = None
@@ -80,11 +96,12 @@ def merge_source(s: Statement) -> tuple[str, str | None]:
     if alias is not None and c.word == "(":
         columns = c.at
         c.skip_group()
-        shown = f"{shown} AS `{alias.replace('`', '``')}`{c.text(columns, c.at)}"
-    return shown, alias
+        shown = f"{shown} AS {quoted(alias)}{c.text(columns, c.at)}"
+        return Source(shown, alias, names_itself=True)
+    return Source(shown, alias)
 
 
-def _clause(s: Statement) -> _Clause:
+def _clause(s: CommandContext) -> _Clause:
     c = s.cursor
     c.need("WHEN")
     if c.took("MATCHED"):
@@ -98,7 +115,7 @@ def _clause(s: Statement) -> _Clause:
             c.need("TARGET")
     condition = None
     if c.took("AND"):
-        condition = s.qualifiers.shortened(c.expression("THEN", what="a condition"))
+        condition = s.expression("THEN", what="a condition").text
     c.need("THEN")
     if when == "not matched":
         c.need("INSERT")
@@ -117,7 +134,7 @@ def _clause(s: Statement) -> _Clause:
     return when, "update", condition, s.assignments("WHEN")
 
 
-def _inserted(s: Statement) -> Any:
+def _inserted(s: CommandContext) -> Any:
     c = s.cursor
     if c.took(_ALL):
         return _ALL
@@ -126,9 +143,9 @@ def _inserted(s: Statement) -> Any:
     c.need("VALUES")
     begin = c.at
     c.need("(")
-    values = [s.qualifiers.shortened(c.expression(","))]
+    values = [s.expression(",")]
     while c.took(","):
-        values.append(s.qualifiers.shortened(c.expression(",")))
+        values.append(s.expression(","))
     c.need(")")
     if len(names) != len(values):
         raise c.error(
@@ -136,7 +153,7 @@ def _inserted(s: Statement) -> Any:
             f"{len(values)} values",
             begin,
         )
-    found: dict[str, str] = {}
+    found: dict[str, Statement] = {}
     for name, value in zip(names, values, strict=True):
         if name.text.lower() in {each.lower() for each in found}:
             raise c.error(

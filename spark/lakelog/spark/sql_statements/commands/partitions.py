@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 
-def show_partitions(s: Statement) -> Command | None:
+def show_partitions(s: CommandContext) -> Command | None:
     """`SHOW PARTITIONS t [PARTITION (a = 1, …)]`: the values that files are there for."""
     c = s.cursor
     c.need("SHOW", "PARTITIONS")
@@ -33,7 +33,7 @@ def show_partitions(s: Statement) -> Command | None:
         while True:
             name = c.identifier()
             c.need("=")
-            wanted.append((name, c.expression(",", what="a value")))
+            wanted.append((name, c.expression(",", what="a value").text))
             if not c.took(","):
                 break
         c.need(")")
@@ -71,7 +71,7 @@ def _check(snapshot: Snapshot, wanted: list[str]) -> None:
         )
 
 
-def _partitions(s: Statement, snapshot: Snapshot) -> DataFrame:
+def _partitions(s: CommandContext, snapshot: Snapshot) -> DataFrame:
     fields = list(snapshot.partition_schema)
     names = [physical_name(each) for each in fields]
     texts = pc.unique(encode_partition_values(snapshot.file_table, names)).to_pylist()

@@ -13,9 +13,7 @@ from lakelog.spark.names.plain import plain_table
 from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.sql_statements.errors import located
 from lakelog.spark.sql_statements.named_tables import place_of
-from lakelog.spark.sql_statements.references import references
-from lakelog.spark.sql_statements.rewriting import rewritten
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.statement import rewritten
 from lakelog.spark.types.paths import hadoop_path, quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.types.type_sql import type_sql
@@ -26,14 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelog.spark.sql_statements.commands.base import Statement
+    from lakelog.spark.sql_statements.commands.base import CommandContext
     from lakelog.spark.sql_statements.named_tables import Place
     from lakelog.spark.sql_statements.references import Reference
-    from lakelog.spark.sql_statements.rewriting import Edit
-    from lakelog.spark.sql_statements.tokens import Token
+    from lakelog.spark.sql_statements.statement import Edit, Statement
 
 
-def by_options(s: Statement, query: str, at: int) -> Callable[[], str] | None:
+def by_options(s: CommandContext, query: Statement, at: int) -> Callable[[], str] | None:
     """What gives the query of a persistent view.
 
     Args:
@@ -48,45 +45,43 @@ def by_options(s: Statement, query: str, at: int) -> Callable[[], str] | None:
     Raises:
         SqlSyntaxError: a table that no session can read without lakelog's front.
     """
-    tokens = tokenize(query)
     places: list[Place] = []
     edits: list[Edit] = []
-    for each in references(tokens):
+    for each in query.references:
         place = None if each.is_call else place_of(s.spark, each.parts)
         if each.is_call and s.runner.names_ours(query, each):
-            raise _refused(s, at, tokens, each, "table_changes")
+            raise _refused(s, at, query, each, "table_changes")
         if place is None or each.options[1]:
             continue
         if not place.in_catalog:
-            raise _refused(s, at, tokens, each, "a path")
+            raise _refused(s, at, query, each, "a path")
         places.append(place)
-        edits.append(_edit(s, at, query, tokens, each, place))
+        edits.append(_edit(s, at, query, each, place))
     if not places:
         return None
 
     def run() -> str:
         for each in places:
             _show_columns(s.spark, each, s.runner.newest(each).schema)
-        return rewritten(query, edits, escape=False)
+        return rewritten(query.text, edits)
 
     return run
 
 
-def _edit(
-    s: Statement, at: int, query: str, tokens: list[Token], each: Reference, place: Place
-) -> Edit:
+def _edit(s: CommandContext, at: int, query: Statement, each: Reference, place: Place) -> Edit:
+    tokens = query.tokens
     path = hadoop_path(place.path)
     if each.travel is not None:
         begin, end = each.when
         if end != begin + 1:
-            raise _refused(s, at, tokens, each, "an AS OF that is not a plain value")
+            raise _refused(s, at, query, each, "an AS OF that is not a plain value")
         frame, version = s.runner.older(place, each.travel, tokens[begin].text)
         if frame.dtypes != s.runner.newest(place).dtypes:
-            raise _refused(s, at, tokens, each, "a version that had other columns than it has now")
+            raise _refused(s, at, query, each, "a version that had other columns than it has now")
         path += f"@v{version}"
     options = f"`path` = {_literal(path)}"
     start, stop = tokens[each.first].start, tokens[each.end - 1].end
-    name = query[start : tokens[each.name_end - 1].end]
+    name = query.text[start : tokens[each.name_end - 1].end]
     if tokens[each.first - 1].upper == "TABLE" and each.first:
         return tokens[each.first - 1].start, stop, f"SELECT * FROM {name} WITH ({options})"
     return start, stop, f"{name} WITH ({options})"
@@ -97,11 +92,11 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _refused(s: Statement, at: int, tokens: list[Token], each: Reference, what: str) -> Exception:
+def _refused(s: CommandContext, at: int, query: Statement, each: Reference, what: str) -> Exception:
     s.is_ours = True
     return located(
-        s.cursor.sql,
-        at + tokens[each.first].start,
+        s.cursor.statement.text,
+        at + query.tokens[each.first].start,
         "[UNSUPPORTED_FEATURE] a persistent view can't read a Delta table by "
         f"{what}: other sessions would evaluate it without lakelog. Name the table (CREATE TABLE "
         "name USING delta LOCATION '/its/path') and read the name, or make a TEMPORARY VIEW",

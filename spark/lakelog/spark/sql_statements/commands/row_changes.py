@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.delta_log import DeltaLog
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 _AFFECTED = "num_affected_rows bigint"
 
 
-def delete(s: Statement) -> Command | None:
+def delete(s: CommandContext) -> Command | None:
     """`DELETE FROM t [alias] [WHERE condition]`."""
     c = s.cursor
     c.need("DELETE", "FROM")
@@ -26,7 +26,7 @@ def delete(s: Statement) -> Command | None:
     if place is None:
         return None
     alias = s.target(place, "WHERE")
-    condition = s.qualifiers.shortened(c.expression()) if c.took("WHERE") else None
+    condition = s.expression().text if c.took("WHERE") else None
     c.end()
 
     def run() -> DataFrame:
@@ -36,7 +36,7 @@ def delete(s: Statement) -> Command | None:
     return run
 
 
-def update(s: Statement) -> Command | None:
+def update(s: CommandContext) -> Command | None:
     """`UPDATE t [alias] SET a = 1, … [WHERE condition]`."""
     c = s.cursor
     c.need("UPDATE")
@@ -46,7 +46,7 @@ def update(s: Statement) -> Command | None:
     alias = s.target(place, "SET")
     c.need("SET")
     values = s.assignments("WHERE")
-    condition = s.qualifiers.shortened(c.expression()) if c.took("WHERE") else None
+    condition = s.expression().text if c.took("WHERE") else None
     c.end()
 
     def run() -> DataFrame:
@@ -58,7 +58,7 @@ def update(s: Statement) -> Command | None:
     return run
 
 
-def truncate(s: Statement) -> Command | None:
+def truncate(s: CommandContext) -> Command | None:
     """`TRUNCATE TABLE t`; a partition of it can't be named."""
     c = s.cursor
     c.need("TRUNCATE", "TABLE")

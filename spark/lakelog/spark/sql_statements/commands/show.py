@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructField
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
     from lakelog.spark.sql_statements.named_tables import Place
 
 _COLUMN = "col_name string"
@@ -27,7 +27,7 @@ _PROPERTY = "key string, value string"
 _STATEMENT = "createtab_stmt string"
 
 
-def show_columns(s: Statement) -> Command | None:
+def show_columns(s: CommandContext) -> Command | None:
     """`SHOW COLUMNS IN|FROM t [IN|FROM db]`."""
     c = s.cursor
     c.need("SHOW", "COLUMNS")
@@ -49,7 +49,7 @@ def show_columns(s: Statement) -> Command | None:
     return run
 
 
-def show_properties(s: Statement) -> Command | None:
+def show_properties(s: CommandContext) -> Command | None:
     """`SHOW TBLPROPERTIES t [('key')]`."""
     c = s.cursor
     c.need("SHOW", "TBLPROPERTIES")
@@ -85,7 +85,7 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
     return found
 
 
-def show_create(s: Statement) -> Command | None:
+def show_create(s: CommandContext) -> Command | None:
     """`SHOW CREATE TABLE t`: a statement that makes such a table."""
     c = s.cursor
     c.need("SHOW", "CREATE", "TABLE")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lakelog.core.create.table import CreateMode
     from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
     from lakelog.spark.sql_statements.cursor import Name
+    from lakelog.spark.sql_statements.statement import Statement
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class NewTable:
     location: str | None = None
     comment: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
-    query: str | None = None
+    query: Statement | None = None
 
     @property
     def path(self) -> str | None:

@@ -13,13 +13,13 @@ from lakelog.spark.table.delta_table import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, Statement
+    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
 
 _VERSION = ("VERSION", "SYSTEM_VERSION")
 _TIME = ("TIMESTAMP", "SYSTEM_TIME")
 
 
-def describe(s: Statement) -> Command | None:
+def describe(s: CommandContext) -> Command | None:
     """`DESCRIBE HISTORY t [LIMIT n]` and `DESCRIBE DETAIL t`."""
     c = s.cursor
     c.need_any("DESC", "DESCRIBE")
@@ -30,7 +30,7 @@ def describe(s: Statement) -> Command | None:
     if what == "DETAIL":
         c.end()
         return lambda: s.table(place).detail()
-    limit = c.expression(what="a number") if c.took("LIMIT") else None
+    limit = c.expression(what="a number").text if c.took("LIMIT") else None
     c.end()
 
     def run() -> DataFrame:
@@ -39,7 +39,7 @@ def describe(s: Statement) -> Command | None:
     return run
 
 
-def as_of(s: Statement, *stops: str) -> tuple[str, str] | None:
+def as_of(s: CommandContext, *stops: str) -> tuple[str, str] | None:
     """Go past `[FOR] VERSION|TIMESTAMP AS OF …`; which of them, and the expression."""
     c = s.cursor
     c.took("FOR")
@@ -47,10 +47,10 @@ def as_of(s: Statement, *stops: str) -> tuple[str, str] | None:
         return None
     travel = "version" if c.need_any(*_VERSION, *_TIME) in _VERSION else "timestamp"
     c.need("AS", "OF")
-    return travel, c.expression(*stops, what=f"a {travel}")
+    return travel, c.expression(*stops, what=f"a {travel}").text
 
 
-def restore(s: Statement) -> Command | None:
+def restore(s: CommandContext) -> Command | None:
     """`RESTORE [TABLE] t [TO] VERSION|TIMESTAMP AS OF …`."""
     c = s.cursor
     c.need("RESTORE")
@@ -73,7 +73,7 @@ def restore(s: Statement) -> Command | None:
     return run
 
 
-def convert(s: Statement) -> Command | None:
+def convert(s: CommandContext) -> Command | None:
     """`CONVERT TO DELTA parquet.`/path` [NO STATISTICS] [PARTITIONED BY (columns)]`."""
     c = s.cursor
     c.need("CONVERT", "TO", "DELTA")
@@ -83,7 +83,7 @@ def convert(s: Statement) -> Command | None:
     columns = None
     if c.took("PARTITIONED"):
         c.need("BY")
-        columns = c.group()
+        columns = c.group().text
     if c.took("NO", "STATISTICS"):
         statistics = False
     c.end()
