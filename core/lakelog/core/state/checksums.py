@@ -7,7 +7,7 @@ is never needed: if it is missing, torn or wrong, the state is still what the lo
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,6 +21,8 @@ from lakelog.core.log.names import checksum_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from lakelog.core.conf import DeltaConf
     from lakelog.core.state.replay import State
@@ -116,19 +118,34 @@ def checksum_of(
 ) -> VersionChecksum:
     """The checksum of a state, by counting its live files; `terms` are those of the state."""
     terms = terms or TableTerms(state.metadata, state.protocol)
-    files = state.files.live
-    deleted = vectors = None
+    few = state.files.few_live()
+    counted = _count(state.files.live) if few is None else _count_few(few)
     if has_vectors(state.protocol):
-        found = files["deletion_vector"].combine_chunks()
-        vectors = len(found) - found.null_count
-        deleted = int(pc.sum(pc.struct_field(found, "cardinality")).as_py() or 0)
-    counted = VersionChecksum(
-        table_size_bytes=total(files["size"]),
-        num_files=files.num_rows,
-        num_deleted_records=deleted,
-        num_deletion_vectors=vectors,
-    )
+        vectors = _count_vectors(state.files.live) if few is None else _count_few_vectors(few)
+        counted = replace(counted, num_deletion_vectors=vectors[0], num_deleted_records=vectors[1])
     return completed_checksum(counted, state, terms, txn_id)
+
+
+def _count(files: pa.Table) -> VersionChecksum:
+    return VersionChecksum(table_size_bytes=total(files["size"]), num_files=files.num_rows)
+
+
+def _count_few(adds: list[dict[str, Any]]) -> VersionChecksum:
+    # Some clients write 1.0; here and below.
+    sizes = [int(each["size"]) for each in adds]
+    return VersionChecksum(table_size_bytes=sum(sizes), num_files=len(sizes))
+
+
+def _count_vectors(files: pa.Table) -> tuple[int, int]:
+    """How many files have a deletion vector, and how many rows these hide."""
+    found = files["deletion_vector"].combine_chunks()
+    hidden = int(pc.sum(pc.struct_field(found, "cardinality")).as_py() or 0)
+    return len(found) - found.null_count, hidden
+
+
+def _count_few_vectors(adds: list[dict[str, Any]]) -> tuple[int, int]:
+    found = [vector for each in adds if (vector := each.get("deletionVector")) is not None]
+    return len(found), sum(int(vector["cardinality"]) for vector in found)
 
 
 def has_vectors(protocol: Protocol) -> bool:

@@ -14,13 +14,14 @@ vector.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.actions.file_keys import rows_without
+from lakelog.core.actions.file_keys import rows_without, vector_file_key
 from lakelog.core.actions.file_table import NO_FILES, NO_TOMBSTONES
 from lakelog.core.forks import lock_of
+from lakelog.core.paths import canonical_path
 from lakelog.core.state.reconcile import reconciled
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 # Every update adds a chunk, and every scan pays for each.
 _MANY_CHUNKS = 256
+
+# Up to so many, a dict knows which files are live sooner than Arrow has made columns of them.
+_FEW_ACTIONS = 100
 
 
 def _no_files() -> pa.Table:
@@ -112,6 +116,13 @@ class FileState:
         """Whether `live` needs no storage: it is computed, or all commits are in memory."""
         return self._live.is_at_hand
 
+    def few_live(self) -> list[dict[str, Any]] | None:
+        """The live files as JSON values of their `add`, in any order, without Arrow.
+
+        `None` where they are not certain to be few, and all of the log in memory: ask `live` then.
+        """
+        return self._live.few()
+
     @property
     def tombstones(self) -> pa.Table:
         """The removed files: rows of `TOMBSTONE_SCHEMA`, expired ones included."""
@@ -167,6 +178,15 @@ class _Chain:
                 self._commits = ()
             return self._rows
 
+    def few(self) -> list[dict[str, Any]] | None:
+        with self._lock:
+            if self._rows is not None or self._read is not None:
+                return None
+            base, commits = self._nearest()
+        if base._rows is not None or base._read is not _no_files:
+            return None
+        return _few_live(self._table, commits)
+
     def selected(self, selection: FileSelection) -> pa.Table | None:
         with self._lock:
             if self._rows is not None:
@@ -199,6 +219,37 @@ class _Chain:
                 break
             chain = parent
         return chain, [commit for chunk in reversed(chunks) for commit in chunk]
+
+
+def _few_live(table: str, commits: Sequence[Commit]) -> list[dict[str, Any]] | None:
+    """What `_apply` leaves of an empty table, by a dict: to set up Arrow costs more than few rows.
+
+    `None` for more, and for rows that are columns already.
+    """
+    if sum(len(each.adds) + len(each.removes) for each in commits) > _FEW_ACTIONS:
+        return None
+    live: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for commit in commits:
+        removes, adds = commit.removes, commit.adds
+        if isinstance(removes, pa.Table) or isinstance(adds, pa.Table):
+            return None
+        # As in `reconciled`: of one commit the removes come first.
+        for row in removes:
+            live.pop(_key(table, row), None)
+        for row in adds:
+            live[_key(table, row)] = row
+    return list(live.values())
+
+
+def _key(table: str, row: dict[str, Any]) -> tuple[str, str | None]:
+    """The same as `file_keys` gives it."""
+    vector = row.get("deletionVector")
+    if vector is None:
+        return canonical_path(table, row["path"]), None
+    own = vector_file_key(table, vector["storageType"], vector["pathOrInlineDv"])
+    offset = vector.get("offset")
+    # Some clients write 1.0.
+    return canonical_path(table, row["path"]), own if offset is None else f"{own}@{int(offset)}"
 
 
 def _apply(table: str, base: pa.Table, commits: Sequence[Commit], *, is_live: bool) -> pa.Table:

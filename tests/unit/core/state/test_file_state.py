@@ -144,6 +144,33 @@ def test_replay_agrees_with_a_dict_wherever_it_pauses(many, actions, cuts):
         assert found(state) == (live, dead)
 
 
+@pytest.mark.parametrize("most", [1000, 5])
+@given(actions=commits)
+def test_few_files_are_known_without_columns(most, actions):
+    made, live, _ = build(actions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_state, "_FEW_ACTIONS", most)
+        few = FileState("/t").after(made).few_live()
+    count = sum(len(adds) + len(removes) for adds, removes in actions)
+    if not made or count > most:
+        assert few is None
+    else:
+        assert sorted(each["size"] for each in few) == sorted(live.values())
+
+
+def test_what_may_not_be_all_in_memory_is_not_few():
+    commit = Commit(1, "1.json", adds=[row("z", None, 2)])
+    of_checkpoint = FileState("/t", live=lambda: files_from_json([row("a", None, 1)]))
+    computed = FileState("/t").after([commit])
+    as_columns = Commit(2, "2.json", adds=files_from_json([row("a", None, 1)]))
+    assert of_checkpoint.after([commit]).few_live() is None
+    assert computed.after([as_columns]).few_live() is None
+    assert len(computed.few_live()) == 1
+    _ = computed.live
+    assert computed.few_live() is None
+    assert computed.after([commit]).few_live() is None
+
+
 @given(actions=commits)
 def test_a_state_is_not_changed_by_what_follows(actions):
     made, live, dead = build(actions)
