@@ -27,7 +27,7 @@ from lakelog.core import (
     update_rows,
     write_arrow,
 )
-from lakelog.core.commit.landing import Landing
+from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.writer import CommitWriter
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -48,7 +48,7 @@ DECIDING = {
     "core/dml/delete_update.py",
     "core/maintain/optimize/committing.py",
     "core/dml/write.py",
-    "core/commit/landing.py",
+    "core/commit/attempt.py",
     "core/commit/loop.py",
     "core/commit/writer.py",
     "core/hooks/post_commit.py",

@@ -72,7 +72,6 @@ _REASONS = {
         DeltaConf.get_bool DeltaConf.get_float DeltaConf.get_int DeltaConf.get_str
         DeltaConf.from_mapping DeltaConf.derived DeltaConf.read
         DeltaConf.session_tz
-        IsolationLevel.parse
         Scan.schema Scan.limit Snapshot.print_schema HistoryEntry.time
         FileSizes.as_delta OptimizeMetrics.as_delta OptimizeMetrics.num_files_added
         OptimizeMetrics.num_files_removed Optimized.version

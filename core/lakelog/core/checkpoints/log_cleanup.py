@@ -28,8 +28,8 @@ from lakelog.core.checkpoints.checkpoint import write_under_classic_name
 from lakelog.core.errors import CorruptCheckpointError, DeltaError
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.log.checkpoint import CheckpointReader
-from lakelog.core.log.commit_info import read_commit_info
 from lakelog.core.log.drafts import old_drafts
+from lakelog.core.log.identity import read_commit_info
 from lakelog.core.log.names import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.log.segment import Listing, LogSegment, find_segment, list_log, log_files

@@ -1,4 +1,4 @@
-"""How long a writer that lost a race waits, and when it gives up."""
+"""How long a writer that lost a race waits."""
 
 from __future__ import annotations
 
@@ -6,61 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakelog.core import keys
-from lakelog.logstores import keys as store_keys
-
 if TYPE_CHECKING:
     from lakelog.core.clock import Clock
-    from lakelog.core.conf import DeltaConf
-
-_RESERVE_SECONDS = 90.0
-_RESERVE_SHARE = 0.15
-_BRIEF_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLimits:
-    """When a commit stops trying."""
-
-    attempts: int = 10_000_000
-    """Retries after the first try (`spark.databricks.delta.maxCommitAttempts`)."""
-    unknown: int = 10
-    """Retries of a write whose outcome the storage did not report."""
-    seconds: float = 600.0
-    """The time budget of one commit (`spark.lakelog.commit.timeBudget`)."""
-    max_wait: float = 5.0
-    """The longest single wait, in seconds (`spark.lakelog.commit.maxBackoff`)."""
-
-    reserve: float = field(init=False)
-    """Seconds for what is on its way when the store may repeat no more."""
-    brief: float = field(init=False)
-    """Seconds: a request that is known to take no longer fits into any rest of the budget."""
-
-    def __post_init__(self) -> None:
-        """Work out what follows from the budget."""
-        reserve = min(_RESERVE_SECONDS, self.seconds * _RESERVE_SHARE)
-        object.__setattr__(self, "reserve", reserve)
-        object.__setattr__(self, "brief", max(_BRIEF_SECONDS, reserve / 3))
-
-    @classmethod
-    def from_conf(cls, conf: DeltaConf) -> RetryLimits:
-        """Read them from a conf.
-
-        Raises:
-            DeltaAnalysisError: a value that is not a number.
-        """
-        if not conf:
-            return _DEFAULTS
-        return cls(
-            attempts=conf.read(keys.MAX_ATTEMPTS),
-            unknown=conf.read(keys.MAX_UNKNOWN),
-            seconds=conf.read(store_keys.TIME_BUDGET),
-            max_wait=conf.read(store_keys.MAX_BACKOFF),
-        )
-
-
-_DEFAULTS = RetryLimits()
-
 
 _FIRST_WINDOW = 16
 _LAST_WINDOW = 2

@@ -28,7 +28,7 @@ from lakelog.core.features.row_tracking import (
     with_row_ids,
     with_versions,
 )
-from lakelog.core.features.type_widening import names_versions, with_change_versions
+from lakelog.core.features.type_widening import with_change_versions
 from lakelog.core.paths import path_key
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Draft:
         if self.commit_info.operation == UNBACKFILL:
             draft = replace(draft, actions=rebase_unbackfill(draft.actions, winner, after.table))
         draft = draft._rebased_row_ids(before, after, winner)
-        if names_versions(after.protocol):
+        if after.terms.names_type_versions:
             lost = winner.version
             draft = draft._with_metadata(lambda each: with_change_versions(each, lost + 1, lost))
         return draft._rebased_time(after, winner, landed_at)

@@ -28,10 +28,9 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core.commit.attempt import Attempt, CommitLines, explain
+from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.fence import check_fence
-from lakelog.core.commit.landing import Landing
 from lakelog.core.commit.lock import warn_if_not_durable
 from lakelog.core.commit.look_ahead import LookAhead
 from lakelog.core.commit.report import CommitMessages, CommitRecords

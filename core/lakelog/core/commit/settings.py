@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.commit.backoff import RetryLimits
 from lakelog.core.conflicts.rules import ConflictRules
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
+
+
+_RESERVE_SECONDS = 90.0
+_RESERVE_SHARE = 0.15
+_BRIEF_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """When a commit stops trying."""
+
+    attempts: int = 10_000_000
+    """Retries after the first try (`spark.databricks.delta.maxCommitAttempts`)."""
+    unknown: int = 10
+    """Retries of a write whose outcome the storage did not report."""
+    seconds: float = 600.0
+    """The time budget of one commit (`spark.lakelog.commit.timeBudget`)."""
+    max_wait: float = 5.0
+    """The longest single wait, in seconds (`spark.lakelog.commit.maxBackoff`)."""
+
+    reserve: float = field(init=False)
+    """Seconds for what is on its way when the store may repeat no more."""
+    brief: float = field(init=False)
+    """Seconds: a request that is known to take no longer fits into any rest of the budget."""
+
+    def __post_init__(self) -> None:
+        """Work out what follows from the budget."""
+        reserve = min(_RESERVE_SECONDS, self.seconds * _RESERVE_SHARE)
+        object.__setattr__(self, "reserve", reserve)
+        object.__setattr__(self, "brief", max(_BRIEF_SECONDS, reserve / 3))
 
 
 class CommitSettings:
@@ -28,12 +59,21 @@ class CommitSettings:
     @cached_property
     def limits(self) -> RetryLimits:
         """When a commit gives up."""
-        return RetryLimits.from_conf(self._conf)
+        conf = self._conf
+        return RetryLimits(
+            attempts=conf.read(keys.MAX_ATTEMPTS),
+            unknown=conf.read(keys.MAX_UNKNOWN),
+            seconds=conf.read(store_keys.TIME_BUDGET),
+            max_wait=conf.read(store_keys.MAX_BACKOFF),
+        )
 
     @cached_property
     def rules(self) -> ConflictRules:
         """How strict the conflict checks are."""
-        return ConflictRules.from_conf(self._conf)
+        return ConflictRules(
+            strict_upgrades=self._conf.read(keys.STRICT_UPGRADES),
+            goes_by_enablement=self._conf.read(keys.ENABLEMENT),
+        )
 
     @cached_property
     def session_tz(self) -> str:

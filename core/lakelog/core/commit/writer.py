@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lakelog.core.clock import Clock
-    from lakelog.core.commit.attempt import Lines
-    from lakelog.core.commit.backoff import Backoff, RetryLimits
-    from lakelog.core.commit.landing import Landing
+    from lakelog.core.commit.attempt import Landing, Lines
+    from lakelog.core.commit.backoff import Backoff
+    from lakelog.core.commit.settings import RetryLimits
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.logstores import LogStore
 

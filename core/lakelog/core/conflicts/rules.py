@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lakelog.core import keys
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from lakelog.core.conf import DeltaConf
 
 _UNSAFE = frozenset(
     {
@@ -54,18 +50,6 @@ class ConflictRules:
     (`spark.databricks.delta.featureEnablement.conflictResolution.enabled`). If not, only one that
     enables row tracking may, and only if its tag says that it did nothing else: Delta's legacy
     rule."""
-
-    @classmethod
-    def from_conf(cls, conf: DeltaConf) -> ConflictRules:
-        """Read them from a conf.
-
-        Raises:
-            DeltaAnalysisError: a value that is neither true nor false.
-        """
-        return cls(
-            conf.read(keys.STRICT_UPGRADES),
-            conf.read(keys.ENABLEMENT),
-        )
 
 
 USUAL_RULES: Final = ConflictRules()

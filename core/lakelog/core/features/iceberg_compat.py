@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.properties import ICEBERG_COMPAT, TableProperties
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import dotted, map_types, walk
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile, Metadata
 
-_FLAGS = {version: f"delta.enableIcebergCompatV{version}" for version in (1, 2)}
 _MODE = "delta.columnMapping.mode"
 _WIDENINGS = {("byte", "short"), ("byte", "integer"), ("short", "integer")} | {
     ("byte", "long"),
@@ -30,25 +29,9 @@ _WIDENINGS = {("byte", "short"), ("byte", "integer"), ("short", "integer")} | {
 }
 
 
-def compat_version(properties: TableProperties) -> int | None:
-    """Which version of IcebergCompat the table promises, 1 or 2; `None` for neither.
-
-    Raises:
-        DeltaAnalysisError: both.
-    """
-    found = [version for version, flag in _FLAGS.items() if properties.get(flag)]
-    if len(found) > 1:
-        raise _violation(
-            1,
-            "VERSION_MUTUAL_EXCLUSIVE",
-            f"Only one IcebergCompat version can be enabled: set {_FLAGS[1]} to false.",
-        )
-    return found[0] if found else None
-
-
 def with_compat_defaults(metadata: Metadata) -> Metadata:
     """The metadata of a new table, which maps columns by name unless it sets another mode."""
-    if compat_version(_properties(metadata)) is None or _MODE in metadata.configuration:
+    if _properties(metadata).iceberg_compat is None or _MODE in metadata.configuration:
         return metadata
     return replace(metadata, configuration={**metadata.configuration, _MODE: "name"})
 
@@ -67,7 +50,7 @@ def check_compat_metadata(
         DeltaAnalysisError: the first rule that is broken.
     """
     properties = _properties(new)
-    version = compat_version(properties)
+    version = properties.iceberg_compat
     if version is None:
         return
     if properties.column_mapping_mode == "none":
@@ -83,14 +66,14 @@ def check_compat_metadata(
     _check_types(StructType.from_json(new.schema_string), version)
     if old is None:
         return
-    before = compat_version(_properties(old))
+    before = _properties(old).iceberg_compat
     if before != version and has_files():
         raise _violation(
             version,
             "FILES_NOT_ICEBERG_COMPAT",
             "The table's files were not written for it. Write the rows to a new table with "
-            f"{_FLAGS[version]}=true, or rewrite them with delta-spark: REORG TABLE … APPLY "
-            f"(UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION={version})).",
+            f"{ICEBERG_COMPAT[version]}=true, or rewrite them with delta-spark: REORG TABLE … "
+            f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION={version})).",
         )
     was, will_be = list(old.partition_columns), list(new.partition_columns)
     if before == version and was and will_be and was != will_be:
@@ -113,7 +96,8 @@ def _check_types(schema: StructType, version: int) -> None:
                 version,
                 "UNSUPPORTED_DATA_TYPE",
                 f"The column {dotted(path)} has the type {field.data_type}, which it does not "
-                "support. Leave the column out" + (f", or use {_FLAGS[2]}." if nested else "."),
+                "support. Leave the column out"
+                + (f", or use {ICEBERG_COMPAT[2]}." if nested else "."),
             )
         for change in field.metadata.get("delta.typeChanges", ()):
             pair = str(change.get("fromType")), str(change.get("toType"))

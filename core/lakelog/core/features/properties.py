@@ -35,6 +35,9 @@ PSEUDO_PROPERTIES = (
 DEFAULTS_PREFIX = DELTA_PREFIX + "properties.defaults."
 """Confs that give properties to new tables."""
 
+ICEBERG_COMPAT = {version: f"delta.enableIcebergCompatV{version}" for version in (1, 2)}
+"""Version of IcebergCompat -> the property that promises it."""
+
 _BY_LOWER = {name.lower(): name for name in KNOWN}
 
 _BY_LOWER |= {old.lower(): name for name, old in OLD_NAMES.items()}
@@ -155,6 +158,23 @@ class TableProperties:
     def change_data_feed(self) -> bool:
         """Whether commits say which rows they changed."""
         return bool(self.get("delta.enableChangeDataFeed"))
+
+    @property
+    def iceberg_compat(self) -> int | None:
+        """Which version of IcebergCompat the table promises, 1 or 2; `None` for neither.
+
+        Raises:
+            DeltaAnalysisError: both.
+        """
+        found = [version for version, flag in ICEBERG_COMPAT.items() if self.get(flag)]
+        if len(found) > 1:
+            raise DeltaAnalysisError(
+                "[DELTA_ICEBERG_COMPAT_VIOLATION.VERSION_MUTUAL_EXCLUSIVE] The validation of "
+                "IcebergCompatV1 has failed. Only one IcebergCompat version can be enabled: set "
+                f"{ICEBERG_COMPAT[1]} to false.",
+                version=1,
+            )
+        return found[0] if found else None
 
     @property
     def column_mapping_mode(self) -> str:

@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.conf import DeltaConf
 
-_PROPERTIES = ("delta.redirectReaderWriter-preview", "delta.redirectWriterOnly-preview")
+REDIRECTS = ("delta.redirectReaderWriter-preview", "delta.redirectWriterOnly-preview")
+"""Each says that the table is being moved, or was."""
 _READY = "REDIRECT-READY"
-
-
-def is_redirected(metadata: Metadata) -> bool:
-    """Whether the table is being moved, or was."""
-    return any(metadata.configuration.get(name) for name in _PROPERTIES)
 
 
 def check_redirect(metadata: Metadata | None, operation: str, conf: DeltaConf, table: str) -> None:
@@ -41,7 +37,7 @@ def check_redirect(metadata: Metadata | None, operation: str, conf: DeltaConf, t
     """
     if metadata is None or conf.read(keys.REDIRECTS):
         return
-    for name in _PROPERTIES:
+    for name in REDIRECTS:
         text = metadata.configuration.get(name)
         if text:
             _check(_parsed(name, text, table), name, operation, conf, table)

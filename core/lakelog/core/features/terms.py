@@ -10,13 +10,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lakelog.core.features.iceberg_compat import compat_version
 from lakelog.core.features.in_commit_timestamps import enabled_since
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import check_writable, supported_features
-from lakelog.core.features.redirects import is_redirected
-from lakelog.core.features.type_widening import names_versions
+from lakelog.core.features.redirects import REDIRECTS
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import read_schema_of
 
@@ -76,7 +74,7 @@ class TableTerms:
     @cached_property
     def isolation_level(self) -> IsolationLevel:
         """`delta.isolationLevel`."""
-        return IsolationLevel.parse(self.properties.isolation_level)
+        return IsolationLevel(self.properties.isolation_level)
 
     @cached_property
     def is_append_only(self) -> bool:
@@ -86,12 +84,12 @@ class TableTerms:
     @cached_property
     def is_redirected(self) -> bool:
         """Whether the table is being moved, or was."""
-        return is_redirected(self.metadata)
+        return any(self.metadata.configuration.get(name) for name in REDIRECTS)
 
     @cached_property
     def iceberg_compat(self) -> int | None:
         """The version of IcebergCompat that the table promises."""
-        return compat_version(self.properties)
+        return self.properties.iceberg_compat
 
     @cached_property
     def keeps_symlink_manifest(self) -> bool:
@@ -127,8 +125,8 @@ class TableTerms:
 
     @cached_property
     def names_type_versions(self) -> bool:
-        """Whether type changes record the version of their commit."""
-        return names_versions(self.protocol)
+        """Whether type changes record the version of their commit: only with the preview."""
+        return "typeWidening-preview" in self.features and "typeWidening" not in self.features
 
     @cached_property
     def commits_carry_time(self) -> bool:

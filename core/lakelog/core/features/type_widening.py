@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakelog.core.features.protocol import supported_features
 from lakelog.core.schema.column_paths import map_types
 from lakelog.core.schema.type_widening import TYPE_CHANGES
 from lakelog.core.schema.types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
-    from lakelog.core.actions import Metadata, Protocol
+    from lakelog.core.actions import Metadata
 
 _VERSION = "tableVersion"
-
-
-def names_versions(protocol: Protocol) -> bool:
-    """Whether records name the version of their change: only with the preview of the feature."""
-    names = supported_features(protocol)
-    return "typeWidening-preview" in names and "typeWidening" not in names
 
 
 def with_change_versions(metadata: Metadata, version: int, landed: int | None = None) -> Metadata:

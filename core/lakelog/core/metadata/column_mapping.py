@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.iceberg_compat import compat_version
 from lakelog.core.features.properties import TableProperties
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema.column_mapping import ID_KEY, NAME_KEY, NESTED_IDS, read_schema_of
@@ -58,7 +57,7 @@ def with_mapping(old: Metadata | None, new: Metadata) -> Metadata:
         known = _named_as_shown(known)
     highest = [int(each.get(MAX_ID)) for each in (before, after) if each is not None]
     most = max(*highest, *_ids(schema), *_ids(known), 0)
-    assigned = _Assigner(most, parts=compat_version(after) == 2)
+    assigned = _Assigner(most, parts=after.iceberg_compat == 2)
     schema = assigned.struct(reused_mapping(schema, known))
     _check_unique(schema)
     _check_kept(known, schema)

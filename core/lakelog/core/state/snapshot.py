@@ -143,7 +143,7 @@ class Snapshot:
         if info is not None and info.in_commit_timestamp is not None:
             return info.in_commit_timestamp
         # A checkpoint or a compacted log does not keep it.
-        from lakelog.core.log.commit_info import read_commit_info
+        from lakelog.core.log.identity import read_commit_info
 
         try:
             commit_info = read_commit_info(self._store, path)

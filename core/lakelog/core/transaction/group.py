@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.commit.landing import Landing
+    from lakelog.core.commit.attempt import Landing
     from lakelog.core.commit.prepare import PreparedCommit
     from lakelog.core.events import CommitStats
-    from lakelog.core.hooks.hook import CommittedTransaction
+    from lakelog.core.hooks.post_commit import CommittedTransaction
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 

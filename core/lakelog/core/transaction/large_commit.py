@@ -21,12 +21,11 @@ from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol, Remove
 from lakelog.core.actions.values import check_actions, check_operation
 from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
 from lakelog.core.commit.backoff import Backoff
-from lakelog.core.commit.commit_info import commit_info
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.file_checks import check_data_change, check_files
 from lakelog.core.commit.lock import hold_lock
-from lakelog.core.commit.prepare import PreparedCommit
+from lakelog.core.commit.prepare import PreparedCommit, commit_info
 from lakelog.core.commit.report import CommitMessages, CommitRecords
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.commit.writer import CommitWriter, Written
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, DomainMetadata
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.commit.landing import Landing
+    from lakelog.core.commit.attempt import Landing
     from lakelog.core.conflicts.read_set import ReadSet
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.progress import Tell

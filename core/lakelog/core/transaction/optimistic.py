@@ -16,9 +16,9 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import gone_error
-from lakelog.core.commit.landing import Landing
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.commit.loop import CommitLoop
 from lakelog.core.commit.prepare import (
@@ -39,8 +39,12 @@ from lakelog.core.errors import (
 from lakelog.core.features.identity_columns import IDENTITY_TAG
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.hooks.checksum import checksum_hook
-from lakelog.core.hooks.hook import CommittedTransaction, checkpoint_hook
-from lakelog.core.hooks.post_commit import commit_interrupted, post_commit
+from lakelog.core.hooks.post_commit import (
+    CommittedTransaction,
+    checkpoint_hook,
+    commit_interrupted,
+    post_commit,
+)
 from lakelog.core.hooks.symlink_manifest import SymlinkManifestHook
 from lakelog.core.progress import told
 from lakelog.core.schema.rules import partition_schema

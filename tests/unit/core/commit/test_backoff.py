@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.core.commit.backoff import Backoff, RetryLimits
+from lakelog.core.commit.backoff import Backoff
+from lakelog.core.commit.settings import CommitSettings, RetryLimits
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from support.manual_clock import ManualClock
@@ -62,7 +63,7 @@ def test_a_wait_is_at_least_the_pace_and_at_most_what_is_left() -> None:
 
 
 def test_limits_are_deltas_unless_the_conf_says_otherwise() -> None:
-    assert RetryLimits.from_conf(DeltaConf()) == RetryLimits(10_000_000, 10, 600.0, 5.0)
+    assert CommitSettings(DeltaConf()).limits == RetryLimits(10_000_000, 10, 600.0, 5.0)
     conf = DeltaConf(
         {
             "spark.databricks.delta.maxCommitAttempts": "3",
@@ -71,6 +72,6 @@ def test_limits_are_deltas_unless_the_conf_says_otherwise() -> None:
             "spark.lakelog.commit.maxBackoff": "0.5",
         }
     )
-    assert RetryLimits.from_conf(conf) == RetryLimits(3, 2, 1.5, 0.5)
+    assert CommitSettings(conf).limits == RetryLimits(3, 2, 1.5, 0.5)
     with pytest.raises(DeltaAnalysisError, match="timeBudget"):
-        RetryLimits.from_conf(DeltaConf({"spark.lakelog.commit.timeBudget": "soon"}))
+        _ = CommitSettings(DeltaConf({"spark.lakelog.commit.timeBudget": "soon"})).limits

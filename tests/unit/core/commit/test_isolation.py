@@ -10,8 +10,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from lakelog.core.commit.commit_info import adds_only, changes_rows, resolve_isolation
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.commit.prepare import adds_only, changes_rows, resolve_isolation
 from lakelog.core.features.isolation import IsolationLevel
 
 S = IsolationLevel.SERIALIZABLE
@@ -23,16 +22,6 @@ def add(data_change: bool) -> AddFile:
     return AddFile(
         path="a", partition_values={}, size=1, modification_time=1, data_change=data_change
     )
-
-
-@pytest.mark.parametrize("text", ["Serializable", "SERIALIZABLE", " serializable "])
-def test_a_level_is_read_in_any_case(text: str) -> None:
-    assert IsolationLevel.parse(text) is S
-
-
-def test_an_unknown_level_is_refused_with_the_known_ones_named() -> None:
-    with pytest.raises(DeltaAnalysisError, match=r"DELTA_INVALID_ISOLATION_LEVEL.*WriteSerial"):
-        IsolationLevel.parse("ReadCommitted")
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.file_table import from_add_files
+from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts.checker import PendingCommit, check_conflicts
 from lakelog.core.conflicts.read_set import ReadSet
-from lakelog.core.conflicts.rules import ConflictRules
 from lakelog.core.conflicts.winner import WinningCommit
 from lakelog.core.data.partition_keys import partition_keys
 from lakelog.core.errors import (
@@ -290,7 +290,7 @@ def test_a_feature_that_writers_must_have_known_of_conflicts_where_the_session_a
     added: str, strict: bool, expected: str
 ) -> None:
     key = "spark.databricks.delta.conflictChecker.enforceConcurrentFeatureEnablement.enabled"
-    rules = ConflictRules.from_conf(DeltaConf.from_mapping({key: str(strict)}))
+    rules = CommitSettings(DeltaConf.from_mapping({key: str(strict)})).rules
     winner = won(replace(PROTOCOL, writer_features=[*KNOWN, added]))
     assert outcome(pending(is_blind_append=True, rules=rules), winner) == expected
 
@@ -309,7 +309,7 @@ def test_the_session_may_ask_that_no_enablement_is_gone_by(
     conf = {"spark.databricks.delta.featureEnablement.conflictResolution.enabled": resolves}
     tracked = replace(PROTOCOL, writer_features=[*KNOWN, "rowTracking"])
     enabled = replace(METADATA, configuration={"delta.enableRowTracking": "true"})
-    current = pending(protocol=tracked, rules=ConflictRules.from_conf(DeltaConf.from_mapping(conf)))
+    current = pending(protocol=tracked, rules=CommitSettings(DeltaConf.from_mapping(conf)).rules)
     assert outcome(current, won(enabled, tags=tags)) == expected
 
 

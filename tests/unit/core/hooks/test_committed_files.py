@@ -16,7 +16,7 @@ from lakelog.core.actions.objects import DeletionVectorDescriptor
 from lakelog.core.actions.operation import Operation
 from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
 from lakelog.core.hooks import checksum as hook
-from lakelog.core.hooks.committed_files import file_change
+from lakelog.core.hooks.checksum import file_change
 from lakelog.core.state.checksums import checksum_of, read_checksum
 from lakelog.logstores import LocalLogStore
 from support.examples import examples

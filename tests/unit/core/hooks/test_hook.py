@@ -11,7 +11,7 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.dml.write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError, PostCommitError, PostCommitHookFailedError
-from lakelog.core.hooks.hook import PostCommitHook, hook_failed
+from lakelog.core.hooks.post_commit import PostCommitHook, hook_failed
 from lakelog.core.transaction.optimistic import OptimisticTransaction
 from support.tables import add_file, new_table
 

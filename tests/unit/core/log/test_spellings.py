@@ -141,10 +141,8 @@ _MAY = {
     "if isinstance(a, RemoveFile)}",
     # Files as the transaction was handed them; one that is spelled otherwise is counted afresh.
     "core/conflicts/read_set.py: pc.is_in(files['path'], value_set=wanted)",
-    "core/hooks/committed_files.py: {a.path: a for a in committed.actions if "
-    "isinstance(a, AddFile)}",
-    "core/hooks/committed_files.py: {a.path: a for a in committed.actions if "
-    "isinstance(a, RemoveFile)}",
+    "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, AddFile)}",
+    "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, RemoveFile)}",
     # The writer's own files.
     "core/portable/writer.py: {small[key].path: number for number, key in enumerate(others)}",
     # Files by where the storage has them.

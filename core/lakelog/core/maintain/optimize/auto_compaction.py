@@ -15,7 +15,7 @@ from lakelog.core.actions import AddFile
 from lakelog.core.actions.operation import json_text
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
-from lakelog.core.hooks.hook import PostCommitHook
+from lakelog.core.hooks.post_commit import PostCommitHook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.hooks.hook import CommittedTransaction
+    from lakelog.core.hooks.post_commit import CommittedTransaction
     from lakelog.core.maintain.optimize.settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction

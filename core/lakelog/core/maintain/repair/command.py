@@ -23,7 +23,7 @@ from lakelog.core.data.layout import FileLayout
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.log.commit_info import read_commit_info
+from lakelog.core.log.identity import read_commit_info
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.names import (
     LAST_CHECKPOINT,
