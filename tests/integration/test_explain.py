@@ -8,7 +8,7 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, read_arrow
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
 if TYPE_CHECKING:
     from pathlib import Path

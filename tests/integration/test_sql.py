@@ -17,8 +17,8 @@ from lakelog.core.errors import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
-from lakelog.spark.sql_statements.queries import QueryRunner
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.sql_statements.statement import Statement
+    from lakelog.spark.sql_statements.text.statement import Statement
 
 
 class Script:

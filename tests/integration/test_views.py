@@ -11,7 +11,7 @@ import lakelog.spark as delta
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.plain import plain_sql
 from lakelog.spark.session.session import is_connect
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,15 +26,15 @@ from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.session import is_connect
-from lakelog.spark.sql_statements.cached import forget_cached
-from lakelog.spark.sql_statements.named_tables import Place
 from lakelog.spark.sql_statements.names_of_methods import (
     cache_table,
     is_table_cached,
     named_frame,
     uncache_table,
 )
-from lakelog.spark.sql_statements.written_views import refreshed, written_place
+from lakelog.spark.sql_statements.queries.cached_rows import forget_cached
+from lakelog.spark.sql_statements.queries.named_tables import Place
+from lakelog.spark.sql_statements.queries.written_views import refreshed, written_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,17 +13,17 @@ from lakelog.spark.names.lookup import forget
 from lakelog.spark.names.plain import plain_method
 from lakelog.spark.sql_statements.commands.dispatch import command_of
 from lakelog.spark.sql_statements.commands.insert import check_insert
-from lakelog.spark.sql_statements.cursor import Cursor
-from lakelog.spark.sql_statements.errors import NoDeltaTableError, SqlSyntaxError
-from lakelog.spark.sql_statements.from_first import inserts_first, target_at
-from lakelog.spark.sql_statements.identifier_clause import written_out
-from lakelog.spark.sql_statements.immediate import read_immediate
-from lakelog.spark.sql_statements.insert_values import inserted_values
-from lakelog.spark.sql_statements.parameters import Parameters
-from lakelog.spark.sql_statements.placed_errors import placed_by_words
-from lakelog.spark.sql_statements.queries import QueryRunner
-from lakelog.spark.sql_statements.statement import Statement
-from lakelog.spark.sql_statements.written_views import may_mean_table, refused_by_spark
+from lakelog.spark.sql_statements.forms.execute_immediate import read_immediate
+from lakelog.spark.sql_statements.forms.from_first import inserts_first, target_at
+from lakelog.spark.sql_statements.forms.identifier_clause import written_out
+from lakelog.spark.sql_statements.forms.insert_values import inserted_values
+from lakelog.spark.sql_statements.forms.parameters import Parameters
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.queries.written_views import may_mean_table, refused_by_spark
+from lakelog.spark.sql_statements.text.cursor import Cursor
+from lakelog.spark.sql_statements.text.placed_errors import placed_by_words
+from lakelog.spark.sql_statements.text.statement import Statement
+from lakelog.spark.sql_statements.text.syntax_errors import NoDeltaTableError, SqlSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

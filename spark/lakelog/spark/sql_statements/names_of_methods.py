@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.plain import plain_method
-from lakelog.spark.sql_statements.cached import is_cached, release
 from lakelog.spark.sql_statements.commands.caching import cache_named, key_of
-from lakelog.spark.sql_statements.queries import QueryRunner
+from lakelog.spark.sql_statements.queries.cached_rows import is_cached, release
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
 
 if TYPE_CHECKING:
     from pyspark import StorageLevel

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.names.plain import plain_method
-from lakelog.spark.sql_statements.errors import located
 from lakelog.spark.sql_statements.front import run_statement
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.text.statement import Statement
+from lakelog.spark.sql_statements.text.syntax_errors import located
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

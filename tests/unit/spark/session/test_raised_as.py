@@ -32,7 +32,7 @@ from lakelog.core.errors import (
 from lakelog.logstores.errors import LogStoreError
 from lakelog.spark.session import conditions, raised_as
 from lakelog.spark.session.raised_as import own_class
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 from lakelog.spark.workers.marked_errors import marked, unwrap_error
 
 ROOTS = [Path(each) for each in ("core", "spark")]

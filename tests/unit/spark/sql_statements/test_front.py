@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.sql_statements import front, queries
-from lakelog.spark.sql_statements import named_tables as places
+from lakelog.spark.sql_statements import front
 from lakelog.spark.sql_statements.commands.dispatch import command_of
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
-from lakelog.spark.sql_statements.options_clause import given_options
-from lakelog.spark.sql_statements.parameters import Parameters
-from lakelog.spark.sql_statements.queries import QueryRunner
-from lakelog.spark.sql_statements.statement import Statement
-from lakelog.spark.sql_statements.tokens import tokenize
+from lakelog.spark.sql_statements.forms.parameters import Parameters
+from lakelog.spark.sql_statements.queries import named_tables, query_runner
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.text.options_clause import given_options
+from lakelog.spark.sql_statements.text.statement import Statement
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
+from lakelog.spark.sql_statements.text.tokens import tokenize
 
 PIECES = r"""
 SELECT|FROM|JOIN|WHERE|a|b|db.t|(|)|,|;|=|1|'it''s'|`a b`|"x"|:p|?|{d}|-- FROM delta.`/p`~
@@ -46,8 +46,8 @@ class NoSpark:
 
 @pytest.fixture(autouse=True)
 def _an_empty_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "find", lambda *_: None)
-    monkeypatch.setattr(queries.QueryRunner, "value", lambda _, text: text)
+    monkeypatch.setattr(named_tables, "find", lambda *_: None)
+    monkeypatch.setattr(query_runner.QueryRunner, "value", lambda _, text: text)
 
 
 def _run(sql: str, args: Any = None, **kwargs: Any) -> list[Any]:

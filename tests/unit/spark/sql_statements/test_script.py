@@ -10,13 +10,13 @@ from pyspark.errors import ParseException
 
 import lakelog.spark as delta
 from lakelog.spark.sql_statements import front, script
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
-from lakelog.spark.sql_statements.from_first import inserts_first, target_at
-from lakelog.spark.sql_statements.identifier_clause import written_out
-from lakelog.spark.sql_statements.immediate import Immediate, read_immediate
-from lakelog.spark.sql_statements.parameters import Parameters
-from lakelog.spark.sql_statements.queries import QueryRunner
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.forms.execute_immediate import Immediate, read_immediate
+from lakelog.spark.sql_statements.forms.from_first import inserts_first, target_at
+from lakelog.spark.sql_statements.forms.identifier_clause import written_out
+from lakelog.spark.sql_statements.forms.parameters import Parameters
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.text.statement import Statement
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
 
 class NoSpark:

@@ -12,14 +12,14 @@ from lakelog.core.alter.new_columns import Addition, add_columns_at
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema.char_varchar import without_limits
 from lakelog.spark.names.moves import rename_table, set_location
-from lakelog.spark.sql_statements.commands.columns import (
+from lakelog.spark.sql_statements.commands.column_definitions import (
     column_definition,
     data_type,
     position,
     properties,
     text,
 )
-from lakelog.spark.sql_statements.named_tables import place_of
+from lakelog.spark.sql_statements.queries.named_tables import place_of
 from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
-    from lakelog.spark.sql_statements.commands.columns import ColumnDefinition
-    from lakelog.spark.sql_statements.named_tables import Place
+    from lakelog.spark.sql_statements.commands.column_definitions import ColumnDefinition
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.queries.named_tables import Place
     from lakelog.spark.table.delta_table import DeltaTable
 
     Change = Callable[[DeltaTable], object]

@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 from pyspark import StorageLevel
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.sql_statements.cached import forget_cached, has_cached, hold, release
 from lakelog.spark.sql_statements.commands.create_view import NewView, made_view
-from lakelog.spark.sql_statements.keywords import QUERY
-from lakelog.spark.sql_statements.named_tables import entry_of, place_of
-from lakelog.spark.sql_statements.options_clause import given_options
-from lakelog.spark.sql_statements.queries import QueryRunner
+from lakelog.spark.sql_statements.queries.cached_rows import (
+    forget_cached,
+    has_cached,
+    hold,
+    release,
+)
+from lakelog.spark.sql_statements.queries.named_tables import entry_of, place_of
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.text.keywords import QUERY
+from lakelog.spark.sql_statements.text.options_clause import given_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.sql_statements.cached import Key
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.queries.cached_rows import Key
 
 
 def cache(s: CommandContext) -> Command | None:

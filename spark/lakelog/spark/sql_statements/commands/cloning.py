@@ -1,4 +1,4 @@
-"""CLONE."""
+"""CLONE and CONVERT TO DELTA: tables that begin with the files of others."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.create.clone.command import clone
+from lakelog.core.create.convert import convert_to_delta
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.sql_statements.commands.made_tables import place_for_statement
+from lakelog.spark.sql_statements.commands.new_tables import place_for_statement
+from lakelog.spark.sql_statements.queries.named_tables import path_in
+from lakelog.spark.table.convert import parquet_folder, partition_schema
+from lakelog.spark.table.delta_table import DeltaTable
 from lakelog.spark.table.older_versions import metrics_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import CommandContext
-    from lakelog.spark.sql_statements.commands.table_definition import NewTable
-    from lakelog.spark.sql_statements.named_tables import Place
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.new_tables import NewTable
+    from lakelog.spark.sql_statements.queries.named_tables import Place
 
 _COLUMNS = {
     "source_table_size": "sourceTableSize",
@@ -61,3 +65,35 @@ def clone_into(
             properties=wanted.properties or None,
         )
         return metrics_row(s.spark, _COLUMNS, done.metrics)
+
+
+def convert(s: CommandContext) -> Command | None:
+    """`CONVERT TO DELTA parquet.`/path` [NO STATISTICS] [PARTITIONED BY (columns)]`."""
+    c = s.cursor
+    c.need("CONVERT", "TO", "DELTA")
+    s.is_ours = True
+    name = c.name()
+    statistics = not c.took("NO", "STATISTICS")
+    columns = None
+    if c.took("PARTITIONED"):
+        c.need("BY")
+        columns = c.group().text
+    if c.took("NO", "STATISTICS"):
+        statistics = False
+    c.end()
+
+    def run() -> DataFrame:
+        path = path_in(name.parts)
+        if path is not None:  # a table already, or an error that there is none
+            DeltaTable.forPath(s.spark, path)
+            return s.nothing()
+        text = f"{name.parts[0]}.`{name.parts[-1]}`" if len(name.parts) > 1 else name.text
+        convert_to_delta(
+            parquet_folder(text),
+            partition_schema(s.spark, columns),
+            conf=session_conf(s.spark),
+            collect_stats=statistics,
+        )
+        return s.nothing()
+
+    return run

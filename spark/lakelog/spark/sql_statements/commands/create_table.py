@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.session.given_options import FORMATS
 from lakelog.spark.sql_statements.commands.cloning import clone_into
-from lakelog.spark.sql_statements.commands.columns import (
+from lakelog.spark.sql_statements.commands.column_definitions import (
     column_definition,
     constraint_error,
     properties,
     text,
 )
-from lakelog.spark.sql_statements.commands.made_tables import create_as, create_empty, create_like
-from lakelog.spark.sql_statements.commands.table_definition import NewTable
-from lakelog.spark.sql_statements.commands.versions import as_of
-from lakelog.spark.sql_statements.keywords import QUERY
-from lakelog.spark.sql_statements.named_tables import path_in
+from lakelog.spark.sql_statements.commands.new_tables import (
+    NewTable,
+    create_as,
+    create_empty,
+    create_like,
+)
+from lakelog.spark.sql_statements.commands.restore_table import as_of
+from lakelog.spark.sql_statements.queries.named_tables import path_in
+from lakelog.spark.sql_statements.text.keywords import QUERY
 
 if TYPE_CHECKING:
     from lakelog.core.create.table import CreateMode
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 
 def create(s: CommandContext) -> Command | None:

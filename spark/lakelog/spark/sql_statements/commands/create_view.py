@@ -10,20 +10,20 @@ from lakelog.spark.names.lookup import is_watched
 from lakelog.spark.names.plain import plain_method
 from lakelog.spark.names.provider import reads_delta
 from lakelog.spark.names.stored_views import StoredView, with_query
-from lakelog.spark.sql_statements.commands.columns import text
+from lakelog.spark.sql_statements.commands.column_definitions import text
 from lakelog.spark.sql_statements.commands.persistent_views import by_options
-from lakelog.spark.sql_statements.named_tables import entry_of, place_of
-from lakelog.spark.sql_statements.options_clause import given_options
-from lakelog.spark.sql_statements.rewriting import renaming
-from lakelog.spark.sql_statements.statement import Statement, rewritten
-from lakelog.spark.sql_statements.view_queries import view_columns
+from lakelog.spark.sql_statements.queries.named_tables import entry_of, place_of
+from lakelog.spark.sql_statements.queries.view_rows import view_columns
+from lakelog.spark.sql_statements.text.options_clause import given_options
+from lakelog.spark.sql_statements.text.renaming import renaming
+from lakelog.spark.sql_statements.text.statement import Statement, rewritten
 from lakelog.spark.types.paths import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
-    from lakelog.spark.sql_statements.cursor import Name
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.text.cursor import Name
 
 _GLOBAL = "global_temp"
 

@@ -1,22 +1,42 @@
-"""DESCRIBE TABLE: the columns of a table, or one of them, as its log has them."""
+"""DESCRIBE: the columns of a table, or one of them, as its log has them; HISTORY and DETAIL."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lakelog.core.schema.edits import nearest_field
-from lakelog.spark.sql_statements.named_tables import place_of
+from lakelog.spark.sql_statements.queries.named_tables import place_of
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.schema import StructField
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
-    from lakelog.spark.sql_statements.named_tables import Place
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.queries.named_tables import Place
 
 _INFO = "info_name string, info_value string"
 _COLUMNS = "col_name string, data_type string, comment string"
+
+
+def describe(s: CommandContext) -> Command | None:
+    """`DESCRIBE HISTORY t [LIMIT n]` and `DESCRIBE DETAIL t`."""
+    c = s.cursor
+    c.need_any("DESC", "DESCRIBE")
+    what = c.need_any("HISTORY", "DETAIL")
+    if c.word in ("", ".") and (c.token is None or c.word == "."):
+        return None  # a table of that name
+    place = s.ours(f"DESCRIBE {what}")
+    if what == "DETAIL":
+        c.end()
+        return lambda: s.table(place).detail()
+    limit = c.expression(what="a number").text if c.took("LIMIT") else None
+    c.end()
+
+    def run() -> DataFrame:
+        return s.table(place).history(None if limit is None else int(s.runner.value(limit)))
+
+    return run
 
 
 def describe_table(s: CommandContext) -> Command | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
-from lakelog.spark.sql_statements.commands.base import CommandContext
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
+from lakelog.spark.sql_statements.commands.cloning import convert
+from lakelog.spark.sql_statements.commands.context import CommandContext
 from lakelog.spark.sql_statements.commands.create_table import create
 from lakelog.spark.sql_statements.commands.create_view import alter_view, create_view
-from lakelog.spark.sql_statements.commands.describe import describe_table
+from lakelog.spark.sql_statements.commands.describe import describe, describe_table
 from lakelog.spark.sql_statements.commands.explain import explain
 from lakelog.spark.sql_statements.commands.insert import insert
 from lakelog.spark.sql_statements.commands.maintenance import (
@@ -20,27 +21,31 @@ from lakelog.spark.sql_statements.commands.maintenance import (
     vacuum,
 )
 from lakelog.spark.sql_statements.commands.merge import merge
-from lakelog.spark.sql_statements.commands.partitions import show_partitions
+from lakelog.spark.sql_statements.commands.restore_table import restore
 from lakelog.spark.sql_statements.commands.row_changes import delete, truncate, update
-from lakelog.spark.sql_statements.commands.show import show_columns, show_create, show_properties
-from lakelog.spark.sql_statements.commands.versions import convert, describe, restore
-from lakelog.spark.sql_statements.cursor import Cursor
-from lakelog.spark.sql_statements.errors import SqlSyntaxError
-from lakelog.spark.sql_statements.parameters import Parameters
-from lakelog.spark.sql_statements.placeholders import Placeholders
-from lakelog.spark.sql_statements.references import after_ctes
-from lakelog.spark.sql_statements.statement import Statement
-from lakelog.spark.sql_statements.written_views import refreshed
+from lakelog.spark.sql_statements.commands.show import (
+    show_columns,
+    show_create,
+    show_partitions,
+    show_properties,
+)
+from lakelog.spark.sql_statements.forms.parameters import Parameters
+from lakelog.spark.sql_statements.forms.placeholders import Placeholders
+from lakelog.spark.sql_statements.queries.written_views import refreshed
+from lakelog.spark.sql_statements.text.cursor import Cursor
+from lakelog.spark.sql_statements.text.references import after_ctes
+from lakelog.spark.sql_statements.text.statement import Statement
+from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.sql_statements.commands.base import Command
-    from lakelog.spark.sql_statements.named_tables import Place
-    from lakelog.spark.sql_statements.queries import QueryRunner
-    from lakelog.spark.sql_statements.tokens import Token
+    from lakelog.spark.sql_statements.commands.context import Command
+    from lakelog.spark.sql_statements.queries.named_tables import Place
+    from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+    from lakelog.spark.sql_statements.text.tokens import Token
 
 _Reader: TypeAlias = "Callable[[CommandContext], Command | None]"
 

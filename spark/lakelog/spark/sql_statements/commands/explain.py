@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
@@ -26,7 +26,7 @@ def explain(s: CommandContext) -> Command | None:
     begin = c.at
     ctes = ""
     if c.word == "WITH":
-        from lakelog.spark.sql_statements.references import after_ctes
+        from lakelog.spark.sql_statements.text.references import after_ctes
 
         count = after_ctes(c.tokens[begin:])
         ctes = c.text(begin, begin + count)

@@ -15,9 +15,9 @@ from lakelog.core.schema.assignment import fits_by_name
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
-from lakelog.spark.sql_statements.keywords import QUERY
-from lakelog.spark.sql_statements.named_tables import Place
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.queries.named_tables import Place
+from lakelog.spark.sql_statements.text.keywords import QUERY
+from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.constraints import checked_default
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
-    from lakelog.spark.sql_statements.cursor import Cursor
-    from lakelog.spark.sql_statements.statement import Edit
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.text.cursor import Cursor
+    from lakelog.spark.sql_statements.text.statement import Edit
     from lakelog.spark.writing.options import SaveMode
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.maintain.optimize import command
 from lakelog.core.maintain.repair.command import repair
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.table.optimization import optimized_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _PATH = "path string"
 _DEFECTS = "kind string, path string, problem string, mend string, mended boolean"

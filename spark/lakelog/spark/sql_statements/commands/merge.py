@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakelog.spark.sql_statements.statement import Statement
+from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.spark.dml.builder import DeltaMergeBuilder
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _ALL = "*"
 _Clause = tuple[str, str, str | None, Any]

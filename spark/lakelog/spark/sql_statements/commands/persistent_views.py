@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from lakelog.spark.names.identifiers import quoted_name
 from lakelog.spark.names.plain import plain_table
 from lakelog.spark.names.provider import run_using_delta
-from lakelog.spark.sql_statements.errors import located
-from lakelog.spark.sql_statements.named_tables import place_of
-from lakelog.spark.sql_statements.statement import rewritten
+from lakelog.spark.sql_statements.queries.named_tables import place_of
+from lakelog.spark.sql_statements.text.statement import rewritten
+from lakelog.spark.sql_statements.text.syntax_errors import located
 from lakelog.spark.types.paths import hadoop_path, quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.types.type_sql import type_sql
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelog.spark.sql_statements.commands.base import CommandContext
-    from lakelog.spark.sql_statements.named_tables import Place
-    from lakelog.spark.sql_statements.references import Reference
-    from lakelog.spark.sql_statements.statement import Edit, Statement
+    from lakelog.spark.sql_statements.commands.context import CommandContext
+    from lakelog.spark.sql_statements.queries.named_tables import Place
+    from lakelog.spark.sql_statements.text.references import Reference
+    from lakelog.spark.sql_statements.text.statement import Edit, Statement
 
 
 def by_options(s: CommandContext, query: Statement, at: int) -> Callable[[], str] | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.delta_log import DeltaLog
-    from lakelog.spark.sql_statements.commands.base import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _AFFECTED = "num_affected_rows bigint"
 

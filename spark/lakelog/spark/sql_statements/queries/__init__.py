@@ -1,0 +1,1 @@
+"""The tables and views that statements name, and the queries that read them."""
