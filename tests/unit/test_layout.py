@@ -81,6 +81,7 @@ def test_the_core_has_few_floors() -> None:
     for module, needed in _imports("core").items():
         own = module.split(".")[2]
         packages.setdefault(own, set()).update({n.split(".")[2] for n in needed} - {own})
+    del packages["engine"]  # the door, which shows what is on every floor
     floor: dict[str, int] = {}
     for package in TopologicalSorter(packages).static_order():
         floor[package] = 1 + max((floor[each] for each in packages[package]), default=0)

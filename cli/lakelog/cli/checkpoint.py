@@ -15,9 +15,9 @@ from lakelog.cli.tables import bytes_text, count_text, open_log, opened, saying
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.log import CheckpointFiles
     from lakelog.core.errors import CorruptCheckpointError
-    from lakelog.core.log.segment import CheckpointFiles
-    from lakelog.core.state.snapshot import Snapshot
 
 
 @click.command(short_help="Write a checkpoint, and read it back.")
@@ -57,7 +57,7 @@ def _checkpoint(
     dry_run: bool,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    from lakelog.core.features.protocol import check_writable
+    from lakelog.core.engine.commit import check_writable
 
     log = open_log(uri, conf)
     tell("reading the log")
@@ -102,7 +102,7 @@ def _checkpoint(
 
 def _checkpoints(snapshot: Snapshot) -> list[CheckpointFiles]:
     """The complete checkpoints of exactly this version."""
-    from lakelog.core.log.segment import list_log
+    from lakelog.core.engine.log import list_log
 
     version = snapshot.version
     return list_log(snapshot.store, snapshot.table, version, version).checkpoints
@@ -114,8 +114,7 @@ def _verified(snapshot: Snapshot, written: CheckpointFiles) -> Iterator[tuple[st
     Raises:
         CorruptCheckpointError: it can't be read, or holds another state.
     """
-    from lakelog.core.log.checkpoint import CheckpointReader
-    from lakelog.core.log.segment import find_segment
+    from lakelog.core.engine.log import CheckpointReader, find_segment
 
     store = snapshot.store
     segment = find_segment(store, snapshot.table, snapshot.version)
@@ -151,7 +150,7 @@ def _mismatch(snapshot: Snapshot, what: str) -> CorruptCheckpointError:
 
 
 def _hint(snapshot: Snapshot) -> int | None:
-    from lakelog.core.log.last_checkpoint import read_last_checkpoint
+    from lakelog.core.engine.log import read_last_checkpoint
 
     hint = read_last_checkpoint(snapshot.store, snapshot.table)
     return None if hint is None else hint.version

@@ -73,7 +73,7 @@ def _dataset(files: Sequence[Path], form: str, known: StructType | None) -> Any:
     import pyarrow as pa
     import pyarrow.dataset as pads
 
-    from lakelog.core.arrow.types import to_arrow_schema
+    from lakelog.core.engine.values import to_arrow_schema
 
     kind: Any = pads.ParquetFileFormat()
     if form == "csv":
@@ -90,7 +90,7 @@ def _json(file: Path, known: StructType | None) -> Any:
     import pyarrow as pa
     from pyarrow.json import ParseOptions, read_json
 
-    from lakelog.core.arrow.types import to_arrow_field
+    from lakelog.core.engine.values import to_arrow_field
 
     # A name that is only in some line is known when all are read.
     found = read_json(str(file))

@@ -22,7 +22,7 @@ from lakelog.cli.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lakelog.core.log.history import HistoryEntry
+    from lakelog.core import HistoryEntry
 
 _LIMIT: Final = 20
 _SAYS_NOTHING: Final = (None, False, "", "[]", "{}", "null", "false")
@@ -52,8 +52,8 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
     Reads the commits that it shows and no others, so that a long log costs no more than a short
     one. Works on tables that need features which lakelog does not have, too.
     """
-    from lakelog.core.log.history import read_history
-    from lakelog.core.log.segment import find_segment
+    from lakelog.core.engine.log import find_segment
+    from lakelog.core.engine.tables import read_history
     from lakelog.logstores import log_store_for
 
     name, scrubber = table_uri(uri), Scrubber(conf)

@@ -38,7 +38,7 @@ def command(uri: str, conf: dict[str, str], as_json: bool) -> None:
 
 
 def _written(uri: str, conf: dict[str, str], tell: Callable[[str], None]) -> dict[str, Any]:
-    from lakelog.core.checkpoints.symlink_manifest import generate_symlink_manifest
+    from lakelog.core.engine.maintenance import generate_symlink_manifest
 
     log = open_log(uri, conf)
     tell("reading the log")

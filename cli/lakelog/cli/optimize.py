@@ -14,7 +14,7 @@ from lakelog.cli.tables import bytes_text, count_text, open_log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lakelog.core.maintain.optimize.running import OptimizeProgress
+    from lakelog.core import OptimizeProgress
 
 
 @click.command(short_help="Put small files together, or rows in order.")
@@ -70,7 +70,7 @@ def command(
 
 def _bytes(sizes: dict[str, str | None]) -> dict[str, int]:
     """The sizes that were given, in bytes."""
-    from lakelog.core.maintain.optimize.settings import byte_size
+    from lakelog.core.engine.write import byte_size
 
     return {
         name: byte_size(text, "--" + name.replace("_", "-"))
@@ -90,7 +90,7 @@ def _optimized(
     dry_run: bool,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    from lakelog.core.maintain.optimize import command as core
+    from lakelog import core
 
     log = open_log(uri, conf)
     tell("reading the log")

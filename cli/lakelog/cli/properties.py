@@ -13,8 +13,8 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import looked_at, one_line, open_log
 
 if TYPE_CHECKING:
+    from lakelog.core import DeltaLog
     from lakelog.core.actions import Metadata, Protocol
-    from lakelog.core.delta_log import DeltaLog
 
 
 @click.command(short_help="Show, set and unset the properties of a table.")
@@ -86,7 +86,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 def _refuse_bare(name: str) -> None:
     """Refuse Delta's name without its prefix, which would be a property that no client reads."""
-    from lakelog.core.features.property_table import KNOWN
+    from lakelog.core.engine.commit import KNOWN
 
     for known in KNOWN:
         if known.lower() == f"delta.{name}".lower():
@@ -102,7 +102,7 @@ def _shown(log: DeltaLog) -> dict[str, Any]:
 
 def _planned(log: DeltaLog, given: dict[str, str], unset: tuple[str, ...]) -> dict[str, Any]:
     from lakelog.cli.describe.description import shown_properties
-    from lakelog.core.alter.properties import planned_properties
+    from lakelog.core.engine.tables import planned_properties
 
     snapshot, metadata, protocol = planned_properties(log, given, unset)
     return _document(
@@ -141,7 +141,7 @@ def _changed(before: Metadata, after: Metadata) -> dict[str, Any]:
 
 
 def _raised(before: Protocol, after: Protocol) -> dict[str, Any] | None:
-    from lakelog.core.features.protocol import supported_features
+    from lakelog.core.engine.commit import supported_features
 
     if before == after:
         return None
@@ -168,7 +168,7 @@ def _question(table: str, protocol: dict[str, Any]) -> str:
 
 
 def _committed(log: DeltaLog, given: dict[str, str], unset: tuple[str, ...]) -> int:
-    from lakelog.core.alter.properties import set_properties, unset_properties
+    from lakelog.core.alter import set_properties, unset_properties
 
     return set_properties(log, given) if given else unset_properties(log, unset)
 

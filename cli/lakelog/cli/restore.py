@@ -62,8 +62,7 @@ def _restored(
     dry_run: bool,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    from lakelog.core import keys
-    from lakelog.core.maintain.restore import restore
+    from lakelog.core import keys, restore
 
     log = open_log(uri, conf)
     ignores = log.conf.read(keys.IGNORE_MISSING)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from lakelog.cli import startup
-from lakelog.core.paths import normalize_table_uri
+from lakelog.core.engine.tables import normalize_table_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.progress import Progress
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import DeltaLog, Progress, Snapshot
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -68,7 +66,7 @@ def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
         click.UsageError: it is not a URI of a table.
         LogStoreError: the conf does not lead to a store.
     """
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
 
     if startup.is_program:
         startup.keep_pandas_out()
@@ -95,9 +93,9 @@ def looked_at(log: DeltaLog, version: int | None, timestamp: str | None) -> Snap
         click.UsageError: both are given.
         DeltaError: there is no such table or version, or its log is damaged.
     """
-    from lakelog.core.state.replay import load_state
-    from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.state.time_travel import version_at
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.log import load_state
+    from lakelog.core.engine.tables import version_at
 
     def at(wanted: int | None) -> Snapshot:
         # Past `DeltaLog.snapshot`, which refuses tables that can't be read.

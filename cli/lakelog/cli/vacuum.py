@@ -86,7 +86,7 @@ def _vacuumed(
     dry_run: bool,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    from lakelog.core.maintain.vacuum.command import vacuum
+    from lakelog.core import vacuum
 
     log = open_log(uri, conf)
     tell("reading the log")

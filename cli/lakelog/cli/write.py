@@ -63,7 +63,7 @@ def command(
     they follow from the values.
     """
     from lakelog.core import write_arrow
-    from lakelog.core.input.given_types import schema_from
+    from lakelog.core.engine.tables import schema_from
 
     scrubber = Scrubber(conf)
     log = open_log(uri, conf)

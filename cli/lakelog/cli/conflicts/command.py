@@ -91,7 +91,7 @@ def command(
 
 
 def _since(text: str) -> int:
-    from lakelog.core.state.time_travel import parse_timestamp
+    from lakelog.core.engine.tables import parse_timestamp
 
     age = _SPAN.fullmatch(text.strip().lower())
     if age is None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
+from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.events import CommitOutcome, CommitStats
-from lakelog.core.paths import normalize_table_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -10,23 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.files.numbers import row_counts, total
 from lakelog.cli.tables import looked_at, time_text
-from lakelog.core.commit.lock import lock_for
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
+from lakelog.core.engine.commit import (
+    FEATURES,
+    KNOWN,
+    Support,
+    active_features,
+    check_readable,
+    check_writable,
+    lock_for,
+    supported_features,
+)
+from lakelog.core.engine.log import list_log
 from lakelog.core.errors import CorruptLogError, UnsupportedFeatureError
-from lakelog.core.features.property_table import KNOWN
-from lakelog.core.features.protocol import check_readable, check_writable, supported_features
-from lakelog.core.features.registry import FEATURES, Support, active_features
-from lakelog.core.log.segment import list_log
 from lakelog.logstores import resolve
 from lakelog.logstores.errors import UnsafeLogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lakelog.core import DeltaLog, Snapshot
     from lakelog.core.actions import Metadata
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.state.replay import State
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.engine.log import State
     from lakelog.logstores import LogStore
 
 YES: Final = "yes"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from lakelog.core.engine.schemas import dotted, walk
 from lakelog.core.schema import ArrayType, MapType, StructType
-from lakelog.core.schema.column_paths import dotted, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

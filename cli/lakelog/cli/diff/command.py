@@ -12,8 +12,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import bytes_text, count_text, looked_at, one_line, open_log
 
 if TYPE_CHECKING:
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import DeltaLog, Snapshot
 
 _GROUPS: Final = {
     "added": "added",

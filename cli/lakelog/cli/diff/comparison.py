@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from lakelog.cli.diff.columns import column_changes
 from lakelog.cli.files.numbers import row_counts, total
 from lakelog.cli.tables import time_text
-from lakelog.core.actions.file_keys import file_keys
-from lakelog.core.compute import pc
-from lakelog.core.features.protocol import supported_features
+from lakelog.core.engine.commit import supported_features
+from lakelog.core.engine.log import file_keys
+from lakelog.core.engine.values import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
+    from lakelog.core import Snapshot
     from lakelog.core.actions import Protocol
-    from lakelog.core.state.snapshot import Snapshot
 
 
 def comparison(before: Snapshot, after: Snapshot) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.cli.doctor.misspelt import misspelt
 from lakelog.cli.doctor.report import Report
-from lakelog.core.commit.lock import lock_for
-from lakelog.core.log.names import log_path
-from lakelog.core.paths import normalize_table_uri
+from lakelog.core.engine.commit import lock_for
+from lakelog.core.engine.log import log_path
+from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.logstores import LogStore, Scope, log_store_for, resolve
 from lakelog.logstores.doctor.area import ProbeArea
 from lakelog.logstores.doctor.clock import clock_finding
@@ -141,8 +141,8 @@ def _reached(report: Report, store: LogStore) -> float | None:
 
 
 def _table(report: Report, store: LogStore) -> None:
+    from lakelog.core.engine.log import LogDefects, find_newest
     from lakelog.core.errors import TableNotFoundError
-    from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
 
     found = LogDefects()
     try:

@@ -12,7 +12,7 @@ from lakelog.logstores.doctor.finding import Finding, Status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.commit.lock import LockChoice
+    from lakelog.core.engine.commit import LockChoice
     from lakelog.logstores import Capabilities, Resolution
 
 FORMAT: Final = 1

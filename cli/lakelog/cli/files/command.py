@@ -21,7 +21,7 @@ from lakelog.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _LIMIT: Final = 100
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from lakelog.cli.files.numbers import row_counts, total
 from lakelog.cli.tables import time_text
-from lakelog.core.arrow.partitions import typed_partition_table
-from lakelog.core.compute import pc
+from lakelog.core.engine.scan import typed_partition_table
+from lakelog.core.engine.schemas import dotted, split_path
+from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.schema.column_paths import dotted, split_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 _MIB: Final = 1 << 20

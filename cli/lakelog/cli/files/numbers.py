@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.compute import pc
-from lakelog.core.stats.bounds import read_stats
+from lakelog.core.engine.log import read_stats
+from lakelog.core.engine.values import pc
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,7 @@ from lakelog.cli.tables import bytes_text, count_text, open_log, saying
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.dml.rewrite import RowsChanged
+    from lakelog.core import DeltaLog, RowsChanged
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _DONE: Final = {"delete": "Deleted", "update": "Updated"}
@@ -118,7 +117,7 @@ def _advice_for_shells() -> Iterator[None]:
 
 
 def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict[str, int]:
-    from lakelog.core.dml.matching_rows import matching_rows
+    from lakelog.core.engine.dml import matching_rows
 
     tell("counting rows")
     matching = matching_rows(log, change.where, change.values)
@@ -127,8 +126,7 @@ def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict
 
 def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> RowsChanged:
     """Change the rows, and again those that match by then where another writer was faster."""
-    from lakelog.core.commit.retry import retry_on_conflict
-    from lakelog.core.dml.delete_update import delete_rows, update_rows
+    from lakelog.core import delete_rows, retry_on_conflict, update_rows
 
     told = saying(tell)
 

@@ -22,7 +22,7 @@ from lakelog.cli.tables import limit_option, one_line, open_log, opened, version
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _LIMIT: Final = 10
 
@@ -97,7 +97,7 @@ def command(
 
 
 def _rows(snapshot: Snapshot, columns: tuple[str, ...], where: str | None, limit: int) -> pa.Table:
-    from lakelog.core.data.scan import Scan
+    from lakelog.core import Scan
 
     return Scan(snapshot, columns or None, where).head(limit)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.portable.shown_values import python_value
+from lakelog.core.engine.values import python_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.tables import looked_at, open_log, version_options
 
 if TYPE_CHECKING:
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 
 @click.command(short_help="The columns of a table, as a tree, as SQL or as JSON.")
@@ -60,9 +60,8 @@ def _document(snapshot: Snapshot) -> dict[str, Any]:
 
 def _clustering(snapshot: Snapshot) -> list[list[str]]:
     """The paths of the clustering columns, as users name them."""
-    from lakelog.core.features.clustering import clustering_columns
-    from lakelog.core.schema.column_mapping import physical_path
-    from lakelog.core.schema.column_paths import walk
+    from lakelog.core.engine.commit import clustering_columns
+    from lakelog.core.engine.schemas import physical_path, walk
 
     schema = snapshot.read_schema
     named = {physical_path(schema, path): path for path, _ in walk(schema, containers=False)}
@@ -72,7 +71,7 @@ def _clustering(snapshot: Snapshot) -> list[list[str]]:
 
 def _statement(snapshot: Snapshot) -> str:
     from lakelog.cli.schema.create_table import create_table_sql
-    from lakelog.core.alter.properties import KEPT_BY_THE_TABLE
+    from lakelog.core.engine.tables import KEPT_BY_THE_TABLE
 
     metadata = snapshot.metadata
     own = {k: v for k, v in metadata.configuration.items() if k not in KEPT_BY_THE_TABLE}
@@ -88,7 +87,7 @@ def _statement(snapshot: Snapshot) -> str:
 
 def _print(snapshot: Snapshot, found: dict[str, Any], scrubber: Scrubber) -> None:
     from lakelog.cli.describe.schema_tree import schema_tree
-    from lakelog.core.schema.column_paths import dotted
+    from lakelog.core.engine.schemas import dotted
 
     heading(scrubber.text(f"{found['table']}, version {found['version']}"))
     rows = schema_tree(snapshot.schema, found["partition_columns"])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.engine.schemas import MARK, dotted, sql_path
 from lakelog.core.schema import ArrayType, MapType, StructType
-from lakelog.core.schema.char_varchar import MARK
-from lakelog.core.schema.column_paths import dotted, sql_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

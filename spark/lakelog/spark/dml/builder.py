@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import Column
 
-from lakelog.core.dml.merge.clauses import MergeClause
+from lakelog.core.engine.merge import MergeClause
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.merge.request import Merge
 from lakelog.spark.dml.merge.run import run_merge
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.dml.merge.clauses import When
+    from lakelog.core import DeltaLog
+    from lakelog.core.engine.merge import When
     from lakelog.spark.dml.frames import GivenFrames
 
 SqlOrColumn: TypeAlias = str | Column

@@ -6,20 +6,19 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.errors import DeltaError
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import (
+from lakelog.core.engine.conditions import (
     Column,
     Comparison,
-    Expression,
     Literal,
     Not,
     join_and,
+    normalize_filter,
+    parse_sql,
+    tree_sql,
 )
-from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
+from lakelog.core.engine.schemas import limit_of, sql_path
+from lakelog.core.errors import DeltaError
 from lakelog.core.schema import DecimalType, PrimitiveType
-from lakelog.core.schema.char_varchar import limit_of
-from lakelog.core.schema.column_paths import sql_path
 from lakelog.spark.dml.merge.char_comparisons import column_path_of, compared_columns
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lakelog.core import Expression, Snapshot
     from lakelog.core.schema import StructType
-    from lakelog.core.state.snapshot import Snapshot
 
 _MOST_PARTITIONS = 200
 """So many are named in the condition by which others' commits are looked at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakelog.core.dml.file_copies import Copied, CopyTask, run_in_threads
+from lakelog.core.engine.dml import Copied, CopyTask, run_in_threads
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.runner import run_on_executors
 

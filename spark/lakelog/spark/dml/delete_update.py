@@ -18,29 +18,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core import keys
-from lakelog.core.actions.file_table import from_add_files, to_add_files
-from lakelog.core.actions.operation import Operation, json_text
-from lakelog.core.arrow.variants import has_variants
-from lakelog.core.compute import pc
-from lakelog.core.data.readable_partitions import readable_partitions
-from lakelog.core.dml.delete_update import delete_rows, update_rows
-from lakelog.core.dml.merge.analysis import analyse_update
-from lakelog.core.dml.merge.update import UpdatedRows
-from lakelog.core.dml.rewrite import RowRewrite
-from lakelog.core.dml.touched_files import can_evaluate, touched_at, touched_whole
+from lakelog.core import AttemptFiles, Operation, delete_rows, keys, update_rows
+from lakelog.core.engine.commit import compact_after, json_text, preservation_tags
+from lakelog.core.engine.conditions import Literal, is_partition_only, normalize_filter
+from lakelog.core.engine.conditions import columns as columns_of
+from lakelog.core.engine.dml import RowRewrite, UpdatedRows, can_evaluate, touched_at, touched_whole
+from lakelog.core.engine.log import from_add_files, to_add_files
+from lakelog.core.engine.merge import analyse_update
+from lakelog.core.engine.scan import readable_partitions
+from lakelog.core.engine.values import has_variants, pc
 from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,
     InvalidPredicateError,
 )
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import Literal, is_partition_only
-from lakelog.core.expressions.tree import columns as columns_of
-from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.schema import StructType
-from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import without_spark as here
 from lakelog.spark.dml.candidate_files import known_part, outside_of
 from lakelog.spark.dml.column_text import sql_of
@@ -66,12 +58,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.dml.merge.new_rows import NewColumn
-    from lakelog.core.dml.touched_files import TouchedFile
-    from lakelog.core.expressions.tree import Expression
-    from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.core import DeltaLog, Expression, OptimisticTransaction, Snapshot
+    from lakelog.core.engine.dml import TouchedFile
+    from lakelog.core.engine.merge import NewColumn
     from lakelog.spark.dml.frames import GivenFrames
     from lakelog.spark.reading.positions import PositionedRows
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.actions.file_table import to_add_files
-from lakelog.core.compute import pc
+from lakelog.core.engine.log import to_add_files
+from lakelog.core.engine.values import pc
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _BUCKET_ROWS = 1 << 15
 """Bits of one of Spark's bitmaps."""
@@ -75,7 +75,7 @@ def partitions_matching(
     """
     from pyspark.errors import AnalysisException
 
-    from lakelog.core.data.readable_partitions import readable_partitions
+    from lakelog.core.engine.scan import readable_partitions
     from lakelog.spark.types.spark_types import to_spark_schema
 
     if not snapshot.partition_columns:

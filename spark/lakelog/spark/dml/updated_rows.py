@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.data.change_files import CHANGE_TYPE
-from lakelog.core.dml.merge.new_rows import Generated
+from lakelog.core.engine.merge import Generated
+from lakelog.core.engine.rows import generation_of
+from lakelog.core.engine.write import CHANGE_TYPE
 from lakelog.core.schema import StructType
-from lakelog.core.schema.filled_columns import generation_of
 from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_in
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.dml.merge.new_rows import NewColumn
-    from lakelog.core.rows.moved_row_ids import MovedRowIds
+    from lakelog.core.engine.merge import NewColumn
+    from lakelog.core.engine.rows import MovedRowIds
     from lakelog.core.schema import DataType
     from lakelog.spark.writing.constraints import RowRule
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import keys
-from lakelog.core.arrow.types import from_arrow_schema
-from lakelog.core.dml.merge.run import MergeJob, run_small_merge
-from lakelog.core.dml.merge.source import MergeSource
+from lakelog.core.engine.conditions import parse_sql
+from lakelog.core.engine.merge import MergeJob, MergeSource, run_small_merge
+from lakelog.core.engine.schemas import column_path, same_type
+from lakelog.core.engine.values import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.expressions.values.evaluate import parse_sql
-from lakelog.core.schema.diff import same_type
-from lakelog.core.schema.edits import column_path
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.dml.rewrite import RowsChanged
+    from lakelog.core import RowsChanged
     from lakelog.core.schema import StructType
     from lakelog.spark.dml.merge.request import Merge
 

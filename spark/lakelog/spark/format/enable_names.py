@@ -451,7 +451,7 @@ def _list_columns(original: Any) -> Any:
             return original(self, tableName, dbName)
         from pyspark.sql.catalog import Column
 
-        from lakelog.core.alter.clustering import shown_columns
+        from lakelog.core.engine.tables import shown_columns
         from lakelog.spark.table.delta_table import DeltaTable
         from lakelog.spark.types.spark_types import to_spark_schema
 

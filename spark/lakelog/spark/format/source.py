@@ -13,13 +13,10 @@ from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType as SparkStructType
 
-from lakelog.core.change_feed.feed import change_schema
-from lakelog.core.conf import DeltaConf
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaConf, DeltaLog
+from lakelog.core.engine.streams import StreamOptions, change_schema, stream_snapshot
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
-from lakelog.core.streaming.options import StreamOptions
-from lakelog.core.streaming.tracking.tracker import stream_snapshot
 from lakelog.spark.format.source_reader import FilteringReader, SourceReader
 from lakelog.spark.format.source_writer import SourceWriter
 from lakelog.spark.format.stream_on_driver import (
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
         SimpleDataSourceStreamReader,
     )
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _WRITE = "lakelog.spark.write(df)"
 

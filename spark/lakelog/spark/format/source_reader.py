@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lakelog.core.errors import DeltaError
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.prune import keep_files
-from lakelog.core.expressions.tree import (
+from lakelog.core.engine.conditions import (
     Column,
     Comparison,
     In,
@@ -19,7 +16,10 @@ from lakelog.core.expressions.tree import (
     Not,
     StartsWith,
     join_and,
+    keep_files,
+    normalize_filter,
 )
+from lakelog.core.errors import DeltaError
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.workers.marked_errors import marked
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType as SparkStructType
 
-    from lakelog.core.expressions.tree import Expression
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Expression, Snapshot
 
 _COMPARISONS = {
     "EqualTo": "=",

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from lakelog.core import AttemptFiles, DeltaLog, Operation
 from lakelog.core.actions import SetTransaction
-from lakelog.core.actions.operation import Operation, write_metrics
-from lakelog.core.arrow.casts import cast_batch
-from lakelog.core.conf import travelling_conf
-from lakelog.core.data.partition_errors import partition_errors
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core.engine.commit import check_writable, write_metrics
+from lakelog.core.engine.rows import generation_of, is_filled, missing_identities, table_constraints
+from lakelog.core.engine.schemas import check_holds_rows
+from lakelog.core.engine.tables import travelling_conf
+from lakelog.core.engine.write import cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
-from lakelog.core.features.identity_columns import missing_identities
-from lakelog.core.features.protocol import check_writable
-from lakelog.core.portable.writer import write_batches
-from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import StructType
-from lakelog.core.schema.filled_columns import generation_of, is_filled
-from lakelog.core.schema.rules import check_holds_rows
-from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.marked_errors import marked
@@ -32,8 +26,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from lakelog.core import OptimisticTransaction
     from lakelog.core.actions import Action, AddFile
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import WriteOptions
 
 _MAIN_PATH = "lakelog.spark.write(df).mode(…).save(path)"

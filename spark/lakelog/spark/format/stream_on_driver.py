@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 
+from lakelog.core.engine.streams import boolean_option
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.streaming.options import boolean_option
 from lakelog.spark.workers.marked_errors import marked
 
 try:

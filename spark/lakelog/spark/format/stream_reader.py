@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.errors import PySparkException
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
+from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.format.register import register
 from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.stated import with_known_nulls

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from lakelog.core.arrays import array_of
-from lakelog.core.change_feed.feed import change_readers
+from lakelog.core.engine.streams import ChangeSource, SourceOffset, StreamSource, change_readers
+from lakelog.core.engine.values import array_of
 from lakelog.core.errors import DataFileMissingError
-from lakelog.core.streaming.changes import ChangeSource
-from lakelog.core.streaming.offsets import SourceOffset
-from lakelog.core.streaming.source import StreamSource
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.reading.changes import change_job
 from lakelog.spark.workers.marked_errors import marked
@@ -37,8 +34,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType as SparkStructType
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.streaming.options import StreamOptions
+    from lakelog.core import DeltaLog
+    from lakelog.core.engine.streams import StreamOptions
     from lakelog.spark.reading.by_arrow import ScanJob
     from lakelog.spark.reading.changes import ChangeJob
 

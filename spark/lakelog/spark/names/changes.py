@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyarrow.fs import FileSelector
 from pyspark.errors import PySparkException
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.core.errors import CommitOutcomeUnknownError, DeltaAnalysisError, TableExistsError
 from lakelog.spark.names.identifiers import parse, quoted_name
 from lakelog.spark.names.lookup import find, forget, qualified

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.names.entries import Entry, read_entry
 from lakelog.spark.names.identifiers import (

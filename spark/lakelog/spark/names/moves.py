@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.spark.names.changes import literal
 from lakelog.spark.names.identifiers import quoted_name

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.spark.names.changes import claimed
 from lakelog.spark.names.identifiers import parse, path_in
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.create.table import CreateMode
+    from lakelog.core.engine.tables import CreateMode
     from lakelog.core.schema import StructType
     from lakelog.spark.names.entries import Entry
 

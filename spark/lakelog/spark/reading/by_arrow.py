@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_table
-from lakelog.core.arrow.types import to_arrow_schema
-from lakelog.core.data.file_reader import DataStores
-from lakelog.core.data.readable_partitions import check_partition_values
-from lakelog.core.data.row_reader import RowReader, in_order
-from lakelog.core.deletion_vectors.reader import DeletionVector
+from lakelog.core.engine.scan import (
+    DataStores,
+    DeletionVector,
+    RowReader,
+    check_partition_values,
+    in_order,
+    partition_schema_of,
+    typed_partition_table,
+)
+from lakelog.core.engine.schemas import mapped_like
+from lakelog.core.engine.values import array_of, scalar_of, to_arrow_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema import StructType
-from lakelog.core.schema.column_mapping import mapped_like
 from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.positions import FILE, ROW, with_places
 from lakelog.spark.reading.task_files import most_files
@@ -41,8 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from lakelog.core.expressions.tree import Expression
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Expression, Snapshot
 
 _MOST_TASK_BYTES = 64 << 20
 _LEAST_TASK_BYTES = 4 << 20

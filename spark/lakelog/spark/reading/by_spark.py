@@ -17,12 +17,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegralType, NullType, StringType, StructField, StructType
 
-from lakelog.core.compute import pc
-from lakelog.core.data.file_locations import DataPlaces
+from lakelog.core.engine.scan import DataPlaces
+from lakelog.core.engine.schemas import check_known, limit_of, physical_schema, with_current_marks
+from lakelog.core.engine.values import pc
 from lakelog.core.errors import DataFileMissingError
-from lakelog.core.schema.char_varchar import limit_of, with_current_marks
-from lakelog.core.schema.column_mapping import physical_schema
-from lakelog.core.schema.rules import check_known
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark.reading.many_paths import parquet_of
 from lakelog.spark.reading.positions import FILE, ROW, SIZE, with_places
@@ -232,7 +230,7 @@ class SparkScan:
         return [self._read_literal(paths, values) for values, paths in groups.items()]
 
     def _loosened(self, layout: HiveLayout, files: pa.Table) -> LooseLayout:
-        from lakelog.core.paths import data_path
+        from lakelog.core.engine.tables import data_path
 
         names = [f.name for f in self._partitions]
         wanted, loose = set(layout.files), LooseLayout()

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.change_feed.feed import ChangeFeed, change_readers
-from lakelog.core.change_feed.files import with_commit_columns
-from lakelog.core.change_feed.versions import ChangeBounds
-from lakelog.core.data.file_reader import DataStores, storage_root
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.engine.scan import DataStores, in_order, storage_root
+from lakelog.core.engine.streams import (
+    ChangeBounds,
+    ChangeFeed,
+    change_readers,
+    with_commit_columns,
+)
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.joined import joined_batches
@@ -33,11 +35,9 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.change_feed.files import ChangedFile
-    from lakelog.core.conf import DeltaConf
-    from lakelog.core.data.file_reader import DataFile
-    from lakelog.core.data.row_reader import RowReader
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import DeltaConf, Snapshot
+    from lakelog.core.engine.scan import DataFile, RowReader
+    from lakelog.core.engine.streams import ChangedFile
 
 _BOUNDS = {
     "starting": ("startingVersion", "startingTimestamp"),

@@ -24,16 +24,20 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from lakelog.core.data.file_locations import DataPlaces
-from lakelog.core.data.readable_partitions import check_partition_values
+from lakelog.core.engine.scan import DataPlaces, check_partition_values
+from lakelog.core.engine.schemas import (
+    TYPE_CHANGES,
+    holds_months,
+    is_known,
+    is_widening,
+    mapped_like,
+    shares_int32,
+    walk,
+)
+from lakelog.core.engine.tables import data_path
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
-from lakelog.core.paths import data_path
-from lakelog.core.schema.column_mapping import mapped_like
-from lakelog.core.schema.column_paths import walk
-from lakelog.core.schema.type_widening import TYPE_CHANGES
-from lakelog.core.schema.types import PrimitiveType, holds_months, is_known, type_from_json_value
-from lakelog.core.schema.types import StructType as Columns
-from lakelog.core.schema.upcasts import is_widening, shares_int32
+from lakelog.core.schema import PrimitiveType, type_from_json_value
+from lakelog.core.schema import StructType as Columns
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
@@ -49,9 +53,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.expressions.tree import Expression
+    from lakelog.core import Expression, Snapshot
     from lakelog.core.schema import StructType as TableSchema
-    from lakelog.core.state.snapshot import Snapshot
 
 logger = logging.getLogger("lakelog")
 

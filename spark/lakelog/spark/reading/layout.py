@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from lakelog.core.arrow.partition_casts import cast_text
-from lakelog.core.compute import pc
-from lakelog.core.paths import data_path
+from lakelog.core.engine.scan import cast_text
+from lakelog.core.engine.tables import data_path
+from lakelog.core.engine.values import pc
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:

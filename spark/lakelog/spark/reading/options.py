@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from lakelog.core.engine.streams import boolean_option
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.streaming.options import boolean_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

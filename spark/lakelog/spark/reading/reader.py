@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Self
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.lookup import is_watched
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelog.core.expressions.filter import Filter
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Filter, Snapshot
 
 
 def snapshot_df(
@@ -55,8 +54,8 @@ def snapshot_df(
     """
     if where is None:
         return files_df(spark, snapshot, snapshot.file_table, columns=columns)
-    from lakelog.core.expressions.filter import normalize_filter
-    from lakelog.core.expressions.tree import columns as columns_of
+    from lakelog.core.engine.conditions import columns as columns_of
+    from lakelog.core.engine.conditions import normalize_filter
 
     prune = normalize_filter(where, snapshot.schema, session_tz=snapshot.conf.session_tz)
     if columns is not None and prune is not None:

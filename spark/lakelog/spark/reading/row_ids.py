@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.rows.moved_row_ids import MovedRowIds
+from lakelog.core.engine.rows import MovedRowIds
 from lakelog.core.schema import StructType
 from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.reading.positions import FILE, ROW
@@ -20,7 +20,7 @@ from lakelog.spark.types.paths import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 ROW_FIELDS = ("row_id", "base_row_id", "default_row_commit_version", "row_commit_version")
 """What `_metadata` has besides the fields that it has of every file."""

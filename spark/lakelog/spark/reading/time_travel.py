@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from lakelog.core.arrow.partition_casts import cast_text
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
+from lakelog.core.engine.scan import cast_text
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.reading.options import wants_changes
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.state.replayer import Replayer
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.log import Replayer
 
 _VERSION_SUFFIX = re.compile(r"(.+)@[vV](\d+)", re.DOTALL)
 _TIME_SUFFIX = re.compile(r"(.+)@(\d{17})", re.DOTALL)

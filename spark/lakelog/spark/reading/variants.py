@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow.variants import ARROW_VARIANT, has_variants
-from lakelog.core.portable.leaves import filled_variants
+from lakelog.core.engine.values import ARROW_VARIANT, filled_variants, has_variants
 
 # Spark takes the parts by position.
 _MARKED = [

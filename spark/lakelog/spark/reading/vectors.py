@@ -18,9 +18,8 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from lakelog.core.arrays import array_of, integers, scalar_of
-from lakelog.core.data.file_reader import DataStores
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.engine.scan import DataStores, in_order
+from lakelog.core.engine.values import array_of, integers, scalar_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.positions import FILE, ROW, SIZE
 from lakelog.spark.types.paths import file_path_uri
@@ -28,7 +27,7 @@ from lakelog.spark.types.paths import file_path_uri
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _CHUNK_BITS = 14
 _CHUNK = 1 << _CHUNK_BITS

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.spark.replay.replayer import replayer_for
 from lakelog.spark.workers.bins import rewritten_by_spark
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.conf import DeltaConf
+    from lakelog.core import DeltaConf
 
 MOST_LOGS: Final = 32
 MOST_FILES: Final = 200_000

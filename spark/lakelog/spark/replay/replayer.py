@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
-from lakelog.core.arrays import empty_table
-from lakelog.core.compute import pc
+from lakelog.core.engine.log import FILE_SCHEMA, TOMBSTONE_SCHEMA, cast, load_state
+from lakelog.core.engine.values import empty_table, pc
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.log.checkpoint_parts import cast
-from lakelog.core.state.replay import load_state
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.replay.tasks import BLOCK, IS_KIND, KEY, ROW, CheckpointRows, CommitRows
 from lakelog.spark.session.job_errors import lacks_pyarrow
@@ -35,9 +32,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.conf import DeltaConf
-    from lakelog.core.state.file_selection import FileSelection
-    from lakelog.core.state.replayer import Kind, ReplayJob
+    from lakelog.core import DeltaConf
+    from lakelog.core.engine.log import FileSelection, Kind, ReplayJob
 
 logger = logging.getLogger("lakelog")
 

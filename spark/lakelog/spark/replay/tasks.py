@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from lakelog.core.actions.file_keys import file_keys
-from lakelog.core.arrays import array_of, integers
-from lakelog.core.data.row_reader import in_order
+from lakelog.core.engine.log import LogBudget, file_keys, parse_commit
+from lakelog.core.engine.scan import in_order
+from lakelog.core.engine.values import array_of, integers
 from lakelog.core.errors import CorruptCommitError, LogGapError
-from lakelog.core.log.budget import LogBudget
-from lakelog.core.log.commit_file import parse_commit
 from lakelog.spark.workers.filesystems import for_workers
 
 if TYPE_CHECKING:
@@ -20,10 +18,7 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from lakelog.core.log.checkpoint_parts import Part, PartReader
-    from lakelog.core.log.commit_file import Commit
-    from lakelog.core.state.file_selection import FileSelection
-    from lakelog.core.state.replayer import Kind, ReplayJob
+    from lakelog.core.engine.log import Commit, FileSelection, Kind, Part, PartReader, ReplayJob
 
 KEY = "replay_key"
 """Canonical path and id of the deletion vector."""

@@ -8,11 +8,11 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lakelog.core.engine.write import has_room
 from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaError,
 )
-from lakelog.core.portable.partition_text import has_room
 from lakelog.spark.types.paths import text_literal
 
 if TYPE_CHECKING:

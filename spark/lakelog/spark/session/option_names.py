@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final
 
+from lakelog.core.engine.streams import STREAM_OPTIONS
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.streaming.options import STREAM_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from lakelog.core import keys
-from lakelog.core.paths import ENGINE_FOLDER, EngineFolder
+from lakelog.core.engine.tables import ENGINE_FOLDER, EngineFolder
 from lakelog.spark.session.zones import spark_zone
 
 if TYPE_CHECKING:

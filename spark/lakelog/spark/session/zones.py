@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
-from lakelog.core.arrow.time_zones import EngineZone, zone_of
+from lakelog.core.engine.values import EngineZone, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

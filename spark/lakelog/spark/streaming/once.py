@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from lakelog.core.conf import DeltaConf
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaConf, DeltaLog
+from lakelog.core.engine.tables import record_commits
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.transaction.recording import record_commits
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.streaming.checkpoint import running_query
 

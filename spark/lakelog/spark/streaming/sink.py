@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.checkpoint import query_id, streamed_tables
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from lakelog.core import DeltaLog
     from lakelog.core.actions import AddFile
-    from lakelog.core.delta_log import DeltaLog
     from lakelog.core.schema import StructType
     from lakelog.spark.writing.options import WriteOptions
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.table import create_table
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaConf, DeltaLog, create_table
+from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.paths import normalize_table_uri
 from lakelog.spark.names.placing import place_for
 from lakelog.spark.session.given_options import check_format, flat_names, set_option
 from lakelog.spark.session.session import session_conf, with_storage

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructType
 
-from lakelog.core.alter.clustering import cluster_by
-from lakelog.core.alter.column_order import replace_columns
-from lakelog.core.alter.columns import change_column, drop_columns, rename_column
-from lakelog.core.alter.constraints import add_checked_constraint, drop_constraint
-from lakelog.core.alter.feature_removal.command import drop_feature
-from lakelog.core.alter.identity import sync_identity
-from lakelog.core.alter.new_columns import add_columns
-from lakelog.core.alter.properties import set_properties, unset_properties
+from lakelog.core.alter import (
+    add_columns,
+    change_column,
+    cluster_by,
+    drop_columns,
+    drop_constraint,
+    drop_feature,
+    rename_column,
+    replace_columns,
+    set_properties,
+    sync_identity,
+    unset_properties,
+)
+from lakelog.core.engine.tables import add_checked_constraint
 from lakelog.core.schema import StructType as CoreStruct
-from lakelog.core.schema.types import type_from_json_value
+from lakelog.core.schema import type_from_json_value
 from lakelog.spark.session.arguments import check_flag, check_int, check_text
 from lakelog.spark.table.new_constraint import check_new_constraint
 
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
 
 
 class TableAlteration:

@@ -11,16 +11,16 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.table import create_table
+from lakelog.core import DeltaConf, create_table
+from lakelog.core.engine.rows import default_of, generation_of
+from lakelog.core.engine.schemas import without_limits
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema import StructField, StructType, type_from_json_value
-from lakelog.core.schema.char_varchar import without_limits
-from lakelog.core.schema.filled_columns import (
-    default_of,
+from lakelog.core.schema import (
+    StructField,
+    StructType,
     generated_column,
-    generation_of,
     identity_column,
+    type_from_json_value,
 )
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.placing import place_for
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.core.create.table import CreateMode
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
+    from lakelog.core.engine.tables import CreateMode
     from lakelog.core.schema import DataType
 
 

@@ -20,10 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakelog.core.alter.clustering import shown_columns
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.convert import convert_to_delta
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaConf, DeltaLog, convert_to_delta
+from lakelog.core.engine.tables import shown_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.log.history import HistoryEntry
+    from lakelog.core import HistoryEntry
     from lakelog.spark.dml.builder import DeltaMergeBuilder
 
 _TEXTS = MapType(StringType(), StringType())

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 
-from lakelog.core.alter.constraints import new_violation
+from lakelog.core.engine.conditions import check_stored
+from lakelog.core.engine.tables import new_violation
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.expressions.stored_sql import check_stored
 from lakelog.spark.reading.reader import snapshot_df
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.core import OptimisticTransaction
 
 
 def check_new_constraint(

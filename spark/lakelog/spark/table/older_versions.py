@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import LongType, StructType
 
-from lakelog.core.create.clone.command import clone
-from lakelog.core.maintain.restore import restore
+from lakelog.core import clone, restore
 from lakelog.spark.reading.time_travel import millis_of_session
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.arguments import check_flag, check_int, check_text, check_texts
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
 
 _RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",

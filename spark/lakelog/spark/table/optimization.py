@@ -13,15 +13,15 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from lakelog.core import optimize
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.maintain.optimize.command import optimize
 from lakelog.spark.session.arguments import check_text, checked_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.maintain.optimize.running import Optimized, OptimizeTold
+    from lakelog.core import DeltaLog, Optimized
+    from lakelog.core.engine.maintenance import OptimizeTold
 
 
 def _longs(names: str) -> StructType:

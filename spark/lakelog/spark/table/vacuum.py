@@ -7,17 +7,16 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StringType, StructType
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf, vacuum
 from lakelog.core.keys import DELTA_PREFIX
-from lakelog.core.maintain.vacuum.command import vacuum
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.progress import GivenProgress
+    from lakelog.core import DeltaLog
+    from lakelog.core.engine.tables import GivenProgress
 
 _COLUMNS = ("path", "length", "isDir", "modificationTime")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.engine.schemas import check_known
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import (
     ArrayType,
@@ -15,7 +16,6 @@ from lakelog.core.schema import (
     StructType,
     type_from_json_value,
 )
-from lakelog.core.schema.rules import check_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

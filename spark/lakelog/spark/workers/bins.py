@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakelog.core.maintain.optimize.tasks import BinTask
+from lakelog.core.engine.maintenance import BinTask
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.runner import run_on_executors
 

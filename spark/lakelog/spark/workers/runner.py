@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lakelog.core.arrays import array_of
+from lakelog.core.engine.values import array_of
 from lakelog.spark.workers.marked_errors import marked, unwrap_error
 
 if TYPE_CHECKING:

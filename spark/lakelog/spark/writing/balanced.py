@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.functions import col
 
 from lakelog.core import keys
-from lakelog.core.maintain.optimize.settings import byte_size
-from lakelog.core.schema.column_paths import sql_path
+from lakelog.core.engine.schemas import sql_path
+from lakelog.core.engine.write import byte_size
 from lakelog.spark.session.temporary_confs import temporary_confs
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.core.conf import DeltaConf
+    from lakelog.core import DeltaConf
     from lakelog.spark.writing.options import WriteOptions
 
 _PROPERTIES = ("delta.autoOptimize", "delta.autoOptimize.optimizeWrite")

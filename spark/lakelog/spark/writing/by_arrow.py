@@ -11,7 +11,7 @@ import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.portable.writer import PICKLED_BY_VALUE, RESULT_DDL, WritePlan, write_in_arrow
+from lakelog.core.engine.write import PICKLED_BY_VALUE, RESULT_DDL, WritePlan, write_in_arrow
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.workers.filesystems import for_workers

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.engine.schemas import as_nullable
 from lakelog.core.schema import StructType
-from lakelog.core.schema.rules import as_nullable
 from lakelog.spark.session.session import is_connect
 from lakelog.spark.types.spark_types import to_spark_schema
 

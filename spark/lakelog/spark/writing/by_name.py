@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.core.errors import TableExistsError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import place_for

@@ -14,18 +14,22 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lakelog.core.arrow.variants import has_variants
-from lakelog.core.paths import data_path, encode_path
-from lakelog.core.portable.arrival import check_arrived
-from lakelog.core.portable.interval_text import interval_text, interval_value
-from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
-from lakelog.core.portable.partition_text import (
+from lakelog.core.engine.tables import data_path, encode_path
+from lakelog.core.engine.values import has_variants
+from lakelog.core.engine.write import (
     PartitionValueError,
+    check_arrived,
+    delete_made,
+    drop_folder,
+    interval_text,
+    interval_value,
+    make_folder,
     partition_folder,
     partition_texts,
     random_folder,
+    refuse_link,
+    sync_files,
 )
-from lakelog.core.portable.syncing import sync_files
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.types.paths import hadoop_path, quoted, scheme_of
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.engine.write import WritePlan
 
 _PARQUET = {
     # INT96, Spark's default, has no statistics, and clients read it in different ways.

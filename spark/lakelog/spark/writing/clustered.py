@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.alter.clustering import shown_columns
+from lakelog.core.engine.tables import shown_columns
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.writing.options import TableDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
 
 
 def check_clustering(log: DeltaLog, cluster_by: Sequence[str]) -> bool:

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.expressions.stored_sql import check_stored
-from lakelog.core.rows.constraints import table_constraints
+from lakelog.core.engine.conditions import check_stored
+from lakelog.core.engine.rows import default_of, generation_of, table_constraints
+from lakelog.core.engine.schemas import MARK, split_path, stored_sql
 from lakelog.core.schema import StructType
-from lakelog.core.schema.char_varchar import MARK, stored_sql
-from lakelog.core.schema.column_paths import split_path
-from lakelog.core.schema.filled_columns import default_of, generation_of
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.types.paths import quoted, text_literal
 
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from lakelog.core import DeltaConf
     from lakelog.core.actions import Metadata
-    from lakelog.core.conf import DeltaConf
     from lakelog.core.schema import StructField
 
 _BARRIER = "monotonically_increasing_id() < 0"

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.paths import data_path
+from lakelog.core.engine.tables import data_path
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
 
 logger = logging.getLogger("lakelog")
 

@@ -21,13 +21,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lakelog.core.actions import AddCDCFile
-from lakelog.core.arrow.variants import has_variants
-from lakelog.core.data.change_files import change_layout
-from lakelog.core.data.partition_errors import partition_errors
+from lakelog.core.engine.schemas import holds_months
+from lakelog.core.engine.values import has_variants
+from lakelog.core.engine.write import change_layout, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
-from lakelog.core.portable.writer import write_batches
 from lakelog.core.schema import StructType
-from lakelog.core.schema.types import holds_months
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow, names_too_long
 from lakelog.spark.types.paths import scheme_of
@@ -43,12 +41,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from lakelog.core import AttemptFiles, DeltaLog
     from lakelog.core.actions import AddFile
-    from lakelog.core.data.identity_bounds import IdentityBounds
-    from lakelog.core.data.layout import FileLayout
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.portable.writer import WritePlan
-    from lakelog.core.transaction.attempt_files import AttemptFiles
+    from lakelog.core.engine.write import FileLayout, IdentityBounds, WritePlan
     from lakelog.spark.writing.options import WriteOptions
 
 logger = logging.getLogger("lakelog")

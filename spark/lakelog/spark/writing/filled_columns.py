@@ -13,10 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.core.features.identity_columns import missing_identities
-from lakelog.core.rows.filling import check_fillable
+from lakelog.core.engine.rows import check_fillable, default_of, generation_of, missing_identities
 from lakelog.core.schema import StructField, StructType
-from lakelog.core.schema.filled_columns import default_of, generation_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
@@ -32,9 +30,9 @@ from lakelog.spark.writing.projection import projection, type_sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from lakelog.core import DeltaConf
     from lakelog.core.actions import Protocol
-    from lakelog.core.conf import DeltaConf
-    from lakelog.core.schema.filled_columns import Identity
+    from lakelog.core.engine.rows import Identity
 
 _TASK_SHIFT = 33
 

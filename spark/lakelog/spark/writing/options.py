@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from lakelog.core import keys
-from lakelog.core.arguments import checked_progress
-from lakelog.core.data.write_conf import (
+from lakelog.core.engine.tables import checked_progress
+from lakelog.core.engine.write import (
     file_settings,
     overwrites_dynamically,
     parquet_codec,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from lakelog.core.conf import DeltaConf
+    from lakelog.core import DeltaConf
 
 _T = TypeVar("_T")
 

@@ -9,12 +9,10 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.actions.file_table import to_add_files
-from lakelog.core.data.readable_partitions import readable_partitions
+from lakelog.core.engine.conditions import is_partition_only, matching_files, normalize_filter
+from lakelog.core.engine.log import to_add_files
+from lakelog.core.engine.scan import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import is_partition_only
-from lakelog.core.transaction.matching_files import matching_files
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import without_void
@@ -25,10 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from lakelog.core import OptimisticTransaction, Snapshot
     from lakelog.core.actions import AddFile
     from lakelog.core.schema import StructType
-    from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.options import WriteOptions
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakelog.core.actions.file_table import from_add_files
-from lakelog.core.data.change_files import CHANGE_TYPE
+from lakelog.core.engine.log import from_add_files
+from lakelog.core.engine.write import CHANGE_TYPE
 from lakelog.spark.reading.files import files_df
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.overwrite import Replaced
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from lakelog.core import OptimisticTransaction
     from lakelog.core.actions import AddCDCFile, AddFile
     from lakelog.core.schema import StructType
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.writing.files import TableFileWriter
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lakelog.core import keys
+from lakelog.core import AttemptFiles, DeltaConf, Operation, keys
 from lakelog.core.actions import SetTransaction
-from lakelog.core.actions.operation import Operation, streaming_metrics, write_metrics
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.table import define_table
-from lakelog.core.data.identity_bounds import IdentityBounds
+from lakelog.core.engine.commit import (
+    check_writable,
+    compact_after,
+    preservation_tags,
+    streaming_metrics,
+    write_metrics,
+)
+from lakelog.core.engine.schemas import check_holds_rows
+from lakelog.core.engine.tables import define_table
+from lakelog.core.engine.write import IdentityBounds
 from lakelog.core.errors import ConcurrentAppendException, TableExistsError
-from lakelog.core.features.protocol import check_writable
-from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.schema import StructType
-from lakelog.core.schema.rules import check_holds_rows
-from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.session.session import session_conf, with_storage
@@ -37,10 +38,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from lakelog.core import DeltaLog, OptimisticTransaction
     from lakelog.core.actions import Action, AddFile
-    from lakelog.core.create.table import TableDefined
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.core.engine.tables import TableDefined
     from lakelog.spark.writing.options import SaveMode, TableDefinition
 
 _MODE_NAMES = {

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.dml.merge.alignment import can_store
+from lakelog.core.engine.merge import can_store
+from lakelog.core.engine.schemas import (
+    TYPES,
+    differences,
+    dotted,
+    fitting,
+    merge_schemas,
+    named_by_position,
+    same_type,
+)
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema import (
     ArrayType,
@@ -17,10 +26,6 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
-from lakelog.core.schema.assignment import fitting, named_by_position
-from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.diff import TYPES, differences, same_type
-from lakelog.core.schema.evolution import merge_schemas
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema, to_spark_schema
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType as SparkType
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
 
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import Metadata
+from lakelog.core.engine.schemas import check_write_compatible, merge_schemas
+from lakelog.core.engine.tables import reused_mapping
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.metadata.column_mapping import reused_mapping
 from lakelog.core.schema import StructType
-from lakelog.core.schema.evolution import check_write_compatible, merge_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.core import OptimisticTransaction, Snapshot
     from lakelog.spark.writing.options import WriteOptions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.session.given_options import check_format, flat_names, set_option
 from lakelog.spark.session.session import session_conf, with_storage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.conf import DeltaConf
+from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import check_location, place_for
@@ -26,7 +26,7 @@ from lakelog.spark.writing.save import save_frame
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.create.table import CreateMode
+    from lakelog.core.engine.tables import CreateMode
     from lakelog.spark.writing.options import SaveMode
 
 _OPERATIONS: dict[CreateMode, str] = {

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from lakelog import core
 from lakelog.cli.row_changes.update import assignments
 from lakelog.core import DeltaLog, Operation, create_table, read_arrow, write_arrow
 from lakelog.core.commit.backoff import Backoff
-from lakelog.core.dml import delete_update
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.filled_columns import column_with_default
@@ -191,7 +191,7 @@ def test_an_append_only_table_is_refused_in_a_dry_run_too(tmp_path: Path) -> Non
 def test_a_lost_race_is_run_again_as_often_as_is_said(
     uri: str, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, lost = getattr(delete_update, f"{verb}_rows"), 0
+    real, lost = getattr(core, f"{verb}_rows"), 0
 
     def racing(*given: Any, **named: Any) -> Any:
         nonlocal lost
@@ -201,7 +201,7 @@ def test_a_lost_race_is_run_again_as_often_as_is_said(
             raise ConcurrentAppendException("another writer was faster")
         return real(*given, **named)
 
-    monkeypatch.setattr(delete_update, f"{verb}_rows", racing)
+    monkeypatch.setattr(core, f"{verb}_rows", racing)
     monkeypatch.setattr(Backoff, "wait", lambda *_, **__: None)
     values = ("--set", "id=0") if verb == "update" else ()
     lost = 2

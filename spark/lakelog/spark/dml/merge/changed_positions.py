@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.compute import pc
-from lakelog.core.dml.touched_files import touched_at
+from lakelog.core.engine.dml import touched_at
+from lakelog.core.engine.values import pc
 from lakelog.spark.dml.matching_positions import bitmaps
 from lakelog.spark.dml.merge.changed_rows import CLAUSE, NO_CLAUSE
 from lakelog.spark.dml.merge.numbered_source import NUMBER
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from lakelog.core.dml.touched_files import TouchedFile
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.dml import TouchedFile
 
 FEW_PLACES = 1 << 17
 """Up to so many rows are fetched."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.dml.merge.new_rows import Generated, Numbered
+from lakelog.core.engine.merge import Generated, Numbered
+from lakelog.core.engine.rows import generation_of
 from lakelog.core.schema import PrimitiveType
-from lakelog.core.schema.filled_columns import generation_of
 from lakelog.spark.dml.merge.clause_values import RowValues, as_column
 from lakelog.spark.dml.merge.numbered_source import NUMBER, source_column
 from lakelog.spark.types.paths import quoted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.core.dml.merge.analysis import MergePlan, NewRow
+    from lakelog.core.engine.merge import MergePlan, NewRow
     from lakelog.core.schema import DataType
     from lakelog.spark.dml.merge.numbered_source import MergeSource
     from lakelog.spark.dml.merge.placed_target import MergeTarget

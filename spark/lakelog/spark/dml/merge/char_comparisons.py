@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
+from lakelog.core.engine.conditions import parse_sql
+from lakelog.core.engine.schemas import limit_of
 from lakelog.core.errors import DeltaError
-from lakelog.core.expressions.values.evaluate import parse_sql
 from lakelog.core.schema import PrimitiveType
-from lakelog.core.schema.char_varchar import limit_of
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.merge.clause_values import as_column
 

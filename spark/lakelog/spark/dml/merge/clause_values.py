@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from lakelog.core.dml.merge.alignment import aligned
-from lakelog.core.dml.merge.new_rows import Built, Default, Given, Kept, Nothing, Taken
+from lakelog.core.engine.merge import Built, Default, Given, Kept, Nothing, Taken, aligned
 from lakelog.core.schema import DataType, StructType
 from lakelog.spark.writing.constraints import checked_default
 from lakelog.spark.writing.stored import spark_type, stored
@@ -16,8 +15,8 @@ from lakelog.spark.writing.stored import spark_type, stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lakelog.core.conf import DeltaConf
-    from lakelog.core.dml.merge.new_rows import NewColumn, Value
+    from lakelog.core import DeltaConf
+    from lakelog.core.engine.merge import NewColumn, Value
 
 
 def as_column(given: str | Column) -> Column:

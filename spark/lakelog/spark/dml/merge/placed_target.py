@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.expressions.tree import Expression
-    from lakelog.core.rows.moved_row_ids import MovedRowIds
+    from lakelog.core import Expression, Snapshot
+    from lakelog.core.engine.rows import MovedRowIds
     from lakelog.core.schema import StructType
-    from lakelog.core.state.snapshot import Snapshot
 
 IDS = ("__lakelog_row_id", "__lakelog_row_version")
 """The columns of row ids, as the files have them."""

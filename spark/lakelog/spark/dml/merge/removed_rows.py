@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.actions.file_table import to_add_files
-from lakelog.core.compute import pc
-from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.dml.merge.positions import mask_of
-from lakelog.core.dml.touched_files import TouchedFile, empty_mask
+from lakelog.core.engine.dml import TouchedFile, empty_mask, mask_of
+from lakelog.core.engine.log import to_add_files
+from lakelog.core.engine.scan import TableFileReader
+from lakelog.core.engine.values import pc
 from lakelog.core.schema import StructType
 from lakelog.spark.reading.positions import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lakelog.core import Snapshot
     from lakelog.core.actions import AddFile
-    from lakelog.core.data.file_reader import DataFile
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.engine.scan import DataFile
 
 
 def touched_by_places(

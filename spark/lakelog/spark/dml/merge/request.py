@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.dml.merge.clauses import MergeClause
+    from lakelog.core import DeltaLog
+    from lakelog.core.engine.merge import MergeClause
     from lakelog.spark.dml.frames import GivenFrames
 
 

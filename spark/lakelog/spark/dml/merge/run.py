@@ -17,18 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.core import keys
-from lakelog.core.actions.file_table import NO_FILES
-from lakelog.core.actions.operation import Operation
-from lakelog.core.dml.merge.analysis import analyse_merge
-from lakelog.core.dml.merge.clauses import merge_parameters, takes_many_matches
-from lakelog.core.dml.merge.metrics import MergeMetrics
-from lakelog.core.dml.rewrite import RowRewrite
-from lakelog.core.features.protocol import check_writable, supported_features
-from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
-from lakelog.core.rows.moved_row_ids import MovedRowIds
-from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core import AttemptFiles, Operation, keys
+from lakelog.core.engine.commit import (
+    check_writable,
+    compact_after,
+    preservation_tags,
+    supported_features,
+)
+from lakelog.core.engine.dml import RowRewrite
+from lakelog.core.engine.log import NO_FILES
+from lakelog.core.engine.merge import (
+    MergeMetrics,
+    analyse_merge,
+    merge_parameters,
+    takes_many_matches,
+)
+from lakelog.core.engine.rows import MovedRowIds
 from lakelog.spark.dml.candidate_files import MergeReads
 from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.copies import copied_by_spark
@@ -61,12 +65,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from lakelog.core import Expression, OptimisticTransaction, Snapshot
     from lakelog.core.actions import Action
-    from lakelog.core.dml.merge.analysis import MergePlan
-    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.engine.merge import MergePlan
     from lakelog.core.schema import StructType
-    from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
     from lakelog.spark.dml.merge.request import Merge
 
 

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import keys
-from lakelog.core.data.change_files import CHANGE_TYPE
-from lakelog.core.data.identity_bounds import IdentityBounds
-from lakelog.core.data.layout import FileLayout
-from lakelog.core.data.writer import write_plan
-from lakelog.core.dml.merge.clauses import takes_many_matches
+from lakelog.core.engine.merge import takes_many_matches
+from lakelog.core.engine.rows import identity_of
+from lakelog.core.engine.write import CHANGE_TYPE, FileLayout, IdentityBounds, write_plan
 from lakelog.core.schema import StructType
-from lakelog.core.schema.filled_columns import identity_of
 from lakelog.spark.dml.merge.changed_rows import CLAUSE
 from lakelog.spark.dml.merge.placed_target import IDS
 from lakelog.spark.reading.positions import FILE, ROW
@@ -31,12 +28,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from lakelog.core import AttemptFiles, DeltaLog, OptimisticTransaction
     from lakelog.core.actions import AddCDCFile, AddFile
-    from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.portable.writer import WritePlan
-    from lakelog.core.rows.moved_row_ids import MovedRowIds
-    from lakelog.core.transaction.attempt_files import AttemptFiles
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
+    from lakelog.core.engine.rows import MovedRowIds
+    from lakelog.core.engine.write import WritePlan
     from lakelog.logstores import LogStore
     from lakelog.spark.dml.merge.changed_positions import Places
     from lakelog.spark.dml.merge.changed_rows import MergeRows
@@ -205,7 +200,7 @@ class MergeWrites:
         return df.select(*own, kept.alias(row_id), none.alias(version))
 
     def _first_ids(self) -> DataFrame:
-        from lakelog.core.actions.file_table import to_add_files
+        from lakelog.core.engine.log import to_add_files
 
         adds = to_add_files(self.files)
         rows = [(key, adds[at].base_row_id) for key, at in self.rows.target.numbers.items()]

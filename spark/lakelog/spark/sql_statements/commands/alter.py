@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
-from lakelog.core.alter.columns import ColumnChange, change_column, change_columns
-from lakelog.core.alter.new_columns import Addition, add_columns_at
+from lakelog.core.alter import change_column
+from lakelog.core.engine.schemas import without_limits
+from lakelog.core.engine.tables import Addition, ColumnChange, add_columns_at, change_columns
 from lakelog.core.schema import StructType as CoreStruct
-from lakelog.core.schema.char_varchar import without_limits
 from lakelog.spark.names.moves import rename_table, set_location
 from lakelog.spark.sql_statements.commands.column_definitions import (
     column_definition,
@@ -309,7 +309,7 @@ def _dropped(s: CommandContext) -> Change:
     paths = [list(each.parts) for each in names]
 
     def run(table: DeltaTable) -> object:
-        from lakelog.core.schema.column_paths import find_column
+        from lakelog.core.engine.schemas import find_column
 
         schema = table.log.update().schema
         known = [p for p in paths if not if_exists or find_column(p, schema) is not None]

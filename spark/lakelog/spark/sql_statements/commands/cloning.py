@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.clone.command import clone
-from lakelog.core.create.convert import convert_to_delta
+from lakelog.core import DeltaConf, clone, convert_to_delta
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.commands.new_tables import place_for_statement

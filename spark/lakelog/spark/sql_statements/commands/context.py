@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql.types import StructType
 
-from lakelog.core.schema.column_paths import dotted
+from lakelog.core.engine.schemas import dotted
 from lakelog.spark.sql_statements.queries.named_tables import Place, opened, place_of
 from lakelog.spark.sql_statements.queries.written_views import written_place
 from lakelog.spark.sql_statements.text.qualified_columns import Qualifiers
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
     from lakelog.core.errors import DeltaAnalysisError
     from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
     from lakelog.spark.sql_statements.text.cursor import Cursor

@@ -24,7 +24,7 @@ from lakelog.spark.sql_statements.queries.named_tables import path_in
 from lakelog.spark.sql_statements.text.keywords import QUERY
 
 if TYPE_CHECKING:
-    from lakelog.core.create.table import CreateMode
+    from lakelog.core.engine.tables import CreateMode
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 

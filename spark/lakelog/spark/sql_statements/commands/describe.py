@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.schema.edits import nearest_field
+from lakelog.core.engine.schemas import nearest_field
 from lakelog.spark.sql_statements.queries.named_tables import place_of
 from lakelog.spark.writing.projection import type_sql
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.core import keys
-from lakelog.core.conf import DeltaConf
-from lakelog.core.data.write_conf import overwrites_dynamically
+from lakelog.core import DeltaConf, keys
+from lakelog.core.engine.schemas import fits_by_name
+from lakelog.core.engine.write import overwrites_dynamically
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
-from lakelog.core.schema.assignment import fits_by_name
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf, with_storage
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from lakelog.core import Snapshot
     from lakelog.core.schema import StructType
-    from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
     from lakelog.spark.sql_statements.text.cursor import Cursor
     from lakelog.spark.sql_statements.text.statement import Edit
@@ -256,7 +255,7 @@ def _check_partition(snapshot: Snapshot, wanted: _Insert) -> None:
 def _targets(wanted: _Insert, schema: StructType, static: set[str]) -> list[str]:
     """The columns that the query gives, in its order."""
     if wanted.columns is not None:
-        from lakelog.core.schema.column_paths import split_path
+        from lakelog.core.engine.schemas import split_path
 
         return [split_path(each)[0] for each in wanted.columns]
     names = [name for name in schema.names if name.lower() not in static]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.maintain.optimize import command
-from lakelog.core.maintain.repair.command import repair
+from lakelog import core
 from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.table.optimization import optimized_row
 
@@ -38,7 +37,7 @@ def optimize(s: CommandContext) -> Command | None:
 
     def run() -> DataFrame:
         log = s.log(place)
-        done = command.optimize(log, where, z_order_by=columns, full=full)
+        done = core.optimize(log, where, z_order_by=columns, full=full)
         return optimized_row(s.spark, log, done)
 
     return run
@@ -58,7 +57,7 @@ def reorg(s: CommandContext) -> Command | None:
 
     def run() -> DataFrame:
         log = s.log(place)
-        return optimized_row(s.spark, log, command.purge(log, where))
+        return optimized_row(s.spark, log, core.purge(log, where))
 
     return run
 
@@ -118,7 +117,7 @@ def fsck(s: CommandContext) -> Command | None:
     c.end()
 
     def run() -> DataFrame:
-        done = repair(s.log(place), dry_run=dry_run)
+        done = core.repair(s.log(place), dry_run=dry_run)
         left = set(done.left)
         rows = [(d.kind, d.path, d.problem, d.mend, d not in left) for d in done.defects]
         return s.answer(_DEFECTS, *rows)

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
 
-from lakelog.core.alter.clustering import shown_columns
-from lakelog.core.conf import DeltaConf
-from lakelog.core.create.clone.command import OF_ITS_LOG
-from lakelog.core.create.table import create_table
-from lakelog.core.delta_log import DeltaLog
+from lakelog.core import DeltaConf, DeltaLog, create_table
+from lakelog.core.engine.rows import HIGH_WATER_MARK
+from lakelog.core.engine.schemas import without_limits
+from lakelog.core.engine.tables import MAX_ID, OF_ITS_LOG, shown_columns
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.metadata.column_mapping import MAX_ID
 from lakelog.core.schema import StructType as CoreStruct
-from lakelog.core.schema.char_varchar import without_limits
-from lakelog.core.schema.filled_columns import HIGH_WATER_MARK
 from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
@@ -33,9 +29,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.core.create.table import CreateMode
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.tables import CreateMode
     from lakelog.core.schema import StructField as CoreField
-    from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.column_definitions import ColumnDefinition
     from lakelog.spark.sql_statements.commands.context import CommandContext
     from lakelog.spark.sql_statements.queries.named_tables import Place

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core import keys
-from lakelog.core.actions.operation import Operation
+from lakelog.core import Operation, keys
 from lakelog.spark.dml.delete_update import delete as delete_rows
 from lakelog.spark.dml.delete_update import update as update_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core import DeltaLog
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _AFFECTED = "num_affected_rows bigint"

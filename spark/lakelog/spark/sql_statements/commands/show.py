@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.core.alter.clustering import shown_columns
-from lakelog.core.compute import pc
-from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
+from lakelog.core.engine.rows import default_of, generation_of, identity_of
+from lakelog.core.engine.scan import decode_partition_values, encode_partition_values
+from lakelog.core.engine.schemas import MARK as CHAR_VARCHAR
+from lakelog.core.engine.schemas import physical_name
+from lakelog.core.engine.tables import shown_columns
+from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema.char_varchar import MARK as CHAR_VARCHAR
-from lakelog.core.schema.column_mapping import physical_name
-from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of
 from lakelog.spark.sql_statements.commands.column_definitions import text
 from lakelog.spark.sql_statements.queries.named_tables import place_of
 from lakelog.spark.types.paths import quoted
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from lakelog.core import Snapshot
     from lakelog.core.schema import StructField
-    from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
     from lakelog.spark.sql_statements.queries.named_tables import Place
 

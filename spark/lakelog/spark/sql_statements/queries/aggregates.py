@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core import keys
-from lakelog.core.data.answers import known_count, known_extreme
+from lakelog.core.engine.conditions import Literal, known_count, known_extreme, normalize_filter
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import Literal
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.types.paths import quoted, text_literal
 
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakelog.core.expressions.tree import Expression
+    from lakelog.core import Expression, Snapshot
     from lakelog.core.schema import DataType, StructField
-    from lakelog.core.state.snapshot import Snapshot
     from lakelog.spark.sql_statements.text.references import Reference
     from lakelog.spark.sql_statements.text.tokens import Token
 

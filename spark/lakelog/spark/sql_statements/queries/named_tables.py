@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.errors import PySparkException
 
-from lakelog.core.schema.column_paths import dotted
+from lakelog.core.engine.schemas import dotted
 from lakelog.spark.names.identifiers import path_in
 from lakelog.spark.names.lookup import find
 from lakelog.spark.names.resolve import with_location

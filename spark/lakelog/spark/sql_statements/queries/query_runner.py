@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core import Snapshot
     from lakelog.spark.sql_statements.text.statement import Edit
     from lakelog.spark.sql_statements.text.tokens import Token
 

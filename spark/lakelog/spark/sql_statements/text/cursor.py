@@ -30,7 +30,7 @@ class Name:
     @property
     def text(self) -> str:
         """As SQL, each part quoted where it has to be."""
-        from lakelog.core.schema.column_paths import dotted
+        from lakelog.core.engine.schemas import dotted
 
         return dotted(self.parts)
 

@@ -1,0 +1,31 @@
+"""Commits: what history says of one, and what a table asks of its writers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.actions.operation import json_text, streaming_metrics, write_metrics
+    from lakelog.core.commit.lock import LockChoice, lock_for
+    from lakelog.core.features.clustering import clustering_columns
+    from lakelog.core.features.property_table import KNOWN
+    from lakelog.core.features.protocol import check_readable, check_writable, supported_features
+    from lakelog.core.features.registry import FEATURES, Support, active_features
+    from lakelog.core.features.row_tracking import preservation_tags
+    from lakelog.core.maintain.optimize.auto_compaction import compact_after
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.actions.operation": "json_text streaming_metrics write_metrics",
+            "lakelog.core.commit.lock": "LockChoice lock_for",
+            "lakelog.core.features.clustering": "clustering_columns",
+            "lakelog.core.features.property_table": "KNOWN",
+            "lakelog.core.features.protocol": "check_readable check_writable supported_features",
+            "lakelog.core.features.registry": "FEATURES Support active_features",
+            "lakelog.core.features.row_tracking": "preservation_tags",
+            "lakelog.core.maintain.optimize.auto_compaction": "compact_after",
+        },
+    )

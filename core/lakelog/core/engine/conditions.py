@@ -1,0 +1,43 @@
+"""Conditions: what a filter says, which files it leaves, what the log answers by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.data.answers import known_count, known_extreme
+    from lakelog.core.expressions.filter import normalize_filter
+    from lakelog.core.expressions.prune import keep_files
+    from lakelog.core.expressions.stored_sql import check_stored
+    from lakelog.core.expressions.tree import (
+        Column,
+        Comparison,
+        In,
+        IsNull,
+        Literal,
+        Not,
+        StartsWith,
+        columns,
+        is_partition_only,
+        join_and,
+    )
+    from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
+    from lakelog.core.transaction.matching_files import matching_files
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.data.answers": "known_count known_extreme",
+            "lakelog.core.expressions.filter": "normalize_filter",
+            "lakelog.core.expressions.prune": "keep_files",
+            "lakelog.core.expressions.stored_sql": "check_stored",
+            "lakelog.core.expressions.tree": (
+                "Column Comparison In IsNull Literal Not StartsWith columns is_partition_only "
+                "join_and"
+            ),
+            "lakelog.core.expressions.values.evaluate": "parse_sql tree_sql",
+            "lakelog.core.transaction.matching_files": "matching_files",
+        },
+    )

@@ -1,0 +1,51 @@
+"""The log itself: its files, and replaying a large one on many machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.actions.file_keys import file_keys
+    from lakelog.core.actions.file_table import (
+        FILE_SCHEMA,
+        NO_FILES,
+        TOMBSTONE_SCHEMA,
+        from_add_files,
+        to_add_files,
+    )
+    from lakelog.core.log.budget import LogBudget
+    from lakelog.core.log.checkpoint import CheckpointReader
+    from lakelog.core.log.checkpoint_parts import Part, PartReader, cast
+    from lakelog.core.log.commit_file import Commit, parse_commit
+    from lakelog.core.log.last_checkpoint import read_last_checkpoint
+    from lakelog.core.log.names import log_path
+    from lakelog.core.log.segment import CheckpointFiles, find_segment, list_log
+    from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
+    from lakelog.core.state.file_selection import FileSelection
+    from lakelog.core.state.replay import State, load_state
+    from lakelog.core.state.replayer import Kind, Replayer, ReplayJob
+    from lakelog.core.stats.bounds import read_stats
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.actions.file_keys": "file_keys",
+            "lakelog.core.actions.file_table": (
+                "FILE_SCHEMA NO_FILES TOMBSTONE_SCHEMA from_add_files to_add_files"
+            ),
+            "lakelog.core.log.budget": "LogBudget",
+            "lakelog.core.log.checkpoint": "CheckpointReader",
+            "lakelog.core.log.checkpoint_parts": "Part PartReader cast",
+            "lakelog.core.log.commit_file": "Commit parse_commit",
+            "lakelog.core.log.last_checkpoint": "read_last_checkpoint",
+            "lakelog.core.log.names": "log_path",
+            "lakelog.core.log.segment": "CheckpointFiles find_segment list_log",
+            "lakelog.core.maintain.repair.log_defects": "LogDefects find_newest",
+            "lakelog.core.state.file_selection": "FileSelection",
+            "lakelog.core.state.replay": "State load_state",
+            "lakelog.core.state.replayer": "Kind ReplayJob Replayer",
+            "lakelog.core.stats.bounds": "read_stats",
+        },
+    )

@@ -1,0 +1,49 @@
+"""MERGE, and what an UPDATE shares with it: clauses analysed to the values of new rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.dml.merge.alignment import aligned, can_store
+    from lakelog.core.dml.merge.analysis import MergePlan, NewRow, analyse_merge, analyse_update
+    from lakelog.core.dml.merge.clauses import (
+        MergeClause,
+        When,
+        merge_parameters,
+        takes_many_matches,
+    )
+    from lakelog.core.dml.merge.metrics import MergeMetrics
+    from lakelog.core.dml.merge.new_rows import (
+        Built,
+        Default,
+        Generated,
+        Given,
+        Kept,
+        NewColumn,
+        Nothing,
+        Numbered,
+        Taken,
+        Value,
+    )
+    from lakelog.core.dml.merge.run import MergeJob, run_small_merge
+    from lakelog.core.dml.merge.source import MergeSource
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.dml.merge.alignment": "aligned can_store",
+            "lakelog.core.dml.merge.analysis": "MergePlan NewRow analyse_merge analyse_update",
+            "lakelog.core.dml.merge.clauses": (
+                "MergeClause When merge_parameters takes_many_matches"
+            ),
+            "lakelog.core.dml.merge.metrics": "MergeMetrics",
+            "lakelog.core.dml.merge.new_rows": (
+                "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
+            ),
+            "lakelog.core.dml.merge.run": "MergeJob run_small_merge",
+            "lakelog.core.dml.merge.source": "MergeSource",
+        },
+    )

@@ -1,0 +1,34 @@
+"""Rows: what a table asks of each, and what it fills in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.features.identity_columns import missing_identities
+    from lakelog.core.rows.constraints import table_constraints
+    from lakelog.core.rows.filling import check_fillable
+    from lakelog.core.rows.moved_row_ids import MovedRowIds
+    from lakelog.core.schema.filled_columns import (
+        HIGH_WATER_MARK,
+        Identity,
+        default_of,
+        generation_of,
+        identity_of,
+        is_filled,
+    )
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.features.identity_columns": "missing_identities",
+            "lakelog.core.rows.constraints": "table_constraints",
+            "lakelog.core.rows.filling": "check_fillable",
+            "lakelog.core.rows.moved_row_ids": "MovedRowIds",
+            "lakelog.core.schema.filled_columns": (
+                "HIGH_WATER_MARK Identity default_of generation_of identity_of is_filled"
+            ),
+        },
+    )

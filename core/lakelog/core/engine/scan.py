@@ -1,0 +1,31 @@
+"""Scans: the files of a version, and how a row of them is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.arrow.partition_casts import cast_text
+    from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_table
+    from lakelog.core.data.file_locations import DataPlaces
+    from lakelog.core.data.file_reader import DataFile, DataStores, TableFileReader, storage_root
+    from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
+    from lakelog.core.data.readable_partitions import check_partition_values, readable_partitions
+    from lakelog.core.data.row_reader import RowReader, in_order
+    from lakelog.core.deletion_vectors.reader import DeletionVector
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.arrow.partition_casts": "cast_text",
+            "lakelog.core.arrow.partitions": "partition_schema_of typed_partition_table",
+            "lakelog.core.data.file_locations": "DataPlaces",
+            "lakelog.core.data.file_reader": "DataFile DataStores TableFileReader storage_root",
+            "lakelog.core.data.partition_keys": "decode_partition_values encode_partition_values",
+            "lakelog.core.data.readable_partitions": "check_partition_values readable_partitions",
+            "lakelog.core.data.row_reader": "RowReader in_order",
+            "lakelog.core.deletion_vectors.reader": "DeletionVector",
+        },
+    )

@@ -1,0 +1,52 @@
+"""Schemas: comparing, changing and storing them, and the columns within."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.schema.assignment import fits_by_name, fitting, named_by_position
+    from lakelog.core.schema.char_varchar import (
+        MARK,
+        limit_of,
+        stored_sql,
+        with_current_marks,
+        without_limits,
+    )
+    from lakelog.core.schema.column_mapping import (
+        mapped_like,
+        physical_name,
+        physical_path,
+        physical_schema,
+    )
+    from lakelog.core.schema.column_paths import dotted, find_column, split_path, sql_path, walk
+    from lakelog.core.schema.diff import TYPES, differences, same_type
+    from lakelog.core.schema.edits import column_path, nearest_field
+    from lakelog.core.schema.evolution import check_write_compatible, merge_schemas
+    from lakelog.core.schema.rules import as_nullable, check_holds_rows, check_known
+    from lakelog.core.schema.type_widening import TYPE_CHANGES
+    from lakelog.core.schema.types import holds_months, is_known
+    from lakelog.core.schema.upcasts import is_widening, shares_int32
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.schema.assignment": "fits_by_name fitting named_by_position",
+            "lakelog.core.schema.char_varchar": (
+                "MARK limit_of stored_sql with_current_marks without_limits"
+            ),
+            "lakelog.core.schema.column_mapping": (
+                "mapped_like physical_name physical_path physical_schema"
+            ),
+            "lakelog.core.schema.column_paths": "dotted find_column split_path sql_path walk",
+            "lakelog.core.schema.diff": "TYPES differences same_type",
+            "lakelog.core.schema.edits": "column_path nearest_field",
+            "lakelog.core.schema.evolution": "check_write_compatible merge_schemas",
+            "lakelog.core.schema.rules": "as_nullable check_holds_rows check_known",
+            "lakelog.core.schema.type_widening": "TYPE_CHANGES",
+            "lakelog.core.schema.types": "holds_months is_known",
+            "lakelog.core.schema.upcasts": "is_widening shares_int32",
+        },
+    )

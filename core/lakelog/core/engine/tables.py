@@ -1,0 +1,60 @@
+"""Tables: how they are named, made, altered and found as they were.
+
+`lakelog.core` opens and makes a table (`DeltaLog`, `create_table`, `clone`) and alters it
+(`add_columns`, `set_properties`). Here is what an engine needs beside that, to do the same within
+a commit of its own or by the words of its own SQL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.alter.clustering import shown_columns
+    from lakelog.core.alter.columns import ColumnChange, change_columns
+    from lakelog.core.alter.constraints import add_checked_constraint, new_violation
+    from lakelog.core.alter.new_columns import Addition, add_columns_at
+    from lakelog.core.alter.properties import KEPT_BY_THE_TABLE, planned_properties
+    from lakelog.core.arguments import checked_progress
+    from lakelog.core.conf import travelling_conf
+    from lakelog.core.create.clone.command import OF_ITS_LOG
+    from lakelog.core.create.table import CreateMode, TableDefined, define_table
+    from lakelog.core.input.given_types import schema_from
+    from lakelog.core.log.history import read_history
+    from lakelog.core.metadata.column_mapping import MAX_ID, reused_mapping
+    from lakelog.core.paths import (
+        ENGINE_FOLDER,
+        EngineFolder,
+        data_path,
+        encode_path,
+        normalize_table_uri,
+    )
+    from lakelog.core.progress import GivenProgress
+    from lakelog.core.state.time_travel import parse_timestamp, version_at
+    from lakelog.core.transaction.recording import record_commits
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.alter.clustering": "shown_columns",
+            "lakelog.core.alter.columns": "ColumnChange change_columns",
+            "lakelog.core.alter.constraints": "add_checked_constraint new_violation",
+            "lakelog.core.alter.new_columns": "Addition add_columns_at",
+            "lakelog.core.alter.properties": "KEPT_BY_THE_TABLE planned_properties",
+            "lakelog.core.arguments": "checked_progress",
+            "lakelog.core.conf": "travelling_conf",
+            "lakelog.core.create.clone.command": "OF_ITS_LOG",
+            "lakelog.core.create.table": "CreateMode TableDefined define_table",
+            "lakelog.core.input.given_types": "schema_from",
+            "lakelog.core.log.history": "read_history",
+            "lakelog.core.metadata.column_mapping": "MAX_ID reused_mapping",
+            "lakelog.core.paths": (
+                "ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"
+            ),
+            "lakelog.core.progress": "GivenProgress",
+            "lakelog.core.state.time_travel": "parse_timestamp version_at",
+            "lakelog.core.transaction.recording": "record_commits",
+        },
+    )

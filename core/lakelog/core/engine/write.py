@@ -1,0 +1,66 @@
+"""Writes: how files of rows are laid out, and what is said of those that were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelog.core.engine import offers
+
+if TYPE_CHECKING:
+    from lakelog.core.arrow.casts import cast_batch
+    from lakelog.core.data.change_files import CHANGE_TYPE, change_layout
+    from lakelog.core.data.identity_bounds import IdentityBounds
+    from lakelog.core.data.layout import FileLayout
+    from lakelog.core.data.partition_errors import partition_errors
+    from lakelog.core.data.write_conf import (
+        file_settings,
+        overwrites_dynamically,
+        parquet_codec,
+        rows_per_file,
+    )
+    from lakelog.core.data.writer import write_plan
+    from lakelog.core.maintain.optimize.settings import byte_size
+    from lakelog.core.portable.arrival import check_arrived
+    from lakelog.core.portable.interval_text import interval_text, interval_value
+    from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
+    from lakelog.core.portable.partition_text import (
+        PartitionValueError,
+        has_room,
+        partition_folder,
+        partition_texts,
+        random_folder,
+    )
+    from lakelog.core.portable.syncing import sync_files
+    from lakelog.core.portable.writer import (
+        PICKLED_BY_VALUE,
+        RESULT_DDL,
+        WritePlan,
+        write_batches,
+        write_in_arrow,
+    )
+else:
+    __getattr__ = offers(
+        __name__,
+        {
+            "lakelog.core.arrow.casts": "cast_batch",
+            "lakelog.core.data.change_files": "CHANGE_TYPE change_layout",
+            "lakelog.core.data.identity_bounds": "IdentityBounds",
+            "lakelog.core.data.layout": "FileLayout",
+            "lakelog.core.data.partition_errors": "partition_errors",
+            "lakelog.core.data.write_conf": (
+                "file_settings overwrites_dynamically parquet_codec rows_per_file"
+            ),
+            "lakelog.core.data.writer": "write_plan",
+            "lakelog.core.maintain.optimize.settings": "byte_size",
+            "lakelog.core.portable.arrival": "check_arrived",
+            "lakelog.core.portable.interval_text": "interval_text interval_value",
+            "lakelog.core.portable.made_files": "delete_made drop_folder make_folder refuse_link",
+            "lakelog.core.portable.partition_text": (
+                "PartitionValueError has_room partition_folder partition_texts random_folder"
+            ),
+            "lakelog.core.portable.syncing": "sync_files",
+            "lakelog.core.portable.writer": (
+                "PICKLED_BY_VALUE RESULT_DDL WritePlan write_batches write_in_arrow"
+            ),
+        },
+    )
