@@ -76,6 +76,8 @@ def create_entry(
     except PySparkException as exc:
         raise _explained(exc, whole) from exc
     finally:
+        # Also where it failed: another process may have taken the name, of which nothing is known
+        # yet.
         forget()
     # Asked with its database: a temporary view of the name hides nothing here.
     entry = find(spark, whole)

@@ -87,6 +87,7 @@ def source_of_view(spark: SparkSession, parts: Sequence[str]) -> FrameSource | N
         return None
     frame, source = noted
     try:
+        # A statement or another client may have put another view of the name in its place.
         same = plain_table(spark, quoted_name(parts)).sameSemantics(frame)
     except PySparkException:
         same = False

@@ -41,6 +41,8 @@ _TEMPORARY = "global_temp"
 class _Known:
     """What is known of one session's catalog."""
 
+    # Other processes change the catalog and tell nobody: an answer is kept for as long as the conf
+    # says, and `with_location` asks again where it turns out to be wrong.
     until: float = 0.0
     namespace: tuple[str, str] | None = None
     """The current catalog and database."""
@@ -166,6 +168,8 @@ def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry
     _, database, table = whole
     if database.lower() == _TEMPORARY and not alone:
         return _temporary(spark, (_TEMPORARY, table))
+    # SHOW prints the entry alone. DESCRIBE and `spark.table` look for the source of the format,
+    # which a session without delta-spark's jar does not have.
     text = f"SHOW TABLE EXTENDED IN {quoted_name(whole[:2])} LIKE '{table}'"
     try:
         rows = plain_sql(spark, text).collect()

@@ -46,6 +46,7 @@ def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -
             f"LOCATION '{entry.location}', and drop this one",
             table=entry.text,
         )
+    # For the message alone: of two that take the name at once the catalog refuses one.
     if find(spark, whole, again=True) is not None:
         raise TableExistsError(
             f"[TABLE_OR_VIEW_ALREADY_EXISTS] {entry.text} can't be renamed to {'.'.join(new)}: the "
@@ -104,6 +105,7 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
         ) from exc
     finally:
         forget()
+    # Not every catalog says that it did nothing, and who believed it would write to the old folder.
     now = find(spark, entry.parts, again=True)
     if now is None or DeltaLog.for_table(now.location or "", conf).table != wanted.table:
         raise DeltaAnalysisError(

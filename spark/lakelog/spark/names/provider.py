@@ -102,6 +102,7 @@ def run_using_delta(spark: SparkSession, text: str) -> None:
     Raises:
         PySparkException: what Spark raises.
     """
+    # Tried before the format is registered: a session with delta-spark's jar keeps that one's.
     try:
         plain_sql(spark, text)
     except Exception as exc:

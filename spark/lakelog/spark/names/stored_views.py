@@ -89,6 +89,8 @@ def with_query(frame: DataFrame, name: Sequence[str], view: StoredView) -> DataF
         "comments": view.comments,
     }
     first, *others = frame.schema.fields
+    # A temporary view has no properties. What a column says of itself lives as long as the view,
+    # and every client of a Connect session sees it.
     metadata = {**first.metadata, _KEY: json.dumps(kept)}
     return frame.select(
         sf.col(quoted(first.name)).alias(first.name, metadata=metadata),

@@ -116,6 +116,7 @@ class ScanJob:
                 found = self.reader.rows(
                     filesystem, place, scalars, values, share, deleted, position
                 )
+            # The file of a deletion vector, of which the error tells already.
             except DataFileMissingError:
                 raise
             except FileNotFoundError as exc:

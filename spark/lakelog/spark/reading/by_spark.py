@@ -159,6 +159,7 @@ class SparkScan:
         shown = with_places(self._schema) if self._positions else self._schema
         if not self._files.num_rows:
             return read_only(self._spark.createDataFrame([], shown))
+        # Apart: the join that takes deleted rows out costs the files without a vector nothing.
         masked = self._files["deletion_vector"].is_valid()
         with temporary_confs(self._spark, self._listing()):
             try:

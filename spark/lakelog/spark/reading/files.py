@@ -173,6 +173,8 @@ class _Read:
         if way != "arrow":
             check_partition_values(snapshot, files, shown.names)
             try:
+                # By trying: no public name says what a session's Hadoop can open, and over Connect
+                # it is on another machine.
                 df = self._native()
                 return (df if names is None else df.select(*map(quoted, names))), True
             except Exception as exc:

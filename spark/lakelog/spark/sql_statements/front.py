@@ -133,6 +133,9 @@ def _run(
     statement = statement.without_semicolons()
     runner = QueryRunner(spark, plain)
     parameters = Parameters(spark, statement, args)
+    # In this order: the text of an EXECUTE IMMEDIATE may have an IDENTIFIER(…), and that may be the
+    # target of an INSERT. Whatever is written out, `otherwise` keeps the text as the user wrote it:
+    # Spark reads more forms than are known here, and its errors show that text.
     immediate = read_immediate(parameters, plain)
     if immediate is not None:
         return _run(spark, plain, immediate.statement, immediate.args, {}, otherwise)
@@ -154,6 +157,7 @@ def _run(
     except NoDeltaTableError as exc:
         return _by_an_extension(otherwise, exc)
     finally:
+        # Even after an error: a name may have been changed before it was raised.
         runner.close()
         if changes_names:
             forget()
@@ -228,6 +232,7 @@ def _run_each(
     """
     runner = QueryRunner(spark, plain)
     try:
+        # No commit spans two tables, so that what can be refused is refused before the first one.
         for each in statements:
             command = command_of(Parameters(spark, each, args), kwargs, runner)
             if command is not None:

@@ -65,6 +65,8 @@ def once_per_batch(
             )
         key = f"{query}/{name}" if name else query
         log = DeltaLog.for_table(table, DeltaConf.from_mapping(session_conf(spark)))
+        # This spares the work. That two drivers do not both write the batch is seen to by the
+        # commit, which conflicts with any other that records the same query.
         if log.table_exists() and log.update().txn_version(key) >= batch_id:
             return
         with record_commits(log.table, key, batch_id):

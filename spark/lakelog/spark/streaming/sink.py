@@ -81,6 +81,7 @@ class BatchSink:
         log = self._open(frame)
         refuse_void(to_delta_schema(frame.schema), log.table)
         if self._query_id is None:
+            # Once: neither the query nor what it reads changes before it is started again.
             self._query_id = query_id(frame.sparkSession, self._checkpoint)
             self._streamed = streamed_tables(frame.sparkSession, self._checkpoint, batch_id)
             self._warn_of_another(log, self._query_id, batch_id)
@@ -108,6 +109,7 @@ class BatchSink:
         """Warn where a query goes on in a table that has none of its earlier batches."""
         if batch_id == 0 or (log.table_exists() and log.update().txn_version(query) >= 0):
             return
+        # Not an error: the table may have been made again on purpose.
         _logger.warning(
             "%s has none of the batches before %d of the query %s, which the checkpoint %s has as "
             "done: their rows are in another table, or in one that was here before. To have them "

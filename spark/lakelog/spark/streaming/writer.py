@@ -182,6 +182,7 @@ class DeltaStreamWriter:
         table = normalize_table_uri(target, conf)
         refuse_void(to_delta_schema(self._frame.schema), table)
         wanted = self._wanted(conf)
+        # By itself the first batch makes a table, but one without clustering.
         if self._cluster_by and not check_clustering(
             DeltaLog.for_table(table, conf), self._cluster_by
         ):

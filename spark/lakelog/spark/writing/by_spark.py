@@ -95,6 +95,8 @@ def write_natively(
             wrote; nothing is kept.
     """
     filesystem = plan.filesystem or _local()
+    # A folder for each job: Spark's writer refuses one that exists, and what a failed job left
+    # behind goes with its folder, which no version names.
     folder = "/".join(filter(None, (plan.folder, f"write-{uuid.uuid4()}")))
     stays = False
     if filesystem.type_name == "local":
@@ -111,6 +113,8 @@ def write_natively(
         adds = actions_of(list(zip(paths, values, strict=True)))
         if sent is not None:
             sent.check(adds, table)
+        # Delta asks for no layout: on an object store, where a move is a copy, files stay where the
+        # job put them.
         if plan.prefix_length or is_cheap:
             moved = [_moved(filesystem, plan, each) for each in adds]
             full = [data_path(plan.root, each.path) for each in moved]

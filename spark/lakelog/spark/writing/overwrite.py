@@ -111,6 +111,7 @@ def _matching(
         found = rows.where(condition)
         return found if columns is None else found.selectExpr(*columns)
 
+    # Null is no match, as in Delta: such a row stays.
     matches = f"(({options.replace_where}) <=> true)"
     return Replaced(to_add_files(files), those(f"NOT {matches}"), those(matches))
 

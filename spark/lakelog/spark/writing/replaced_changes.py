@@ -59,6 +59,8 @@ def write_with_changes(
     new = files.write(rows)
     changed = _with_change_type(replaced.deleted_rows, "delete")
     if new:
+        # From the new files, not from the rows: planned a second time these may be others (rand(),
+        # a source that has grown), and the feed must show what was written.
         inserted = files_df(spark, snapshot, from_add_files(new), schema=target)
         names = map(quoted, target.names)
         changed = changed.union(_with_change_type(inserted.select(*names), "insert"))

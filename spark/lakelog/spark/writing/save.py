@@ -136,6 +136,8 @@ class _Save:
 
     def run(self) -> tuple[int | None, Sequence[AddFile]] | None:
         """The version of the commit and the new files; `None` where nothing was to be done."""
+        # Before anything is planned or read: what others commit from here on is checked for
+        # conflicts.
         txn = self.log.start_transaction()
         if self._is_done(txn):
             return None
@@ -151,6 +153,7 @@ class _Save:
         data = without_void(given)
         check_holds_rows(data, data, self.log.table)
         defined = self._define(txn, given)
+        # The protocol is by now the one that the table will have.
         check_writable(txn.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.assert_removable()
@@ -211,6 +214,8 @@ class _Save:
                 table=table,
                 version=txn.read_version,
             )
+        # Of the version that the commit starts from: a batch that another driver writes meanwhile
+        # is a conflict on the same application, which the commit finds.
         app_id = options.txn_app_id
         return app_id is not None and txn.txn_version(app_id) >= options.txn_version
 
@@ -240,6 +245,7 @@ class _Save:
         elif txn.terms.properties.change_data_feed:
             written = write_with_changes(txn, rows, replaced, files, target)
         else:
+            # In one job: rows that are new and rows that stay share files.
             written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
         txn.mark_written()
         if bounds is not None:

@@ -129,6 +129,8 @@ def cache_named(
         eager: see `hold`.
     """
     key = key_of(spark, runner, parts)
+    # One of its own: its `read` has the versions of this frame, and of nothing else that the
+    # statement read.
     fresh = QueryRunner(spark, runner.plain)
     frame = fresh.named(parts)
     if key is not None and frame is not None:

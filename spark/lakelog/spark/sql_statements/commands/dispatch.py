@@ -73,6 +73,7 @@ STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "GENERATE": [(("GENERATE",), generate)],
     "RESTORE": [(("RESTORE",), restore)],
     "CONVERT": [(("CONVERT", "TO", "DELTA"), convert)],
+    # The longer beginning comes first: after DESCRIBE alone any word may be the name of a table.
     "DESCRIBE": [
         (("DESCRIBE", "HISTORY"), describe),
         (("DESCRIBE", "DETAIL"), describe),
@@ -135,6 +136,8 @@ def command_of(
     try:
         command = read(context)
     except SqlSyntaxError:
+        # Spark, or an extension of it, may have a form of the statement that is not known here. The
+        # error is ours only where the table is known to be one of Delta.
         if context.is_ours:
             raise
         return None

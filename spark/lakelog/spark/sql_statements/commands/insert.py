@@ -223,6 +223,9 @@ def _run(s: CommandContext, wanted: _Insert) -> DataFrame:
 
 def _rows(s: CommandContext, wanted: _Insert) -> tuple[Snapshot, DataFrame, list[tuple[str, str]]]:
     """The table, the rows as it will have them, and the values of PARTITION."""
+    # Before the rows are planned: where the query reads the table itself, at a version that another
+    # writer made in between, the write sees that the versions differ and refuses. The other way
+    # round it would replace rows that the query has not seen.
     snapshot = s.log(wanted.place).snapshot
     static = [(name, value) for name, value in wanted.partition if value is not None]
     _check_partition(snapshot, wanted)
@@ -321,6 +324,7 @@ def _fitted(
     if not wanted.by_name and wanted.columns is None:
         # Columns that are not the table's by name are the table's by position, with all in them.
         by_name &= names == given.names
+    # By number: a query may give two columns of one name.
     plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
     columns = [
         sf.col(f"c{i}").alias(name)

@@ -98,6 +98,7 @@ def create_as(s: CommandContext, wanted: NewTable) -> DataFrame:
     before = _version(s, wanted)
     assert wanted.query is not None
     frame = s.runner.query(s.with_ctes(wanted.query))
+    # After the query is planned: one that can't be read takes no name.
     with place_for_statement(s, wanted, to_delta_schema(frame.schema)) as (path, mode):
         if path is None:
             return s.nothing()

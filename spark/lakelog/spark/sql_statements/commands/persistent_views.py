@@ -76,6 +76,7 @@ def _edit(s: CommandContext, at: int, query: Statement, each: Reference, place: 
         if end != begin + 1:
             raise _refused(s, at, query, each, "an AS OF that is not a plain value")
         frame, version = s.runner.older(place, each.travel, tokens[begin].text)
+        # The entry in the catalog has the columns of now, and Spark reads by those.
         if frame.dtypes != s.runner.newest(place).dtypes:
             raise _refused(s, at, query, each, "a version that had other columns than it has now")
         path += f"@v{version}"

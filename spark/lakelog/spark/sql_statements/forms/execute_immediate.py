@@ -48,6 +48,7 @@ def read_immediate(parameters: Parameters, plain: Callable[..., DataFrame]) -> I
         into = _variables(cursor) if cursor.took("INTO") else ""
         values = _values(cursor) if cursor.took("USING") else []
         cursor.end()
+        # One query for all: a value that is another one each time is asked for once.
         columns = [f"CAST(({text}\n) AS STRING)", *(f"({each}\n)" for each, _ in values)]
         row = plain(f"SELECT {', '.join(columns)}").first()
     except (DeltaAnalysisError, PySparkException):

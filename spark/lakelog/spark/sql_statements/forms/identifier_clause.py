@@ -40,6 +40,7 @@ def written_out(
     edits: list[Edit] = []
     try:
         for first, end in found:
+            # Most are plain strings, which need no query.
             name = parameters.known_text(first + 2, end - 1)
             if name is None:
                 name = value(parameters.text(first + 2, end - 1))

@@ -59,6 +59,7 @@ class Parameters:
         found: dict[int, tuple[int, Any]] = {}
         types = 0
         for at, token in enumerate(self._tokens):
+            # A colon between the angle brackets of a type stands after the name of a field.
             if token.upper == "STRUCT" and self._upper(at + 1) == "<":
                 types += 1
             elif types and token.text == ">":
@@ -197,6 +198,8 @@ def _typed(value: Any, kind: DataType) -> str:
         return f"CAST(struct({', '.join(fields)}) AS {_name(kind)})"
     if isinstance(value, datetime.datetime):
         if kind.typeName() == "timestamp":
+            # A moment, whatever zone the session has: a TIMESTAMP literal would be read in that
+            # zone.
             micros = (value.astimezone(datetime.UTC) - _EPOCH) // datetime.timedelta(microseconds=1)
             return f"timestamp_micros({micros})"
         return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"

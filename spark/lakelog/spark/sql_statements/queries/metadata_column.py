@@ -64,6 +64,8 @@ def star_edits(tokens: Sequence[Token], tables: Sequence[Reference]) -> list[Edi
     Returns:
         The edits; `None` where a query has the columns of a table in a way that can't be told.
     """
+    # Why not write the columns out in place of the star: those of a join, a subquery or a view are
+    # known to Spark alone.
     selects: dict[int, list[Reference]] = {}
     for each in tables:
         at = _select_of(tokens, each.first)

@@ -117,6 +117,8 @@ class QueryRunner:
             return self.plain(statement.text, parameters.args, **kwargs)
         refuse_lasting(statement, found[0][0])
         found, unseen = self._with_metadata(tokens, found)
+        # As arguments of `sql`, not as views of our own: PySpark makes the views for this one
+        # statement, under names that no other thread has, and drops them.
         frames = {f"lakelog_{i}": self._viewable(frame) for i, (_, frame) in enumerate(found)}
         names = [f"{{{name}}}" for name in frames]
         tables = [each for each, _ in found]
@@ -333,6 +335,7 @@ class QueryRunner:
             namespace: see the constructor.
         """
         inner = QueryRunner(self._spark, self.plain, namespace, (*self._above, view))
+        # Shared with the statement around, which shall not read another version of the same table.
         inner._frames, inner._read_by = self._frames, self._read_by
         inner._states = self._states
         return inner
@@ -371,8 +374,10 @@ class QueryRunner:
             where: a condition that the query has on all of the rows: files without a match are
                 left out where lakelog understands it.
         """
+        # What is cached is the plan of all rows: one with fewer files would be another to Spark.
         if travel is None and is_cached(self._spark, place.path):
             where = None
+        # Once for a statement: a second read of the same may see a commit that the first did not.
         key = (place.path, travel, when, where)
         if key not in self._frames:
             reader = self._reader(travel, when)
@@ -383,6 +388,7 @@ class QueryRunner:
             except InvalidPredicateError:
                 if where is None:
                     raise
+                # The condition is still Spark's to evaluate; only no file is left out by it.
                 return self._table(place, travel, when, None)
             if travel is None:
                 frame = current(self._spark, place.path, frame, {key[:3]: reader.version})

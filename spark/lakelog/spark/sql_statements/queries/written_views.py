@@ -47,6 +47,7 @@ def written_place(spark: SparkSession, parts: Sequence[str], verb: str) -> Place
     # Others have one part alone.
     may_be_view = len(parts) == 1 or parts[0].lower() == GLOBAL
     entry = entry_of(spark, parts) if may_be_view else None
+    # What becomes of a persistent view as a target is Spark's to say.
     if entry is None or entry.kind != "temporary view":
         return None
     if entry.view is not None:
@@ -78,6 +79,7 @@ def refreshed(spark: SparkSession, place: Place) -> None:
     source = source_of_view(spark, place.view) if place.view else None
     if source is None:
         return
+    # A DataFrame stays at the version that it was planned at: only a new one has the new rows.
     frame = DeltaReader(spark).options(**source.options).load(source.path)
     if source.alias is not None:
         frame = frame.alias(source.alias)

@@ -203,6 +203,7 @@ class Cursor:
         """Go on to one of some keywords outside of all brackets, or to a bracket that closes."""
         open_: list[tuple[str, int]] = []
         while (token := self.token) is not None:
+            # After a dot a keyword is a part of a name: `t.end`, `s.when`.
             word = "" if self.at and self.tokens[self.at - 1].text == "." else token.upper
             if not open_ and (word in stops or word in _CLOSING):
                 return

@@ -75,6 +75,8 @@ def placed(error: AnalysisException, sql: str, edits: Sequence[tuple[int, int, s
     if found is None:
         return error
     start, fragment = found
+    # The error does not say of which kind of session it is; the text does, as one of the two has
+    # the fragment where the error says.
     for name in _VIEW_NAMES:
         text, places = _replaced(sql, edits, name)
         if text[start : start + len(fragment)] == fragment and fragment:
@@ -97,6 +99,7 @@ def placed_by_words(error: AnalysisException, sql: str) -> Exception:
         return error
     words = rf"(?<![\w`.]){re.escape(found[1])}(?![\w`])"
     places = [each.start() for each in re.finditer(words, sql)]
+    # No place is better than a wrong one.
     if len(places) != 1:
         return error
     spark_s = error.error if isinstance(error, PlacedAnalysisException) else error

@@ -85,6 +85,10 @@ def after_ctes(tokens: Sequence[Token]) -> int:
     return 0 if first is None else scan.ctes(0, first, len(tokens), set())
 
 
+# Why not a parser: each version of Spark adds to its grammar, and a shape that the parser did not
+# know would keep Spark from a query that it can read. Spark's own parser is no way either: over
+# Connect there is none in this process. What is overlooked here goes to Spark as it was written,
+# which then reports the table.
 class _Scan:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -198,6 +202,7 @@ class _Scan:
             if len(parts) == 1 and parts[0].upper() in _FUNCTIONS:
                 self._call(parts, first, at)
             return at
+        # A common table expression hides a table of its name, as a temporary view does.
         if len(parts) == 1 and parts[0].lower() in known:
             return at
         travel, when, end = self._as_of(at, high)
@@ -299,6 +304,8 @@ class _Scan:
 
     def _where(self, first: int, end: int, high: int) -> tuple[int, int]:
         """The condition of a SELECT that has no other table."""
+        # With a second table the condition may be about the columns of that one, and after an outer
+        # join it is about rows that no file has.
         if self.upper(first - 1) != "FROM":
             return 0, 0
         at = end

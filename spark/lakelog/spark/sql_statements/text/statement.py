@@ -39,6 +39,7 @@ class Statement:
             return tuple(tokenize(self.text))
         whole, first, end, begin = self.cut
         found = whole.tokens[first:end]
+        # A text that begins where the whole does keeps the offsets, and a long INSERT its tokens.
         if not begin:
             return found
         return tuple(Token(each.kind, each.text, each.start - begin, each.upper) for each in found)

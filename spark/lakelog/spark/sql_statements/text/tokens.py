@@ -10,6 +10,8 @@ Kind = Literal["word", "quoted", "string", "number", "symbol", "broken"]
 
 # As Spark's lexer (SqlBaseLexer.g4) has them. A hint is a comment to it, too, unless it follows
 # SELECT, which is of no concern here.
+# Quantifiers are possessive (`*+`): a long run of spaces would be tried again from each of its
+# places otherwise, and a text comes from anyone.
 _PART = re.compile(
     r"""
     (?:\s|--(?:\\\r?\n|[^\r\n])*)*+
