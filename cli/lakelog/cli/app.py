@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "properties": "lakelog.cli.properties",
     "repair": "lakelog.cli.repair",
     "restore": "lakelog.cli.restore",
+    "run": "lakelog.cli.run",
     "sample": "lakelog.cli.sample.command",
     "schema": "lakelog.cli.schema.command",
     "serve": "lakelog.cli.serve",
@@ -84,6 +85,7 @@ SECTIONS: Final = {
         "conformance": "Run the whole conformance kit on a storage.",
         "doctor": "Probe a storage and its settings; say what to fix.",
         "migrate": "Move a table's log to conditional puts, or to DynamoDB.",
+        "run": "Run a script or a tool whose Spark sessions are enabled.",
         "serve": "Let delta-spark on this host commit by lakelog's stores.",
     },
 }

@@ -129,16 +129,27 @@ def configure_spark_with_delta_pip(
             "This function must be called with a SparkSession.Builder as the first argument, not "
             f"{type(spark_session_builder)}"
         )
-    options = spark_session_builder._options  # the only way to take one back
-    for key, theirs in _OF_THE_JARS.items():
-        if options.get(key) == theirs:
-            del options[key]
+    without_confs_of_the_jars(spark_session_builder)
     if extra_packages:
-        spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+        spark_session_builder.config(_PACKAGES, ",".join(extra_packages))
     if hasattr(sys.modules.get("delta"), _MADE):
         for name in ("getOrCreate", "create"):
             setattr(spark_session_builder, name, _enabling(getattr(spark_session_builder, name)))
     return spark_session_builder
+
+
+def without_confs_of_the_jars(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Take the confs out of a builder by which a session looks for Delta's classes in its jars.
+
+    Args:
+        builder: one that names a jar of Delta's keeps them.
+    """
+    options = builder._options  # the only way to take one back
+    if not any("delta" in str(options.get(key, "")) for key in ("spark.jars", _PACKAGES)):
+        for key, theirs in _OF_THE_JARS.items():
+            if options.get(key) == theirs:
+                del options[key]
+    return builder
 
 
 def _enabling(make: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
@@ -153,6 +164,7 @@ def _enabling(make: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
     return made
 
 
+_PACKAGES = "spark.jars.packages"
 _OF_THE_JARS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

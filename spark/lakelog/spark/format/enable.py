@@ -8,6 +8,7 @@ write look at the format, or at the table that a name means, and take over where
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger("lakelog")
+
 _lock = threading.Lock()
 _originals: dict[type, dict[str, Any]] = {}
 
@@ -74,6 +77,16 @@ def enable(spark: SparkSession) -> None:
         watch(type(spark))
     if is_ours(spark, "delta"):
         accept_delta(spark)
+
+
+def enable_or_warn(spark: SparkSession) -> None:
+    """`enable` for programs that know nothing of it: says so where `delta` stays delta-spark's."""
+    enable(spark)
+    if not is_ours(spark, "delta"):
+        logger.warning(
+            "this session has delta-spark's jar, so format('delta') stays its own; take the "
+            "jar out of spark.jars and spark.jars.packages, or use format('lakelog')"
+        )
 
 
 def disable(spark: SparkSession) -> None:

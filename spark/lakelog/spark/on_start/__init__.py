@@ -1,0 +1,1 @@
+"""Sessions that a program makes itself are enabled: what `lakelog run` puts before others' code."""
