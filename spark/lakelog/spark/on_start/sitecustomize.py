@@ -7,16 +7,17 @@ lakelog or PySpark is imported here: only the classes that make sessions are wat
 
 from __future__ import annotations
 
-import functools
-import importlib.util
+import os
 import sys
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers know it, without the import
+if TYPE_CHECKING:
+    from typing import Any
 
 _SESSIONS = ("pyspark.sql.session", "pyspark.sql.connect.session")
-_HERE = Path(__file__).resolve().parent
+# By os.path, since pathlib and typing would be most of what each start of Python costs.
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
 class _Finder:
@@ -28,14 +29,15 @@ class _Finder:
         if name in _SESSIONS:
             spec = PathFinder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = _SessionLoader(spec.loader)
+                spec.loader = _SessionLoader(spec.loader)  # type: ignore[assignment]  # see `_HERE`
             return spec
         if name != "delta" or self.installing or PathFinder.find_spec(name, path, target):
             return None
-        return ModuleSpec(name, _DeltaLoader(self), is_package=True)
+        loader: Any = _DeltaLoader(self)
+        return ModuleSpec(name, loader, is_package=True)
 
 
-class _SessionLoader(Loader):
+class _SessionLoader:
     """Loads a module as its own loader does, and has its builder enable what it gives back."""
 
     def __init__(self, inner: Any) -> None:
@@ -55,7 +57,7 @@ class _SessionLoader(Loader):
                 setattr(builder, name, _enabling(getattr(builder, name)))
 
 
-class _DeltaLoader(Loader):
+class _DeltaLoader:
     """`import delta` gives lakelog's classes under delta-spark's names."""
 
     def __init__(self, finder: _Finder) -> None:
@@ -77,6 +79,8 @@ class _DeltaLoader(Loader):
 
 
 def _enabling(make: Any) -> Any:
+    import functools
+
     @functools.wraps(make)
     def made(self: Any) -> Any:
         from lakelog.spark.compat import without_confs_of_the_jars
@@ -91,9 +95,11 @@ def _enabling(make: Any) -> Any:
 
 def _load_the_next() -> None:
     """The module of this name that Python would have imported without this one."""
-    others = [each for each in sys.path if Path(each).resolve() != _HERE]
+    others = [each for each in sys.path if os.path.abspath(each) != _HERE]  # noqa: PTH100
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
+        import importlib.util
+
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
