@@ -1,4 +1,6 @@
-"""Columns of `CHAR(n)` as Arrow data: filled up with spaces, as they are stored and compared."""
+"""Columns of `CHAR(n)` and `VARCHAR(n)` as Arrow data: filled up with spaces, as they are stored
+and compared, and looked through for what is too long.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.schema.char_varchar import (
-    char_length,
     fields_within,
     items_within,
+    limit_itself,
     limit_of,
+    limits_within,
     padding_of,
 )
 
 if TYPE_CHECKING:
-    from lakelog.core.schema import StructType
+    from lakelog.core.schema import StructField, StructType
 
 
 def with_padding(rows: pa.Table, schema: StructType) -> pa.Table:
@@ -46,12 +50,64 @@ def with_padding(rows: pa.Table, schema: StructType) -> pa.Table:
     return rows
 
 
+def too_long(column: pa.ChunkedArray, field: StructField) -> pa.ChunkedArray:
+    """Which rows have a string that is longer than a `CHAR` or `VARCHAR` allows, at any depth.
+
+    Args:
+        column: of the field.
+        field: of the table.
+    """
+    limit = limit_of(field)
+    if limit is not None:
+        chunks = [_longer(each, limit.length) for each in column.chunks]
+    else:
+        kind = limits_within(field)
+        chunks = [_too_long(each, kind) for each in column.chunks]
+    return pa.chunked_array(chunks, type=pa.bool_())
+
+
+def _longer(texts: Any, length: int) -> Any:
+    return pc.fill_null(pc.greater(pc.utf8_length(texts), length), False)
+
+
+def _too_long(values: Any, kind: Any) -> Any:
+    """Of each value of an array, by what `limits_within` says of it."""
+    of, found = values.type, pa.repeat(False, len(values))
+    if kind is None:
+        return found
+    if pa.types.is_string(of):
+        limit = limit_itself(kind)
+        return found if limit is None else _longer(values, limit.length)
+    if pa.types.is_struct(of):
+        known = fields_within(kind)
+        for i in range(of.num_fields):
+            inner = known.get(of[i].name.lower())
+            found = pc.or_(found, _too_long(values.field(i), inner))
+    elif pa.types.is_map(of):
+        keys, items = items_within(kind, "MAP", 2) or (None, None)
+        found = _in_lists(
+            values, pc.or_(_too_long(values.keys, keys), _too_long(values.items, items))
+        )
+    elif pa.types.is_list(of):
+        (item,) = items_within(kind, "ARRAY", 1) or (None,)
+        found = _in_lists(values, _too_long(values.values, item))
+    return pc.and_(found, values.is_valid())
+
+
+def _in_lists(lists: Any, found: Any) -> Any:
+    """Which lists or maps have an element that was found."""
+    counts = pc.cumulative_sum(found.cast(pa.int64()))
+    before = pa.concat_arrays([array_of([0], pa.int64()), counts]).take(lists.offsets)
+    return pc.greater(before[1:], before[:-1])
+
+
 def _padded(values: Any, kind: Any) -> Any:
-    """An array, by what the mark says of it; that may be older than the type."""
+    """An array, by what `padding_of` says of it."""
     of = values.type
     if pa.types.is_string(of):
-        length = char_length(kind)
-        return values if length is None else pc.utf8_rpad(values, length, padding=" ")
+        limit = limit_itself(kind)
+        pads = limit is not None and limit.pads
+        return pc.utf8_rpad(values, limit.length, padding=" ") if pads else values
     if pa.types.is_struct(of):
         known = fields_within(kind)
         parts = [

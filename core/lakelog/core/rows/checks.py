@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.arrow.limited_text import with_padding
+from lakelog.core.arrow.limited_text import too_long, with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.filter import normalize_filter
@@ -50,8 +50,8 @@ def ruled_rows(
     for rule in table_constraints(metadata):
         if rule.kind == "not_null" or not rows.num_rows:
             continue
-        if rule.limit is not None:
-            _check_length(rows, rule, table)
+        if rule.kind == "length":
+            _check_length(rows, rule, schema, table)
             continue
         what = (
             f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] rows break the rule {rule.name} ({rule.sql}) "
@@ -73,18 +73,20 @@ def ruled_rows(
     return rows
 
 
-def _check_length(rows: pa.Table, rule: Constraint, table: str) -> None:
-    """Check the strings of a CHAR or VARCHAR column."""
-    column = rows[split_path(rule.name)[0]]
-    too_long = column.filter(pc.greater(pc.utf8_length(column), rule.limit))
-    if not len(too_long):
+def _check_length(rows: pa.Table, rule: Constraint, schema: StructType, table: str) -> None:
+    """Check the strings of a CHAR or VARCHAR column, or within a column."""
+    field = schema.get(split_path(rule.name)[0])
+    assert field is not None  # the rule is its own
+    column = rows[field.name]
+    refused = column.filter(too_long(column, field))
+    if not len(refused):
         return
-    first = python_value(too_long[0])
+    first = python_value(refused[0])
     raise ConstraintViolationError(
         f'[DELTA_EXCEED_CHAR_VARCHAR_LIMIT] {table}: value "{first}" exceeds char/varchar type '
-        f"length limitation. Failed check: {rule.sql}. {len(too_long)} of {rows.num_rows} rows "
+        f"length limitation. Failed check: {rule.sql}. {len(refused)} of {rows.num_rows} rows "
         "break it. Nothing was written.",
-        rows=len(too_long),
+        rows=len(refused),
         first={rule.name: first},
     )
 

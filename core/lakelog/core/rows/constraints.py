@@ -26,8 +26,6 @@ class Constraint(NamedTuple):
     """Of a CHECK: its own. Of the others: the column's path."""
     sql: str
     kind: Literal["check", "invariant", "not_null", "length"] = "check"
-    limit: int | None = None
-    """The limit in characters, where the rule is a length."""
 
 
 def required_columns(schema: StructType) -> list[str]:
@@ -109,7 +107,7 @@ def table_constraints(metadata: Metadata) -> list[Constraint]:
         text = field.metadata.get("delta.invariants")
         if text is not None:
             rules.append(Constraint(dotted(path), _expression(dotted(path), text), "invariant"))
-    rules += [Constraint(dotted([c]), sql, "length", n) for c, sql, n in length_rules(schema)]
+    rules += [Constraint(dotted([c]), sql, "length") for c, sql in length_rules(schema)]
     checks = TableProperties(metadata.configuration).constraints
     return rules + [Constraint(name, sql) for name, sql in checks.items()]
 

@@ -29,6 +29,7 @@ _LIMITED = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _BEFORE_SPACE = re.compile(r"[\x00-\x1f]")
 _BEFORE = {"<": "<", "<=": "<", ">": ">=", ">=": ">="}
+_VOID = re.compile(r"(?<=[:,<])\s*void(?=\s*[,>])", re.IGNORECASE)
 _CHAR = re.compile(r"\bchar\s*\(", re.IGNORECASE)
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -40,6 +41,11 @@ class Limit(NamedTuple):
     """Whether it is a `CHAR`."""
     length: int
     """In characters."""
+
+    @property
+    def sql(self) -> str:
+        """The type, as a mark has it."""
+        return f"{'char' if self.pads else 'varchar'}({self.length})"
 
     def padded(self, text: str) -> str:
         """As it is stored."""
@@ -121,10 +127,16 @@ def stored_sql(field: StructField) -> str | None:
     return None if found == column else found
 
 
-def padding_of(field: _Marked) -> Any:
+def padding_of(field: StructField) -> Any:
     """The type of a column with a `CHAR` in it, as sqlglot has it; `None` of any other column."""
-    text = field.metadata.get(MARK)
-    return _parsed(text) if isinstance(text, str) and _CHAR.search(text) else None
+    text = _current_mark(field)
+    return _parsed(text) if text is not None and _CHAR.search(text) else None
+
+
+def limits_within(field: StructField) -> Any:
+    """The type of a column that has limits within, as `padding_of` gives it; `None` of others."""
+    text = _current_mark(field)
+    return _parsed(text) if text is not None and _LIMITS.search(text) else None
 
 
 @functools.lru_cache(maxsize=256)
@@ -132,15 +144,18 @@ def _parsed(text: str) -> Any:
     from sqlglot import errors, exp
 
     try:
-        return exp.DataType.build(text, dialect="spark")
+        # sqlglot has no name for void, and gives no field of a struct with one.
+        return exp.DataType.build(_VOID.sub("int", text), dialect="spark")
     except errors.SqlglotError:
         return None
 
 
-def char_length(kind: Any) -> int | None:
-    """The length, where a part of what `padding_of` gives is a `CHAR` itself."""
-    is_char = kind.this.value.upper() == "CHAR" and kind.expressions
-    return int(kind.expressions[0].name) if is_char else None
+def limit_itself(kind: Any) -> Limit | None:
+    """The limit, where a part of what `padding_of` gives is a limited string itself."""
+    name = kind.this.value.upper()
+    if name not in ("CHAR", "VARCHAR") or not kind.expressions:
+        return None
+    return Limit(name == "CHAR", int(kind.expressions[0].name))
 
 
 def fields_within(kind: Any) -> dict[str, Any]:
@@ -164,8 +179,6 @@ class LengthRule(NamedTuple):
     column: str
     sql: str
     """SQL that is true for rows that satisfy the rule."""
-    limit: int | None
-    """Characters, where the column itself is the string; `None` where strings are within it."""
 
 
 def without_limits(sql: str) -> tuple[str, dict[str, str]]:
@@ -208,14 +221,17 @@ def with_current_marks(schema: StructType) -> StructType:
 
 
 def _marked_anew(field: StructField) -> StructField:
+    mark = _current_mark(field)
+    return field if mark is None else replace(field, metadata={**field.metadata, MARK: mark})
+
+
+def _current_mark(field: StructField) -> str | None:
+    """The mark by the type that the column has now; `None` where there is none to be read."""
     text = field.metadata.get(MARK)
     if not isinstance(text, str) or _LIMITED.fullmatch(text):
-        return field
+        return text if isinstance(text, str) else None
     kind = _parsed(text)
-    if kind is None:
-        return field
-    mark = _sql_type(_limited_json(kind, field.data_type))
-    return replace(field, metadata={**field.metadata, MARK: mark})
+    return None if kind is None else _sql_type(_limited_json(kind, field.data_type))
 
 
 def _limited_json(kind: Any, of: DataType) -> Any:
@@ -240,23 +256,18 @@ def _limited_json(kind: Any, of: DataType) -> Any:
             first, second = items_within(kind, "MAP", 2) or [None, None]
             named, value = _limited_json(first, key), _limited_json(second, held)
             return {"type": "map", "keyType": named, "valueType": value}
-    is_limited = kind.this.value.upper() in ("CHAR", "VARCHAR") and kind.expressions
-    if of == PrimitiveType("string") and is_limited:
-        return f"{kind.this.value.lower()}({kind.expressions[0].name})"
-    return of.json_value()
+    limit = limit_itself(kind) if of == PrimitiveType("string") else None
+    return of.json_value() if limit is None else limit.sql
 
 
 def length_rules(schema: StructType) -> Iterator[LengthRule]:
     """The rules of columns with a length limit, in schema order."""
     for field in schema:
-        text = field.metadata.get(MARK)
-        if not isinstance(text, str):
-            continue
-        column = sql_path([field.name])
-        if match := _LIMITED.fullmatch(text):
-            yield LengthRule(field.name, _fits(column, int(match[1])), int(match[1]))
-        elif sql := _nested(text, column):
-            yield LengthRule(field.name, sql, None)
+        column, limit = sql_path([field.name]), limit_of(field)
+        if limit is not None:
+            yield LengthRule(field.name, _fits(column, limit.length))
+        elif (kind := limits_within(field)) is not None and (sql := _condition(kind, column, 0)):
+            yield LengthRule(field.name, sql)
 
 
 def _as_limited_string(field: dict[str, Any]) -> dict[str, Any]:
@@ -300,15 +311,6 @@ def _fits(value: str, limit: int) -> str:
     return f"{value} IS NULL OR length({value}) <= {limit}"
 
 
-def _nested(text: str, column: str) -> str | None:
-    from sqlglot import errors, exp
-
-    try:
-        return _condition(exp.DataType.build(text, dialect="spark"), column, 0)
-    except errors.SqlglotError:
-        return None
-
-
 def _stored(kind: Any, of: DataType, value: str, depth: int) -> str:
     """SQL for a value as it is stored, by its type and by what the mark says of it.
 
@@ -346,10 +348,10 @@ def _stored(kind: Any, of: DataType, value: str, depth: int) -> str:
             if text != other:
                 value = f"transform_values({value}, ({item}, {other}) -> {text})"
             return value
-    length = char_length(kind) if of == PrimitiveType("string") else None
-    if length is None:
+    limit = limit_itself(kind) if of == PrimitiveType("string") else None
+    if limit is None or not limit.pads:
         return value
-    return f"IF(length({value}) <= {length}, rpad({value}, {length}, ' '), {value})"
+    return f"IF(length({value}) <= {limit.length}, rpad({value}, {limit.length}, ' '), {value})"
 
 
 def _text(name: str) -> str:
@@ -361,9 +363,9 @@ def _condition(kind: Any, value: str, depth: int) -> str | None:
     """SQL for a type as sqlglot has it; `None` where nothing in it is limited."""
     from sqlglot import exp
 
-    name = kind.this.value.upper()
-    if name in ("VARCHAR", "CHAR") and kind.expressions:
-        return _fits(value, int(kind.expressions[0].name))
+    name, limit = kind.this.value.upper(), limit_itself(kind)
+    if limit is not None:
+        return _fits(value, limit.length)
     if name == "STRUCT":
         parts = [
             _condition(each.kind, f"{value}.{sql_path([each.name])}", depth)

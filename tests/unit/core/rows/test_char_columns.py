@@ -399,7 +399,7 @@ def test_a_char_within_another_column_is_filled_up_where_it_is_read_and_written(
     mark(uri, "s", marks.pop("s"))
     write_arrow(uri, rows_of(3), mode="append")
     assert stored(uri)[4]["s"] == filled["s"]
-    for name, kind in marks.items():  # lists and maps with limits are written by Spark alone
+    for name, kind in marks.items():
         mark(uri, name, kind)
     expected = [{"id": i, **each} for i, each in enumerate((none, filled, empty) * 2)]
     assert read(uri) == expected
