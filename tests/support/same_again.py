@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -27,49 +28,40 @@ __all__ = ["SameAgain"]
 _BEGIN: Final = 1_790_000_000_000
 """The time of day, in milliseconds since 1970, at which every test begins."""
 _STEP: Final = 10
+"""By how much it is later each time that a place asks."""
 _CODEC: Final = "snappy"
 """What data files were compressed by when memories were made."""
-_KNOWN_AS: Final = {
-    "core/deletion_vectors/writer.py": "vector_writer.py",
-    "core/checkpoints/checkpoint.py": "checkpoints.py",
-    "core/metadata/column_mapping.py": "mapping_updates.py",
-    "core/metadata/row_tracking.py": "row_tracking_names.py",
-    "core/portable/writer.py": "executor_writer.py",
-    "core/transaction/changes.py TransactionChanges.__init__": (
-        "transaction.py OptimisticTransaction.__init__"
-    ),
-    "core/transaction/changes.py TransactionChanges._blank": (
-        "tracked_changes.py TrackedChanges._blank"
-    ),
-    "spark/writing/by_spark.py": "_native_write.py",
-    "spark/writing/table_schema.py": "_table_schema.py",
-}
-"""Where a place that draws has moved: what it was called when memories were made. They hold the
-bytes that it drew, so that it has to go on drawing the same."""
 
 
 class SameAgain:
-    """Draws and tells the time by a seed; as long as it is `installed`, for all of this process."""
+    """Draws and tells the time by a seed; as long as it is `installed`, for all of this process.
+
+    Each place of the code draws and counts for itself: which of two threads comes first changes
+    nothing then, nor does one more that looks at the clock. A place is a function by its name,
+    whatever module has it, so that modules may move.
+    """
 
     def __init__(self, seed: str) -> None:
         self._lock = threading.Lock()
         self._seed = seed
         self._draws: dict[str, random.Random] = {}
-        self._now = _BEGIN
+        self._asked: Counter[str] = Counter()
+        self._slept = 0
         self._monotonic = 0.0
 
     def uuid4(self) -> uuid.UUID:
         with self._lock:
-            return uuid.UUID(int=self._for_caller().getrandbits(128), version=4)
+            return uuid.UUID(int=self._for(_caller()).getrandbits(128), version=4)
 
     def choice(self, values: Sequence[Any]) -> Any:
         with self._lock:
-            return self._for_caller().choice(values)
+            return self._for(_caller()).choice(values)
 
     def now_ms(self) -> int:
         with self._lock:
-            self._now += _STEP
-            return self._now
+            place = _caller()
+            self._asked[place] += 1
+            return _BEGIN + self._slept + _STEP * self._asked[place]
 
     def monotonic(self) -> float:
         with self._lock:
@@ -78,16 +70,11 @@ class SameAgain:
     def sleep(self, seconds: float) -> None:
         with self._lock:
             self._monotonic += seconds
-            self._now += round(seconds * 1000)
+            self._slept += round(seconds * 1000)
 
-    def _for_caller(self) -> random.Random:
-        # Each place draws for itself: which of two threads comes first changes nothing then.
-        code = sys._getframe(2).f_code
-        module = code.co_filename.rpartition("/lakelog/")[2]
-        known = _KNOWN_AS.get(f"{module} {code.co_qualname}")
-        file = _KNOWN_AS.get(module, code.co_filename.rpartition("/")[2])
-        place = f"{self._seed} {known or f'{file} {code.co_qualname}'}"
-        return self._draws.setdefault(place, random.Random(place))
+    def _for(self, place: str) -> random.Random:
+        seed = f"{self._seed} {place}"
+        return self._draws.setdefault(seed, random.Random(seed))
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -113,6 +100,14 @@ class _Time:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
+
+
+def _caller() -> str:
+    """The function that asks, which is the first one outside of this module."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_qualname
 
 
 def _unbound(function: Any) -> Any:
