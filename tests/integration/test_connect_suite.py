@@ -21,7 +21,7 @@ MARKED = [
     if each != Path(__file__) and "pytest.mark.connect" in each.read_text(encoding="utf-8")
 ]
 # A process imports PySpark for a second or two, and its session has daemons of Python of its own.
-AT_ONCE = 2
+AT_ONCE = 3
 
 
 @pytest.fixture(scope="module")

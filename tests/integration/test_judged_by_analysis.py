@@ -197,6 +197,7 @@ def _commands(
     return conditions, values
 
 
+@pytest.mark.connect(name=("a sum", "a window in SQL", "a generator", "IN of a DataFrame"))
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, name: str) -> None:
     table = DeltaTable.forPath(spark, path)

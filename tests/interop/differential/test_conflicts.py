@@ -44,7 +44,7 @@ def test_a_conflict_ends_as_it_does_in_delta_spark(tmp_path, scenario):
 @pytest.mark.soak
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     drawn = random.Random(SEED or None)
-    sample = drawn.sample(SCENARIOS, min(len(SCENARIOS), examples(20)))
+    sample = drawn.sample(SCENARIOS, min(len(SCENARIOS), examples(10)))
     for number, scenario in enumerate(sample):
         found = played(scenario, delta_spark, tmp_path / str(number))
         record = RECORDED.outcome(scenario)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelog.spark as delta
-from support.examples import SEED, examples
+from support.examples import SEED, SEED_OF_THE_DAY, examples
 from support.recorded_cases import played_as_recorded
 from support.same_script.differences import DIFFERENCES, differing, listed_for, unlisted
 from support.same_script.recorded import CASES, RecordedAnswers, Tables, played
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from support.same_script.recorded import Step
 
 RECORDED = RecordedAnswers()
+ON_OTHER_KINDS = [case for case in CASES if case.kind != "plain"]
+DRAWN = [case for case in CASES if case.kind == "plain"] + random.Random(SEED_OF_THE_DAY).sample(
+    ON_OTHER_KINDS, min(len(ON_OTHER_KINDS), examples(60))
+)
+"""Every method on a plain table, and half of what is done to the other kinds, drawn by the day."""
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
@@ -55,7 +60,8 @@ def enabled(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(key, value)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda each: each.name)
+@pytest.mark.soak
+@pytest.mark.parametrize("case", DRAWN, ids=lambda each: f"{each.name}-{SEED_OF_THE_DAY}")
 def test_a_method_does_what_it_does_in_delta_spark(
     enabled: SparkSession, tables: Tables, case: Step
 ) -> None:
