@@ -106,8 +106,9 @@ def _padded(values: Any, kind: Any) -> Any:
     of = values.type
     if pa.types.is_string(of):
         limit = limit_itself(kind)
-        pads = limit is not None and limit.pads
-        return pc.utf8_rpad(values, limit.length, padding=" ") if pads else values
+        if limit is None or not limit.pads:
+            return values
+        return pc.utf8_rpad(values, limit.length, padding=" ")
     if pa.types.is_struct(of):
         known = fields_within(kind)
         parts = [
