@@ -105,7 +105,7 @@ def _check(slipped: tuple[int, ...]) -> Measurement:
 
 
 def _rivals(store: LogStore, table: str, first: int, count: int) -> None:
-    from lakelog.core.log.names import commit_path
+    from lakelog.core.log.file_names import commit_path
 
     info = '{"commitInfo":{"operation":"WRITE","isBlindAppend":true}}'
     for version in range(first, first + count):

@@ -12,7 +12,7 @@ import pytest
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.checkpoints.log_cleanup import clean_log
 from lakelog.core.hooks.background import wait_for_all
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from lakelog.logstores.hdfs.publish import draft_name
 from support.dynamodb_tables import LockedTable
 from support.manual_clock import ManualClock

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog
-from lakelog.core.alter.clustering import shown_columns
+from lakelog.core.alter.clustered_by import shown_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from support.to_end import to_end
 

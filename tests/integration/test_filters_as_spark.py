@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque

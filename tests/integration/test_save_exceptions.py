@@ -16,7 +16,7 @@ import lakelog.core
 import lakelog.logstores
 import lakelog.spark
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.conf import DeltaConf
 from lakelog.spark.format.source_writer import SourceWriter
 from lakelog.spark.writing.options import WriteOptions

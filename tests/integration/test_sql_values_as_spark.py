@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
 from lakelog.core.expressions.values.functions import FUNCTIONS

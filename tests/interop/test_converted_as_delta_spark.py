@@ -11,7 +11,7 @@ import pytest
 from lakelog.core import DeltaLog
 from lakelog.core.create.convert import convert_to_delta
 from lakelog.core.errors import DeltaError
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.delta_spark_peer import DeltaSparkError
 from support.samples import rows_of
 

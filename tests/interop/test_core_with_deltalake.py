@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog
-from lakelog.core.log.names import checkpoint_name, commit_name
+from lakelog.core.log.file_names import checkpoint_name, commit_name
 
 MOMENT = dt.datetime(2024, 2, 3, 4, 5, 6, 789_012, tzinfo=dt.UTC)
 

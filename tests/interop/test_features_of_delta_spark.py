@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DataFileError
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.examples import examples
 from support.samples import rows_of
 

@@ -14,7 +14,7 @@ import lakelog.spark
 from lakelog.core import DeltaLog, create_table, update_rows, write_arrow
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.features.identity_columns import identity_columns
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from lakelog.core.schema import (
     PrimitiveType,
     StructField,

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.actions.operation import Operation
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from lakelog.core.state.checksums import read_checksum
 from support.samples import SAMPLES, ids, numbers, rows_of
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 
 DELTA = "spark.databricks.delta."
 V2 = {"delta.checkpointPolicy": "v2"}

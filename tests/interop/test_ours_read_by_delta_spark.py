@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 

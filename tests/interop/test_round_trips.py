@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.deltalake_writer import DeltalakeWriter, PeerCrashedError, PeerRefusedError
 from support.drawn_tables import DrawnTable, drawn, drawn_tables
 from support.examples import SEED, examples

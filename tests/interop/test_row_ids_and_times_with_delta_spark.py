@@ -15,7 +15,7 @@ from lakelog.core import DeltaLog, Operation, delete_rows, lit, optimize, update
 from lakelog.core.actions import DomainMetadata
 from lakelog.core.alter import enable_row_tracking
 from lakelog.core.features.row_tracking import high_water_mark
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.samples import ids, numbers
 
 TRACKED = {"delta.enableRowTracking": "true"}

@@ -13,7 +13,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.delta_spark_peer import DeltaSparkError
 from support.samples import SAMPLES, numbers, rows_of
 from support.tables import new_table, schema_json

@@ -12,7 +12,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
 PART_SIZE = "spark.databricks.delta.checkpoint.partSize"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.checkpoints import checkpoint as checkpoints
+from lakelog.core.checkpoints import write_checkpoint as checkpoints
 from lakelog.core.commit import fence as commit_fence
 from lakelog.core.commit import loop as commit_loop
 from lakelog.core.commit import prepare

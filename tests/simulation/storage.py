@@ -6,7 +6,7 @@ import contextlib
 import re
 from typing import TYPE_CHECKING
 
-from lakelog.core.log.names import LOG_FOLDER, commit_path, parse_log_name
+from lakelog.core.log.file_names import LOG_FOLDER, commit_path, parse_log_name
 from lakelog.logstores import (
     Capabilities,
     CommitOutcomeUnknownError,

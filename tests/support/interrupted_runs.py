@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import write_arrow
-from lakelog.core.deletion_vectors.reader import vector_path
-from lakelog.core.deletion_vectors.writer import VectorWriter
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
+from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.errors import PostCommitError
 from lakelog.core.portable.writer import PartitionedWriter
 from lakelog.core.transaction.attempt_files import AttemptFiles

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelog.core.log.names import LOG_FOLDER, commit_name
+from lakelog.core.log.file_names import LOG_FOLDER, commit_name
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:

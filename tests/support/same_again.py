@@ -83,7 +83,9 @@ class SameAgain:
             patch.setattr(secrets, "choice", self.choice)
             for name in ("now_ms", "monotonic", "sleep"):
                 patch.setattr(SystemClock, name, _unbound(getattr(self, name)))
-            patch.setattr("lakelog.core.checkpoints.checkpoint._modified", lambda *_: self.now_ms())
+            patch.setattr(
+                "lakelog.core.checkpoints.write_checkpoint._modified", lambda *_: self.now_ms()
+            )
             patch.setattr("lakelog.core.data.write_conf.DEFAULT_CODEC", _CODEC)
             patch.setattr("lakelog.core.portable.writer.time", cast("ModuleType", _Time(self)))
             yield

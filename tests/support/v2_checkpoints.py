@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelog.core.log.names import checkpoint_name
+from lakelog.core.log.file_names import checkpoint_name
 
 if TYPE_CHECKING:
     from pathlib import Path

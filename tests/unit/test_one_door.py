@@ -45,7 +45,7 @@ ALLOWED = {
     ("core/lakelog/core/expressions/values/casts.py", "move"): "an offset of times, and no file",
     ("core/lakelog/core/maintain/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
-    ("core/lakelog/core/deletion_vectors/writer.py", "open_output_stream"): "as a clone's",
+    ("core/lakelog/core/deletion_vectors/vector_writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/portable/writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/hooks/checksum.py", "open_output_stream"): "a draft that the door gave",
     ("core/lakelog/core/checkpoints/checkpoint_files.py", "open_output_stream"): "the same",

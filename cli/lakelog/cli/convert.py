@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import count_text, open_log, saying
 
 

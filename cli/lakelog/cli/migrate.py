@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from lakelog.cli.app import EXIT_FINDING
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import error_line, heading, line, print_json
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:

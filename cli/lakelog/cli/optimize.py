@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import bytes_text, count_text, open_log
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakelog.cli.confirmation import confirm, yes_option
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import looked_at, one_line, open_log
 
 if TYPE_CHECKING:

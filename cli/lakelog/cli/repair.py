@@ -9,9 +9,9 @@ import click
 
 from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.confirmation import confirm, yes_option
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import count_text, one_line, open_log
 
 if TYPE_CHECKING:

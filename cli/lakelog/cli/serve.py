@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lakelog.cli.options import conf_options
 from lakelog.cli.output import line
+from lakelog.cli.shared_options import conf_options
 
 if TYPE_CHECKING:
     from types import FrameType

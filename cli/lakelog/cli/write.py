@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lakelog.cli.given_files import files_argument, format_option, rows_of
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import heading, line, print_json, progress
 from lakelog.cli.row_changes.change import note_option
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import open_log, saying
 
 if TYPE_CHECKING:

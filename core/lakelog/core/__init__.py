@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.isolation import IsolationLevel
     from lakelog.core.log.history import HistoryEntry
     from lakelog.core.maintain.optimize.command import optimize, purge
-    from lakelog.core.maintain.optimize.metrics import FileSizes, OptimizeMetrics
+    from lakelog.core.maintain.optimize.run_metrics import FileSizes, OptimizeMetrics
     from lakelog.core.maintain.optimize.running import Optimized, OptimizeProgress
     from lakelog.core.maintain.repair.command import repair, undo_repair
     from lakelog.core.maintain.repair.defects import Defect, TableRepaired
@@ -119,7 +119,7 @@ __getattr__, __dir__ = lazy_names(
         "expressions.filter": "Filter",
         "log.history": "HistoryEntry",
         "maintain.optimize.command": "optimize purge",
-        "maintain.optimize.metrics": "FileSizes OptimizeMetrics",
+        "maintain.optimize.run_metrics": "FileSizes OptimizeMetrics",
         "maintain.optimize.running": "Optimized OptimizeProgress",
         "maintain.repair.command": "repair undo_repair",
         "maintain.repair.defects": "Defect TableRepaired",

@@ -108,7 +108,7 @@ class DeltaLog(TableLog):
             ProtocolChangedException: another writer changed the protocol at the same time.
         """
         from lakelog.core.actions.operation import Operation, json_text
-        from lakelog.core.features.properties import FEATURE_PREFIX
+        from lakelog.core.features.table_properties import FEATURE_PREFIX
 
         words = {f"{FEATURE_PREFIX}{name}": "supported" for name in features}
         if reader_version is not None:
@@ -139,7 +139,7 @@ def require_feature(log: DeltaLog, name: str) -> int:
         As `DeltaLog.upgrade_protocol`, which says what is raised.
     """
     from lakelog.core.actions.operation import Operation, json_text
-    from lakelog.core.features.properties import FEATURE_PREFIX
+    from lakelog.core.features.table_properties import FEATURE_PREFIX
 
     def operation(protocol: Protocol) -> Operation:
         text = json_text(protocol.to_json_value())
@@ -153,8 +153,8 @@ def _upgrade(
 ) -> int:
     from dataclasses import replace
 
-    from lakelog.core.features.properties import validate_properties
     from lakelog.core.features.protocol import upgraded_for
+    from lakelog.core.features.table_properties import validate_properties
 
     txn = begin_change(log)
     asked = {**txn.metadata.configuration, **validate_properties(words, log.conf)}

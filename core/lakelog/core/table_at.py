@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lakelog.core import keys
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.state.time_travel import parse_timestamp
+from lakelog.core.state.version_at_time import parse_timestamp
 
 if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot

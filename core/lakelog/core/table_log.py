@@ -322,7 +322,7 @@ class TableLog:
                 table=self._table,
             )
         if timestamp is not None:
-            from lakelog.core.state.time_travel import version_at
+            from lakelog.core.state.version_at_time import version_at
 
             version = version_at(self.update(), timestamp)
         assert version is not None
@@ -363,7 +363,7 @@ class TableLog:
         Raises:
             OSError: it could not be written. The table is unchanged.
         """
-        from lakelog.core.checkpoints.checkpoint import write_checkpoint
+        from lakelog.core.checkpoints.write_checkpoint import write_checkpoint
 
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)

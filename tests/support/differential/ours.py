@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaLog, Operation
 from lakelog.core.actions import AddFile, Metadata, action_from_json
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 
 __all__ = ["CONDITIONS", "SCHEMA", "VALUES", "rows"]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import lakelog.core as core
 from lakelog.cli.app import EXIT_CANNOT_RUN
 from lakelog.core import Operation, alter
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
 from lakelog.logstores import MemoryLogStore
 from support.growth.worlds import MARKED, Axis, World

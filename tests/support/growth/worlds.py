@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
-from lakelog.core.arrow.types import from_arrow_schema
-from lakelog.core.log.names import LOG_FOLDER, commit_name
+from lakelog.core.arrow.arrow_types import from_arrow_schema
+from lakelog.core.log.file_names import LOG_FOLDER, commit_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

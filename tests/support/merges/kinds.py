@@ -71,7 +71,7 @@ class Kind:
 
 def arrow(rows: list[dict[str, Any]], schema: StructType) -> pa.Table:
     """Rows as Arrow."""
-    from lakelog.core.arrow.types import to_arrow_schema
+    from lakelog.core.arrow.arrow_types import to_arrow_schema
 
     return pa.Table.from_pylist(rows, to_arrow_schema(schema))
 

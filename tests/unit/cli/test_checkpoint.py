@@ -10,7 +10,7 @@ import pytest
 from lakelog.core import DeltaLog, Operation
 from lakelog.core.actions import SetTransaction
 from lakelog.core.delta_log import DeltaLog as Log
-from lakelog.core.log.names import checkpoint_name, log_path
+from lakelog.core.log.file_names import checkpoint_name, log_path
 from support.raw_log import RawLog, add, metadata
 from support.tables import add_file, new_table
 from support.terminal import lakelog, lakelog_json

@@ -19,7 +19,7 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.log.commit_file import parse_commit
-from lakelog.core.log.names import checkpoint_name
+from lakelog.core.log.file_names import checkpoint_name
 from lakelog.logstores import LocalLogStore, MemoryLogStore, Scope
 from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, SCHEMA, RawLog, add, metadata, remove

@@ -17,12 +17,12 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.clock import SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import LogGapError
+from lakelog.core.log.file_names import commit_name
 from lakelog.core.log.last_checkpoint import (
     LastCheckpoint,
     read_last_checkpoint,
     write_last_checkpoint,
 )
-from lakelog.core.log.names import commit_name
 from lakelog.logstores import LocalLogStore
 from support.log_histories import whole_state
 from support.raw_log import RawLog, add

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from lakelog.cli.app import EXIT_FINDING
-from lakelog.cli.options import conf_options, json_option
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option
 from lakelog.cli.tables import (
     all_option,
     count_text,
@@ -26,9 +26,9 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lakelog.cli.conflicts.advice import Advice
     from lakelog.cli.conflicts.encounters import Encounter, Encounters, JobSums, Pair
     from lakelog.cli.conflicts.event_files import Reading
+    from lakelog.cli.conflicts.separations import Advice
     from lakelog.core.events import CommitStats
 
 _LIMIT: Final = 20
@@ -64,9 +64,9 @@ def command(
 
     Exits with 1 if commits were lost; then it says which jobs to separate, and how.
     """
-    from lakelog.cli.conflicts.advice import separations
     from lakelog.cli.conflicts.encounters import encounters_of
     from lakelog.cli.conflicts.event_files import read_events
+    from lakelog.cli.conflicts.separations import separations
 
     from_ms = None if since is None else _since(since)
     with progress() as tell:
@@ -205,7 +205,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from lakelog.cli.conflicts.advice import CONDITIONS, partition_text
+    from lakelog.cli.conflicts.separations import CONDITIONS, partition_text
 
     span = f", {found['from']} to {found['to']}" if found["from"] else ""
     heading(f"{count_text(found['events'], 'commit event')}{span}")

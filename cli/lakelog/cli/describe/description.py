@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.cli.files.numbers import row_counts, total
+from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.tables import looked_at, time_text
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import (

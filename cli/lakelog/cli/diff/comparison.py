@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.cli.diff.columns import column_changes
-from lakelog.cli.files.numbers import row_counts, total
+from lakelog.cli.diff.column_differences import column_changes
+from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.tables import time_text
 from lakelog.core.engine.commit import supported_features
 from lakelog.core.engine.log import file_keys

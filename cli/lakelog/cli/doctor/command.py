@@ -9,16 +9,16 @@ import click
 
 from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.doctor.examination import Depth, examine
+from lakelog.cli.doctor.findings import Verdict
 from lakelog.cli.doctor.jvm import jvm_store
-from lakelog.cli.doctor.report import Verdict
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.logstores.doctor.finding import Status
 
 if TYPE_CHECKING:
+    from lakelog.cli.doctor.findings import Report
     from lakelog.cli.doctor.jvm import JvmStore
-    from lakelog.cli.doctor.report import Report
     from lakelog.logstores.doctor.finding import Finding
 
 _STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skipped": "dim"}

@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from lakelog.cli.doctor.findings import Report
 from lakelog.cli.doctor.misspelt import misspelt
-from lakelog.cli.doctor.report import Report
 from lakelog.core.engine.commit import lock_for
 from lakelog.core.engine.log import log_path
 from lakelog.core.engine.tables import normalize_table_uri

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import (
     all_option,
     bytes_text,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 import pyarrow as pa
 
-from lakelog.cli.files.numbers import row_counts, total
+from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.tables import time_text
 from lakelog.core.engine.scan import typed_partition_table
 from lakelog.core.engine.schemas import dotted, split_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from lakelog.cli.confirmation import yes_option
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.row_changes.change import Change, attempts_option, note_option, run
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 
 
 @click.command(short_help="Delete the rows that match a condition.")

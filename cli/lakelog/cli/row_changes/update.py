@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from lakelog.cli.confirmation import yes_option
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.row_changes.change import Change, attempts_option, note_option, run
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 
 _ASSIGNMENT: Final = re.compile(r"\s*((?:`(?:[^`]|``)+`|[^=`])+?)\s*=(.*)", re.DOTALL)
 _QUOTED: Final = re.compile(r"`((?:[^`.]|``)+)`")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from lakelog.cli.options import conf_options, json_option, uri_argument
 from lakelog.cli.output import (
     heading,
     json_line,
@@ -17,6 +16,7 @@ from lakelog.cli.output import (
     table,
 )
 from lakelog.cli.secrets import Scrubber
+from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.tables import limit_option, one_line, open_log, opened, version_options
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def command(
         rows = _rows(snapshot, columns, where, limit)
     name = scrubber.text(snapshot.table)
     if as_json:
-        from lakelog.cli.sample.values import json_rows
+        from lakelog.cli.sample.printed_values import json_rows
 
         print_json(
             {
@@ -103,7 +103,7 @@ def _rows(snapshot: Snapshot, columns: tuple[str, ...], where: str | None, limit
 
 
 def _print(rows: pa.Table, shape: str) -> None:
-    from lakelog.cli.sample.values import json_rows, text_of
+    from lakelog.cli.sample.printed_values import json_rows, text_of
 
     found = json_rows(rows)
     if shape == "jsonl":
@@ -118,6 +118,6 @@ def _print(rows: pa.Table, shape: str) -> None:
 
 
 def _cell(value: Any) -> Any:
-    from lakelog.cli.sample.values import text_of
+    from lakelog.cli.sample.printed_values import text_of
 
     return ("null", "dim") if value is None else one_line(text_of(value))

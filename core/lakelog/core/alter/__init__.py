@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from lakelog.core.alter.clustering import cluster_by
+    from lakelog.core.alter.clustered_by import cluster_by
     from lakelog.core.alter.column_order import replace_columns
     from lakelog.core.alter.columns import change_column, drop_columns, rename_column
     from lakelog.core.alter.constraints import add_constraint, drop_constraint
@@ -39,7 +39,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "clustering": "cluster_by",
+        "clustered_by": "cluster_by",
         "column_order": "replace_columns",
         "columns": "change_column drop_columns rename_column",
         "constraints": "add_constraint drop_constraint",

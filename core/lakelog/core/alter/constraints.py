@@ -13,7 +13,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
-from lakelog.core.features.properties import CONSTRAINT_PREFIX
+from lakelog.core.features.table_properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,15 +10,15 @@ from lakelog.core.alter.row_tracking import enablement_tags, give_row_ids
 from lakelog.core.arguments import read_arguments
 from lakelog.core.delta_log import begin_change, log_of
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import (
+from lakelog.core.features.property_table import FEATURE_STATES
+from lakelog.core.features.table_properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     PSEUDO_PROPERTIES,
     validate_properties,
 )
-from lakelog.core.features.property_table import FEATURE_STATES
 from lakelog.core.input.given_types import property_texts
-from lakelog.core.metadata.row_tracking import ENABLED
+from lakelog.core.metadata.row_tracking_rules import ENABLED
 from lakelog.core.schema.rules import as_list
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from lakelog.core.compute import pc
 from lakelog.core.conflicts.winner import ENABLEMENT_ONLY_TAG
 from lakelog.core.delta_log import log_of, require_feature
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.features.row_tracking import BACKFILL
-from lakelog.core.metadata.row_tracking import ENABLED, SUSPENDED
+from lakelog.core.features.table_properties import TableProperties
+from lakelog.core.metadata.row_tracking_rules import ENABLED, SUSPENDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.types import is_list, is_list_view
+from lakelog.core.arrow.arrow_types import is_list, is_list_view
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaError
 

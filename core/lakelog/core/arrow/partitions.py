@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, one_array
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.time_zones import in_utc
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.portable.partition_text import partition_texts
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema.column_mapping import FIELD_ID, ID_KEY, NESTED_IDS, physical_name
 

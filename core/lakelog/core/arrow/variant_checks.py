@@ -10,7 +10,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lakelog.core.arrow.variants import FIXED_SIZES
+from lakelog.core.arrow.variant_values import FIXED_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from lakelog.core.actions import (
     action_from_json,
 )
 from lakelog.core.errors import CorruptCommitError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
-from lakelog.core.log.lines import numbered_lines
+from lakelog.core.log.json_lines import numbered_lines
 
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore

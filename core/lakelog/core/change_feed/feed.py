@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelog.core.arguments import read_arguments
-from lakelog.core.arrow.types import to_arrow_schema
-from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
-from lakelog.core.change_feed.files import (
+from lakelog.core.arrow.arrow_types import to_arrow_schema
+from lakelog.core.change_feed.changed_files import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     ChangedFile,
     changed_files,
     with_commit_columns,
 )
+from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.removed import RemovedFiles
 from lakelog.core.change_feed.versions import ChangeBounds, change_versions, commit_files
 from lakelog.core.data.change_files import CHANGE_TYPE
@@ -25,7 +25,7 @@ from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.core.schema.diff import differences

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.errors import DeltaAnalysisError, VersionNotFoundError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema.columns_before import as_stored_before, columns_of, columns_untold
 from lakelog.core.schema.rules import as_nullable

@@ -16,7 +16,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.log.history import commit_times
 from lakelog.core.log.segment import list_log
-from lakelog.core.state.time_travel import parse_timestamp, version_at
+from lakelog.core.state.version_at_time import parse_timestamp, version_at
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -151,7 +151,7 @@ def layout_of(snapshot: Snapshot) -> Layout:
     fields = [each for each in _ADD if as_json or each.name != "stats"]
     partitions = None
     if properties.write_stats_as_struct:
-        from lakelog.core.arrow.types import to_arrow_type
+        from lakelog.core.arrow.arrow_types import to_arrow_type
         from lakelog.core.stats.structs import stats_type, stored_name
 
         if snapshot.partition_columns:

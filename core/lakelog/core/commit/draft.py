@@ -28,7 +28,7 @@ from lakelog.core.features.row_tracking import (
     with_row_ids,
     with_versions,
 )
-from lakelog.core.features.type_widening import with_change_versions
+from lakelog.core.features.type_changes import with_change_versions
 from lakelog.core.paths import path_key
 
 if TYPE_CHECKING:

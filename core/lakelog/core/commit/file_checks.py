@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
 from lakelog.core.actions.file_keys import vector_key
-from lakelog.core.deletion_vectors.checks import check_vectors
-from lakelog.core.deletion_vectors.reader import UUID_CHARACTERS
+from lakelog.core.deletion_vectors.commit_checks import check_vectors
+from lakelog.core.deletion_vectors.stored_vectors import UUID_CHARACTERS
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.iceberg_compat import check_compat_files
 from lakelog.core.paths import is_local, path_key, refuse_escape

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import keys
 from lakelog.core.conf import DeltaConf
-from lakelog.core.log.names import log_path
+from lakelog.core.log.file_names import log_path
 from lakelog.logstores import Scope
 from lakelog.logstores import keys as store_keys
 from lakelog.logstores.errors import UnsafeLogStoreError

@@ -45,7 +45,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
-from lakelog.core.log.names import log_path
+from lakelog.core.log.file_names import log_path
 from lakelog.core.log.segment import list_log
 from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited

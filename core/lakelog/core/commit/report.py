@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.errors import MaxCommitAttemptsExceededError
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
-from lakelog.core.log.names import log_path
+from lakelog.core.log.file_names import log_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from lakelog.core.errors import (
     TornCommitError,
 )
 from lakelog.core.log.budget import LogBudget, read_log_file
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

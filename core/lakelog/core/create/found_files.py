@@ -16,10 +16,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.partitions import parse_value, serialize_value
 from lakelog.core.arrow.time_zones import UndecidedTimeError
-from lakelog.core.arrow.types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.portable.made_files import refuse_link
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType

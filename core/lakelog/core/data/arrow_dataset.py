@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Never
 
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader, storage_root
 from lakelog.core.errors import UnsupportedFeatureError

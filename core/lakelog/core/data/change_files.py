@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from lakelog.core.data.layout import FileLayout
+    from lakelog.core.data.file_layout import FileLayout
     from lakelog.logstores import LogStore
 
 CHANGE_FOLDER = "_change_data"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.data.row_reader import RowReader
-from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
+from lakelog.core.deletion_vectors.stored_vectors import DeletionVector, vector_path
 from lakelog.core.errors import CorruptLogError, DataFileError, DataFileMissingError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.core.compute import pc
 from lakelog.core.data.file_locations import DataPlaces
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.paths import is_local
 from lakelog.core.progress import Progress
 

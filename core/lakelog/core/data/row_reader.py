@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 
 from lakelog.core.arrays import integers
-from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.repeated import repeated
-from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.compute import pc
 from lakelog.core.data.parquet import as_utc, matching_row_groups
 from lakelog.core.errors import DataFileError

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakelog.core.arguments import read_arguments, refusal
 from lakelog.core.arrays import empty_table
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns

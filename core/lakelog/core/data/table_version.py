@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.schema import StructType
     from lakelog.logstores import LogStore
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.actions import AddFile
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.arrow.stored_schema import stored_schema
-from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.paths import encode_path

@@ -28,7 +28,7 @@ from lakelog.core.data.change_files import ChangeFileWriter, change_actions, cha
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.data.writer import DataFileWriter
-from lakelog.core.deletion_vectors.writer import VectorWriter
+from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.dml.file_copies import (
     Copied,
     CopyTask,

@@ -187,7 +187,7 @@ class _Finder:
 
     def check(self) -> None:
         """Refuse what can't be evaluated before any file is opened."""
-        from lakelog.core.arrow.types import to_arrow_schema
+        from lakelog.core.arrow.arrow_types import to_arrow_schema
 
         self._true_for(empty_table(to_arrow_schema(self._read)))
 

@@ -13,7 +13,7 @@ from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, write_metrics
 from lakelog.core.arguments import check_text, checked_progress, read_arguments
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.delta_log import log_of

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lakelog.core.log.checkpoint import CheckpointReader
     from lakelog.core.log.checkpoint_parts import Part, PartReader, cast
     from lakelog.core.log.commit_file import Commit, parse_commit
+    from lakelog.core.log.file_names import log_path
     from lakelog.core.log.last_checkpoint import read_last_checkpoint
-    from lakelog.core.log.names import log_path
     from lakelog.core.log.segment import CheckpointFiles, find_segment, list_log
     from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
     from lakelog.core.state.file_selection import FileSelection
@@ -40,7 +40,7 @@ else:
             "lakelog.core.log.checkpoint_parts": "Part PartReader cast",
             "lakelog.core.log.commit_file": "Commit parse_commit",
             "lakelog.core.log.last_checkpoint": "read_last_checkpoint",
-            "lakelog.core.log.names": "log_path",
+            "lakelog.core.log.file_names": "log_path",
             "lakelog.core.log.segment": "CheckpointFiles find_segment list_log",
             "lakelog.core.maintain.repair.log_defects": "LogDefects find_newest",
             "lakelog.core.state.file_selection": "FileSelection",

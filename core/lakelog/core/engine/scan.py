@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
     from lakelog.core.data.readable_partitions import check_partition_values, readable_partitions
     from lakelog.core.data.row_reader import RowReader, in_order
-    from lakelog.core.deletion_vectors.reader import DeletionVector
+    from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
 else:
     __getattr__ = offers(
         __name__,
@@ -26,6 +26,6 @@ else:
             "lakelog.core.data.partition_keys": "decode_partition_values encode_partition_values",
             "lakelog.core.data.readable_partitions": "check_partition_values readable_partitions",
             "lakelog.core.data.row_reader": "RowReader in_order",
-            "lakelog.core.deletion_vectors.reader": "DeletionVector",
+            "lakelog.core.deletion_vectors.stored_vectors": "DeletionVector",
         },
     )

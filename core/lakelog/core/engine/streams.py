@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from lakelog.core.engine import offers
 
 if TYPE_CHECKING:
+    from lakelog.core.change_feed.changed_files import ChangedFile, with_commit_columns
     from lakelog.core.change_feed.feed import ChangeFeed, change_readers, change_schema
-    from lakelog.core.change_feed.files import ChangedFile, with_commit_columns
     from lakelog.core.change_feed.versions import ChangeBounds
-    from lakelog.core.streaming.changes import ChangeSource
+    from lakelog.core.streaming.change_source import ChangeSource
     from lakelog.core.streaming.offsets import SourceOffset
     from lakelog.core.streaming.options import STREAM_OPTIONS, StreamOptions, boolean_option
-    from lakelog.core.streaming.source import StreamSource
+    from lakelog.core.streaming.table_source import StreamSource
     from lakelog.core.streaming.tracking.tracker import stream_snapshot
 else:
     __getattr__ = offers(
         __name__,
         {
             "lakelog.core.change_feed.feed": "ChangeFeed change_readers change_schema",
-            "lakelog.core.change_feed.files": "ChangedFile with_commit_columns",
+            "lakelog.core.change_feed.changed_files": "ChangedFile with_commit_columns",
             "lakelog.core.change_feed.versions": "ChangeBounds",
-            "lakelog.core.streaming.changes": "ChangeSource",
+            "lakelog.core.streaming.change_source": "ChangeSource",
             "lakelog.core.streaming.offsets": "SourceOffset",
             "lakelog.core.streaming.options": "STREAM_OPTIONS StreamOptions boolean_option",
-            "lakelog.core.streaming.source": "StreamSource",
+            "lakelog.core.streaming.table_source": "StreamSource",
             "lakelog.core.streaming.tracking.tracker": "stream_snapshot",
         },
     )

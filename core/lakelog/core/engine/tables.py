@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.engine import offers
 
 if TYPE_CHECKING:
-    from lakelog.core.alter.clustering import shown_columns
+    from lakelog.core.alter.clustered_by import shown_columns
     from lakelog.core.alter.columns import ColumnChange, change_columns
     from lakelog.core.alter.constraints import add_checked_constraint, new_violation
     from lakelog.core.alter.new_columns import Addition, add_columns_at
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
         normalize_table_uri,
     )
     from lakelog.core.progress import GivenProgress
-    from lakelog.core.state.time_travel import parse_timestamp, version_at
+    from lakelog.core.state.version_at_time import parse_timestamp, version_at
     from lakelog.core.transaction.recording import record_commits
 else:
     __getattr__ = offers(
         __name__,
         {
-            "lakelog.core.alter.clustering": "shown_columns",
+            "lakelog.core.alter.clustered_by": "shown_columns",
             "lakelog.core.alter.columns": "ColumnChange change_columns",
             "lakelog.core.alter.constraints": "add_checked_constraint new_violation",
             "lakelog.core.alter.new_columns": "Addition add_columns_at",
@@ -54,7 +54,7 @@ else:
                 "ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"
             ),
             "lakelog.core.progress": "GivenProgress",
-            "lakelog.core.state.time_travel": "parse_timestamp version_at",
+            "lakelog.core.state.version_at_time": "parse_timestamp version_at",
             "lakelog.core.transaction.recording": "record_commits",
         },
     )

@@ -8,9 +8,9 @@ from lakelog.core.engine import offers
 
 if TYPE_CHECKING:
     from lakelog.core.arrays import array_of, empty_table, integers, scalar_of
+    from lakelog.core.arrow.arrow_types import from_arrow_schema, to_arrow_field, to_arrow_schema
     from lakelog.core.arrow.time_zones import EngineZone, zone_of
-    from lakelog.core.arrow.types import from_arrow_schema, to_arrow_field, to_arrow_schema
-    from lakelog.core.arrow.variants import ARROW_VARIANT, has_variants
+    from lakelog.core.arrow.variant_values import ARROW_VARIANT, has_variants
     from lakelog.core.compute import pc
     from lakelog.core.portable.leaves import filled_variants
     from lakelog.core.portable.shown_values import python_value
@@ -20,8 +20,8 @@ else:
         {
             "lakelog.core.arrays": "array_of empty_table integers scalar_of",
             "lakelog.core.arrow.time_zones": "EngineZone zone_of",
-            "lakelog.core.arrow.types": "from_arrow_schema to_arrow_field to_arrow_schema",
-            "lakelog.core.arrow.variants": "ARROW_VARIANT has_variants",
+            "lakelog.core.arrow.arrow_types": "from_arrow_schema to_arrow_field to_arrow_schema",
+            "lakelog.core.arrow.variant_values": "ARROW_VARIANT has_variants",
             "lakelog.core.compute": "pc",
             "lakelog.core.portable.leaves": "filled_variants",
             "lakelog.core.portable.shown_values": "python_value",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from lakelog.core.engine import offers
 
 if TYPE_CHECKING:
-    from lakelog.core.arrow.casts import cast_batch
+    from lakelog.core.arrow.arrow_casts import cast_batch
     from lakelog.core.data.change_files import CHANGE_TYPE, change_layout
+    from lakelog.core.data.file_layout import FileLayout
     from lakelog.core.data.identity_bounds import IdentityBounds
-    from lakelog.core.data.layout import FileLayout
     from lakelog.core.data.partition_errors import partition_errors
     from lakelog.core.data.write_conf import (
         file_settings,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         rows_per_file,
     )
     from lakelog.core.data.writer import write_plan
-    from lakelog.core.maintain.optimize.settings import byte_size
+    from lakelog.core.maintain.optimize.run_settings import byte_size
     from lakelog.core.portable.arrival import check_arrived
     from lakelog.core.portable.interval_text import interval_text, interval_value
     from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
@@ -42,16 +42,16 @@ else:
     __getattr__ = offers(
         __name__,
         {
-            "lakelog.core.arrow.casts": "cast_batch",
+            "lakelog.core.arrow.arrow_casts": "cast_batch",
             "lakelog.core.data.change_files": "CHANGE_TYPE change_layout",
             "lakelog.core.data.identity_bounds": "IdentityBounds",
-            "lakelog.core.data.layout": "FileLayout",
+            "lakelog.core.data.file_layout": "FileLayout",
             "lakelog.core.data.partition_errors": "partition_errors",
             "lakelog.core.data.write_conf": (
                 "file_settings overwrites_dynamically parquet_codec rows_per_file"
             ),
             "lakelog.core.data.writer": "write_plan",
-            "lakelog.core.maintain.optimize.settings": "byte_size",
+            "lakelog.core.maintain.optimize.run_settings": "byte_size",
             "lakelog.core.portable.arrival": "check_arrived",
             "lakelog.core.portable.interval_text": "interval_text interval_value",
             "lakelog.core.portable.made_files": "delete_made drop_folder make_folder refuse_link",

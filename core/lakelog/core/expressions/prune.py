@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_columns
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.arrow.masks import evaluate_mask

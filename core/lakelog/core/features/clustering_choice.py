@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.core.arguments import refusal
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import FEATURE_PREFIX
+from lakelog.core.features.table_properties import FEATURE_PREFIX
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.edits import column_path, nearest_field

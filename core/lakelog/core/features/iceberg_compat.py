@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import ICEBERG_COMPAT, TableProperties
+from lakelog.core.features.table_properties import ICEBERG_COMPAT, TableProperties
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import dotted, map_types, walk
 

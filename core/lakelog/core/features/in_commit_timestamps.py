@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.core.actions import Metadata
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
 
 _VERSION = "delta.inCommitTimestampEnablementVersion"
 _TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"

@@ -15,7 +15,8 @@ from lakelog.core import keys
 from lakelog.core.actions import Protocol
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.features.advice import remedy
-from lakelog.core.features.properties import (
+from lakelog.core.features.registry import FEATURES, Support, active_features, with_requirements
+from lakelog.core.features.table_properties import (
     DEFAULTS_PREFIX,
     FEATURE_PREFIX,
     PSEUDO_PROPERTIES,
@@ -23,7 +24,6 @@ from lakelog.core.features.properties import (
     defaults_from_conf,
     validate_properties,
 )
-from lakelog.core.features.registry import FEATURES, Support, active_features, with_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

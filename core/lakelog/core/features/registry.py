@@ -9,7 +9,7 @@ import enum
 import functools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lakelog.core.features.properties import CONSTRAINT_PREFIX, TableProperties
+from lakelog.core.features.table_properties import CONSTRAINT_PREFIX, TableProperties
 from lakelog.core.schema import DataType, PrimitiveType, StructType
 from lakelog.core.schema.column_paths import map_types, walk
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.features.in_commit_timestamps import enabled_since
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import check_writable, supported_features
 from lakelog.core.features.redirects import REDIRECTS
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import read_schema_of
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core import keys
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.hooks.background import do_later
-from lakelog.core.log.names import checksum_path
+from lakelog.core.log.file_names import checksum_path
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.paths import is_local, is_near, path_key
 from lakelog.core.state.checksums import (

@@ -34,7 +34,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.log.commit_file import Commit
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.arguments import check_texts
-from lakelog.core.arrow.types import from_arrow_schema, from_arrow_type
+from lakelog.core.arrow.arrow_types import from_arrow_schema, from_arrow_type
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.parse.tree_shapes import is_read
 from lakelog.core.expressions.parse.type_names import SQL_TYPES

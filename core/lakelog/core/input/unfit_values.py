@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arguments import shown
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.checkpoint_parts import Part, PartReader, corrupt_checkpoint, plain
 from lakelog.core.log.commit_file import Commit, parse_commit
 from lakelog.core.log.far import fetches_whole
-from lakelog.core.log.lines import numbered_lines
-from lakelog.core.log.names import sidecar_path
+from lakelog.core.log.file_names import sidecar_path
+from lakelog.core.log.json_lines import numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -31,8 +31,8 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
-from lakelog.core.log.lines import is_mostly_blank, numbered_lines
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
+from lakelog.core.log.json_lines import is_mostly_blank, numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,7 +15,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from lakelog.core.log.names import log_path, parse_log_name
+from lakelog.core.log.file_names import log_path, parse_log_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from lakelog.core.errors import (
     CorruptCommitError,
 )
 from lakelog.core.log.budget import LogBudget
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.log.segment import list_log
 from lakelog.logstores.errors import FileTooLargeError
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import orjson
 
-from lakelog.core.log.names import LAST_CHECKPOINT, log_path
+from lakelog.core.log.file_names import LAST_CHECKPOINT, log_path
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.logstores.errors import StorageUnavailableError
 

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lakelog.core.log.drafts import DRAFT_FOLDER, is_draft
-from lakelog.core.log.names import (
+from lakelog.core.log.file_names import (
     LAST_CHECKPOINT,
     LAST_VACUUM,
     LOG_FOLDER,

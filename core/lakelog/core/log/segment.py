@@ -26,8 +26,7 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.log.budget import LogBudget, read_log_file
-from lakelog.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
-from lakelog.core.log.names import (
+from lakelog.core.log.file_names import (
     LOG_FOLDER,
     LogFileKind,
     LogFileName,
@@ -37,6 +36,7 @@ from lakelog.core.log.names import (
     log_path,
     parse_log_name,
 )
+from lakelog.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from lakelog.logstores import FileStatus
 
 if TYPE_CHECKING:

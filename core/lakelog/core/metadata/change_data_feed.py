@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lakelog.core.actions import Action
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructType
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema.column_mapping import ID_KEY, NAME_KEY, NESTED_IDS, read_schema_of
 from lakelog.core.schema.column_paths import dotted, walk

@@ -18,7 +18,7 @@ from lakelog.core.schema.diff import same_type
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
 
 _GENERATED = "delta.generationExpression"
 

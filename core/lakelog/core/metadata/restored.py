@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.features.identity_columns import identity_columns, with_marks
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.metadata.row_tracking import with_row_tracking_names
+from lakelog.core.features.table_properties import TableProperties
+from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.change_data_feed import perform_cdc_metadata_check
 from lakelog.core.metadata.dependent_columns import check_dependent_columns
 from lakelog.core.metadata.filled_columns import check_filled_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import orjson
 
 from lakelog.core.errors import CorruptLogError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import ArrayType, MapType, StructType
 from lakelog.core.schema.char_varchar import length_rules
 from lakelog.core.schema.column_paths import dotted, split_path, sql_path, walk

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import one_array, scalar_of
-from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import is_list, to_arrow_type
 from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
 from lakelog.core.arrow.time_zones import zone_of
-from lakelog.core.arrow.types import is_list, to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
 from lakelog.core.plain_values import MISSING

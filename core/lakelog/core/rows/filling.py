@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import to_arrow_field
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.repeated import repeated
-from lakelog.core.arrow.types import to_arrow_field
 from lakelog.core.compute import pc
 from lakelog.core.errors import (
     ConstraintViolationError,

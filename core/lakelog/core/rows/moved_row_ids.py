@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakelog.core.arrays import integers
 from lakelog.core.compute import pc
-from lakelog.core.metadata.row_tracking import materialized_names
+from lakelog.core.metadata.row_tracking_rules import materialized_names
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:

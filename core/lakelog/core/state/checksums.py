@@ -17,7 +17,7 @@ from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransact
 from lakelog.core.compute import pc, total
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.features.terms import TableTerms
-from lakelog.core.log.names import checksum_path
+from lakelog.core.log.file_names import checksum_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

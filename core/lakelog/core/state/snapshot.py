@@ -12,7 +12,7 @@ from lakelog.core.clock import utc_time
 from lakelog.core.errors import CorruptCheckpointError, CorruptLogError, DeltaError, LogGapError
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.features.terms import TableTerms
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import read_schema_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.data.scan import Scan
     from lakelog.core.expressions.filter import Filter
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.file_state import FileState
     from lakelog.core.state.replay import State

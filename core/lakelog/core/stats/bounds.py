@@ -20,8 +20,8 @@ import orjson
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.partitions import parse_value
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.schema import DecimalType, PrimitiveType
 

@@ -36,7 +36,7 @@ from lakelog.core.schema.types import is_interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.schema import DataType
     from lakelog.core.stats.footer_gaps import Times
 

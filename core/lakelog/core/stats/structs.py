@@ -17,14 +17,14 @@ import orjson
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.schema import DataType, StructField
 
 # The default of 28 would refuse the longer decimals.

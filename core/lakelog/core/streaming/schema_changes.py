@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.core.schema.diff import differences

@@ -21,7 +21,7 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.streaming.offsets import BASE_INDEX, SourceOffset
 from lakelog.core.streaming.pending import Pending, Room

@@ -11,15 +11,15 @@ from lakelog.core.actions import Metadata, Protocol
 from lakelog.core.commit.lock import lock_for
 from lakelog.core.commit.prepare import append_only_error
 from lakelog.core.conf import DeltaConf
-from lakelog.core.data.layout import FileLayout
+from lakelog.core.data.file_layout import FileLayout
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.identity_columns import with_marks
-from lakelog.core.features.properties import FEATURE_PREFIX
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.features.table_properties import FEATURE_PREFIX
 from lakelog.core.features.terms import TableTerms
-from lakelog.core.metadata.changes import changed_metadata, new_table_metadata
 from lakelog.core.metadata.invariants import check_promises, refuse_deletion_vectors
-from lakelog.core.metadata.row_tracking import check_may_enable
+from lakelog.core.metadata.metadata_changes import changed_metadata, new_table_metadata
+from lakelog.core.metadata.row_tracking_rules import check_may_enable
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.reads import TransactionReads
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import AddFile, SetTransaction
 from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.hooks.post_commit import commit_interrupted
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

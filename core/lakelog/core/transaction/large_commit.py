@@ -46,7 +46,7 @@ from lakelog.core.features.row_tracking import (
 )
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.hooks.post_commit import check_committed_version
-from lakelog.core.log.names import log_path
+from lakelog.core.log.file_names import log_path
 from lakelog.core.metadata.change_data_feed import check_removed_are_told
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType

@@ -39,13 +39,13 @@ from lakelog.core.errors import (
 from lakelog.core.features.identity_columns import IDENTITY_TAG
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.hooks.checksum import checksum_hook
+from lakelog.core.hooks.manifest_hook import SymlinkManifestHook
 from lakelog.core.hooks.post_commit import (
     CommittedTransaction,
     checkpoint_hook,
     commit_interrupted,
     post_commit,
 )
-from lakelog.core.hooks.symlink_manifest import SymlinkManifestHook
 from lakelog.core.progress import told
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.transaction.changes import TransactionChanges

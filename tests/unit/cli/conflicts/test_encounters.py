@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakelog.cli.conflicts.advice import CONDITIONS, partition_text, separations
 from lakelog.cli.conflicts.encounters import encounters_of
+from lakelog.cli.conflicts.separations import CONDITIONS, partition_text, separations
 from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.events import CommitOutcome, CommitStats
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.cli.diff.columns import column_changes
+from lakelog.cli.diff.column_differences import column_changes
 from lakelog.core import create_table, delete_rows, write_arrow
 from lakelog.core.alter import add_columns, drop_columns, rename_column, set_properties
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType

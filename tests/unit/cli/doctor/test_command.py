@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.cli.doctor.report import Report
+from lakelog.cli.doctor.findings import Report
 from lakelog.core import write_arrow
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope
 from lakelog.logstores.doctor.finding import Finding, Status

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.cli.sample.values import json_rows, text_of
+from lakelog.cli.sample.printed_values import json_rows, text_of
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.data.scan import Scan
 from support.terminal import lakelog, lakelog_json

@@ -22,7 +22,7 @@ from lakelog.core.alter import (
     rename_column,
     set_properties,
 )
-from lakelog.core.alter.clustering import shown_columns
+from lakelog.core.alter.clustered_by import shown_columns
 from lakelog.core.alter.feature_removal import command
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import supported_features

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.time_zones import zone_of
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from support.raw_log import partitioned

@@ -10,7 +10,7 @@ import pytest
 
 from lakelog.core import DeltaLog, create_table, write_arrow
 from lakelog.core.arrow.variant_checks import check_variants
-from lakelog.core.arrow.variants import ARROW_VARIANT, variant_array
+from lakelog.core.arrow.variant_values import ARROW_VARIANT, variant_array
 from lakelog.core.errors import DeltaAnalysisError
 from support.variant_values import decoded
 

@@ -32,7 +32,7 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from lakelog.core.log.names import commit_name
+from lakelog.core.log.file_names import commit_name
 from support.deletion_vectors import inline
 from support.examples import examples
 from support.raw_log import RawLog, add, metadata, remove

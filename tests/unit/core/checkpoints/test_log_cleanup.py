@@ -14,7 +14,7 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.checkpoints import log_cleanup
 from lakelog.core.errors import LogGapError, VersionNotFoundError
-from lakelog.core.log.names import checkpoint_name
+from lakelog.core.log.file_names import checkpoint_name
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.logstores import LocalLogStore
 from support.examples import examples

@@ -25,7 +25,7 @@ from lakelog.core import (
 from lakelog.core.alter import add_columns, set_properties
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction import large_commit, optimistic
 from lakelog.logstores import Capabilities, LocalLogStore, Scope
 from support.manual_clock import ManualClock

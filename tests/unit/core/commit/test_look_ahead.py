@@ -18,7 +18,7 @@ from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.conflicts.winner import WinningCommit, read_winner
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.log.names import commit_path, log_path
+from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.schema import StructType
 from lakelog.logstores import Capabilities, MemoryLogStore, Scope
 from support.manual_clock import ManualClock

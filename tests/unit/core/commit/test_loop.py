@@ -27,7 +27,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.events import CommitOutcome, CommitStats
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.log.names import commit_path, log_path
+from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.schema import StructType
 from lakelog.logstores import Capabilities, LogStore, MemoryLogStore
 from lakelog.logstores.object_store.store import ObjectClient, ObjectLogStore

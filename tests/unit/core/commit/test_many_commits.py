@@ -15,7 +15,7 @@ from lakelog.core.clock import SystemClock
 from lakelog.core.commit import loop as commit_loop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import ConcurrentDeleteReadException
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.logstores import LocalLogStore, MemoryLogStore
 from support.faults import FaultyLogStore
 from support.manual_clock import ManualClock

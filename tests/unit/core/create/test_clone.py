@@ -11,7 +11,7 @@ import pytest
 
 from lakelog.core import DeltaLog, clone, delete_rows, update_rows, write_arrow
 from lakelog.core.alter import cluster_by, enable_row_tracking, rename_column, set_properties
-from lakelog.core.alter.clustering import shown_columns
+from lakelog.core.alter.clustered_by import shown_columns
 from lakelog.core.create.clone import cloned_files as places
 from lakelog.core.create.clone.cloned_files import file_uri
 from lakelog.core.errors import (

@@ -22,7 +22,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     SchemaMismatchError,
 )
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 
 from lakelog.core import DeltaLog, Operation, delete_rows, update_rows, write_arrow
 from lakelog.core.change_feed.feed import table_changes
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import CorruptLogError
-from lakelog.core.log.names import sidecar_path
+from lakelog.core.log.file_names import sidecar_path
 from lakelog.spark.reading.layout import layouts
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 from support.tables import add_file

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.data.writer import DataFileWriter, add_files_at, write_plan
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.paths import data_path

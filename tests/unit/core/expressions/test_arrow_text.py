@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, scan, write_arrow
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.arrow.shown import plain_condition
 from lakelog.core.expressions.filter import normalize_filter

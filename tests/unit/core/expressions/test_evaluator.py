@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.values import evaluate as evaluator
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter

@@ -13,7 +13,7 @@ import pyarrow.compute
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, write_arrow
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import Column, Comparison, In, Literal

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from lakelog.core.actions import AddFile
 from lakelog.core.actions.file_table import from_add_files
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.arrow.partitions import partition_schema_of, serialize_value
-from lakelog.core.arrow.types import to_arrow_schema
 from lakelog.core.expressions import prune as pruning
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.arrow.masks import evaluate_mask, to_arrow_filter
 from lakelog.core.expressions.filter import normalize_filter

@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.parse import conditions as parsing
 from lakelog.core.expressions.parse.conditions import parse_filter

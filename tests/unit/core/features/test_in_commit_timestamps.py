@@ -15,7 +15,7 @@ from lakelog.core.errors import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from lakelog.core.log.names import checksum_path, commit_name
+from lakelog.core.log.file_names import checksum_path, commit_name
 from support.manual_clock import ManualClock
 from support.tables import add_file, new_table
 

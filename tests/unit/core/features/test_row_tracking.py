@@ -28,7 +28,7 @@ from lakelog.core.features.row_tracking import (
     reassigned_versions,
     with_row_ids,
 )
-from lakelog.core.log.names import checksum_path, commit_name
+from lakelog.core.log.file_names import checksum_path, commit_name
 from support.examples import examples
 from support.raw_log import RawLog, metadata
 from support.samples import numbers

@@ -15,7 +15,7 @@ from lakelog.core.actions import SetTransaction
 from lakelog.core.errors import PostCommitError
 from lakelog.core.hooks import background, checksum
 from lakelog.core.hooks.background import wait_for_all
-from lakelog.core.log.names import checksum_path
+from lakelog.core.log.file_names import checksum_path
 from lakelog.core.state.checksums import checksum_of, read_checksum
 from lakelog.logstores import MemoryLogStore
 from support.tables import add_file

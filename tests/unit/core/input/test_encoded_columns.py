@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from lakelog.core import merge, optimize, read_arrow, update_rows, write_arrow
 from lakelog.core.arrow import encodings
-from lakelog.core.arrow.casts import cast_table
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.dml.merge.source import MergeSource
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.input.row_source import RowSource

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.checkpoints import checkpoint as checkpoints
+from lakelog.core.checkpoints import write_checkpoint as checkpoints
 from lakelog.core.checkpoints.checkpoint_rows import add_rows
 from lakelog.core.errors import CorruptCheckpointError, DeltaAnalysisError
 from lakelog.core.log import checkpoint_parts

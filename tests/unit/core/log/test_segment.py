@@ -19,7 +19,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from lakelog.core.log.names import checkpoint_name
+from lakelog.core.log.file_names import checkpoint_name
 from lakelog.core.log.segment import find_segment, list_log
 from lakelog.logstores import FileStatus, LocalLogStore
 from support.manual_clock import ManualClock

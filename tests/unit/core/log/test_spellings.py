@@ -146,8 +146,8 @@ _MAY = {
     # The writer's own files.
     "core/portable/writer.py: {small[key].path: number for number, key in enumerate(others)}",
     # Files by where the storage has them.
-    "core/change_feed/files.py: {file.path: file for file in _found(commit.adds, files)}",
-    "core/change_feed/files.py: added.pop(old.path, None)",
+    "core/change_feed/changed_files.py: {file.path: file for file in _found(commit.adds, files)}",
+    "core/change_feed/changed_files.py: added.pop(old.path, None)",
     "spark/replay/tasks.py: {each.path: each.length for each in checkpoint.checkpoint.files}",
     "spark/replay/tasks.py: sizes.get(part.path, 0)",
     "core/maintain/vacuum/candidates.py: each.path in names",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.dependent_columns import check_dependent_columns, referenced_columns
 from lakelog.core.schema import ArrayType, DataType, PrimitiveType, StructField, StructType
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
 from lakelog.core.alter import add_columns
-from lakelog.core.arrow.types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, SchemaMismatchError
 from lakelog.core.expressions.tree import Column, Comparison
 from lakelog.core.schema.column_paths import walk

@@ -26,7 +26,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.alter import change_column
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaAnalysisError,

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core.actions import Metadata
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.schema import PrimitiveType, StructField, StructType

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
 from lakelog.core.schema import (
     ArrayType,

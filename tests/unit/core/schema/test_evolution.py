@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.casts import cast_table
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema import (
     ArrayType,

@@ -7,8 +7,8 @@ import itertools
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow.casts import cast_table
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.schema import (
     ArrayType,
     DataType,

@@ -12,7 +12,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.actions import AddFile, SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.errors import CorruptLogError
-from lakelog.core.log.names import checksum_path
+from lakelog.core.log.file_names import checksum_path
 from lakelog.core.paths import is_near
 from lakelog.core.state.checksums import VersionChecksum, checksum_of, read_checksum
 from lakelog.logstores import LocalLogStore

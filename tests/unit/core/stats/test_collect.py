@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.types import from_arrow_schema
-from lakelog.core.features.properties import TableProperties
+from lakelog.core.arrow.arrow_types import from_arrow_schema
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves, stats_from_footer
 from lakelog.core.stats.footer_gaps import Times

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.features.properties import TableProperties
-from lakelog.core.log.names import checkpoint_name, commit_name
+from lakelog.core.features.table_properties import TableProperties
+from lakelog.core.log.file_names import checkpoint_name, commit_name
 from lakelog.core.schema import (
     ArrayType,
     DecimalType,

@@ -254,10 +254,10 @@ MAY_DELETE = {
     "core/lakelog/core/dml/merge/rewrite.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/committing.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/rewriting.py": "hands the owner's word on",
-    "core/lakelog/core/maintain/optimize/tasks.py": "files of a task that failed",
+    "core/lakelog/core/maintain/optimize/rewrite_tasks.py": "files of a task that failed",
     "core/lakelog/core/dml/file_copies.py": "copies of a task that failed",
     "core/lakelog/core/maintain/vacuum/retention.py": "the file by which it asks for the time",
-    "core/lakelog/core/deletion_vectors/writer.py": "on the owner's word",
+    "core/lakelog/core/deletion_vectors/vector_writer.py": "on the owner's word",
     "spark/lakelog/spark/writing/by_spark.py": "its own job's, before anybody hears of them",
 }
 

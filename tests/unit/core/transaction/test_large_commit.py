@@ -23,7 +23,7 @@ from lakelog.core.errors import (
     PostCommitError,
     UnsupportedFeatureError,
 )
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.logstores import LocalLogStore
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock

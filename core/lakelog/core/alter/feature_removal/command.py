@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.alter.feature_removal.history import (
+from lakelog.core.alter.feature_removal.cut_history import (
     cut_history,
     earliest_version,
     oldest_with,

@@ -16,11 +16,11 @@ from lakelog.core.alter.feature_removal.traces import is_used
 from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_locations import DataPlaces
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_action, clustering_columns
-from lakelog.core.features.properties import CONSTRAINT_PREFIX
 from lakelog.core.features.row_tracking import UNBACKFILL
+from lakelog.core.features.table_properties import CONSTRAINT_PREFIX
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import encode_path
 from lakelog.core.schema import StructType
@@ -184,7 +184,7 @@ def _without_changes(field: StructField) -> StructField:
 
 def _of_older_types(snapshot: Snapshot) -> pa.Table:
     """The files whose columns are not stored with the types that the table has now."""
-    from lakelog.core.arrow.types import to_arrow_schema
+    from lakelog.core.arrow.arrow_types import to_arrow_schema
 
     store, files = snapshot.store, snapshot.file_table
     wanted = {

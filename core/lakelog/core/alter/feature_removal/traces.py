@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.features.properties import CONSTRAINT_PREFIX, TableProperties
+from lakelog.core.features.table_properties import CONSTRAINT_PREFIX, TableProperties
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_paths import walk
 from lakelog.core.schema.type_widening import TYPE_CHANGES

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from lakelog.core.actions.z85 import z85_encoded
 from lakelog.core.data.file_locations import DataPlaces
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.core.paths import data_path, encode_path, is_local
 from lakelog.core.portable.arrival import check_arrived

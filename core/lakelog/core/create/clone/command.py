@@ -19,17 +19,17 @@ from lakelog.core.create.clone.cloned_files import (
 from lakelog.core.delta_log import DeltaLog, log_of
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN
-from lakelog.core.features.properties import TableProperties, validate_properties
 from lakelog.core.features.protocol import (
     check_writable,
     merged_protocol,
     strip_protocol_properties,
     upgraded_for,
 )
+from lakelog.core.features.table_properties import TableProperties, validate_properties
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.input.given_types import property_texts
 from lakelog.core.metadata.invariants import check_promises
-from lakelog.core.metadata.row_tracking import with_row_tracking_names
+from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import is_local
 from lakelog.core.progress import told

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow.types import to_arrow_field
+from lakelog.core.arrow.arrow_types import to_arrow_field
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import arrow_value, named_columns
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import from_arrow_type, to_arrow_type
 from lakelog.core.arrow.repeated import repeated
-from lakelog.core.arrow.types import from_arrow_type, to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.dml.merge.alignment import aligned
 from lakelog.core.dml.merge.arrow_expressions import ArrowBound

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
-from lakelog.core.arrow.casts import cast_table
+from lakelog.core.arrow.arrow_casts import cast_table
+from lakelog.core.arrow.arrow_types import from_arrow_schema, to_arrow_schema
 from lakelog.core.arrow.encodings import held_bytes, row_pieces, table_bytes, taken
-from lakelog.core.arrow.types import from_arrow_schema, to_arrow_schema
 from lakelog.core.compute import pc
 from lakelog.core.dml.merge.names import check_unambiguous
 from lakelog.core.dml.merge.positions import Positions

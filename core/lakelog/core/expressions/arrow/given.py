@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
-from lakelog.core.arrow.types import to_arrow_schema
+from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.tree import Computed, Literal
 from lakelog.core.schema import PrimitiveType

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.comparing import compare
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.binding import bind
 from lakelog.core.expressions.tree import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.expressions.tree import And, Column, Comparison, In, IsNull, Literal, Not, Or
 from lakelog.core.schema import DecimalType, PrimitiveType

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from lakelog.core.arrow.types import to_arrow_type
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.expressions.values.by_rows import by_rows
 from lakelog.core.schema import DecimalType

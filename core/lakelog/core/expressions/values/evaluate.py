@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, integers, scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.comparing import compare
-from lakelog.core.arrow.types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.nesting import explained_depth

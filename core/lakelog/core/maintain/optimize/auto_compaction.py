@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.conf import DeltaConf
     from lakelog.core.hooks.post_commit import CommittedTransaction
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -101,7 +101,7 @@ class AutoCompaction(PostCommitHook):
 def _settings(conf: DeltaConf, snapshot: Snapshot) -> OptimizeSettings:
     from dataclasses import replace
 
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings, byte_size
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings, byte_size
 
     largest = byte_size(conf.read(keys.AUTO_MAX_SIZE), f"the conf {keys.AUTO_MAX_SIZE}")
     smallest = conf.read(keys.AUTO_MIN_SIZE)

@@ -14,8 +14,8 @@ from lakelog.core.maintain.optimize.ordered_columns import clustered_by, z_order
 from lakelog.core.maintain.optimize.ordering import RowOrder
 from lakelog.core.maintain.optimize.plan import Compaction
 from lakelog.core.maintain.optimize.purging import Purge
+from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
 from lakelog.core.maintain.optimize.running import Run
-from lakelog.core.maintain.optimize.settings import OptimizeSettings
 from lakelog.core.maintain.optimize.zcubes import Clustering, ZOrder
 from lakelog.core.progress import told
 from lakelog.core.schema.column_paths import dotted

@@ -16,9 +16,9 @@ from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.features.row_tracking import preservation_tags
-from lakelog.core.maintain.optimize.metrics import operation_metrics
 from lakelog.core.maintain.optimize.plan import Bin
 from lakelog.core.maintain.optimize.rewriting import BinRewriter, Rewritten
+from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.maintain.optimize.plan import Strategy
-    from lakelog.core.maintain.optimize.tasks import RunBins
+    from lakelog.core.maintain.optimize.rewrite_tasks import RunBins
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 

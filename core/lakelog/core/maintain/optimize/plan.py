@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
     from lakelog.core.maintain.optimize.ordering import RowOrder
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
 
 TARGET_TAG = "OPTIMIZE_TARGET_SIZE"

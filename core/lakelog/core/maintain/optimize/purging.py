@@ -10,7 +10,7 @@ from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.maintain.optimize.plan import packed
-from lakelog.core.metadata.row_tracking import materialized_names
+from lakelog.core.metadata.row_tracking_rules import materialized_names
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import physical_schema
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.maintain.optimize.ordering import RowOrder
     from lakelog.core.maintain.optimize.plan import Bin
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
 
 _FOOTER_THREADS = 16
@@ -79,7 +79,7 @@ def _leaves(snapshot: Snapshot) -> frozenset[str]:
     """The paths of the leaves that files of the table may have, as Parquet writes them."""
     import pyarrow as pa
 
-    from lakelog.core.arrow.types import to_arrow_schema
+    from lakelog.core.arrow.arrow_types import to_arrow_schema
 
     schema = to_arrow_schema(physical_schema(snapshot.read_schema))
     for name in materialized_names(snapshot.metadata) or ():

@@ -13,7 +13,7 @@ from lakelog.core.compute import pc
 from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order
-from lakelog.core.maintain.optimize.tasks import BinFile
+from lakelog.core.maintain.optimize.rewrite_tasks import BinFile
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:

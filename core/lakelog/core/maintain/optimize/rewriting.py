@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.maintain.optimize.ordering import ordered
 from lakelog.core.maintain.optimize.reading import BinReader
-from lakelog.core.maintain.optimize.tasks import BinTask, BinWay
+from lakelog.core.maintain.optimize.rewrite_tasks import BinTask, BinWay
 from lakelog.core.portable.made_files import delete_made
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
     from lakelog.core.maintain.optimize.plan import Bin, Strategy
-    from lakelog.core.maintain.optimize.tasks import RunBins
+    from lakelog.core.maintain.optimize.rewrite_tasks import RunBins
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 _NO_LIMIT = 1 << 62

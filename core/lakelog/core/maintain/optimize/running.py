@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from lakelog.core.maintain.optimize.committing import Committed, OptimizeBatch
-from lakelog.core.maintain.optimize.metrics import FileSizes, OptimizeMetrics
 from lakelog.core.maintain.optimize.plan import Bin, Strategy, planned_bins
+from lakelog.core.maintain.optimize.run_metrics import FileSizes, OptimizeMetrics
 from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.delta_log import DeltaLog
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.maintain.optimize.ordering import RowOrder
     from lakelog.core.maintain.optimize.plan import Bin
-    from lakelog.core.maintain.optimize.settings import OptimizeSettings
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
 
 _ID, _BY, _CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
 _PROVIDER = "liquid"

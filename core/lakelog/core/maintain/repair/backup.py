@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.log.names import log_path
+from lakelog.core.log.file_names import log_path
 from lakelog.core.log.own_files import REPAIR_FOLDER, OwnFiles
 
 if TYPE_CHECKING:

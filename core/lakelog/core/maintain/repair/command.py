@@ -19,13 +19,11 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import read_arguments
 from lakelog.core.commit.retry import retry_on_conflict
 from lakelog.core.compute import pc
-from lakelog.core.data.layout import FileLayout
+from lakelog.core.data.file_layout import FileLayout
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.log.identity import read_commit_info
-from lakelog.core.log.last_checkpoint import read_last_checkpoint
-from lakelog.core.log.names import (
+from lakelog.core.log.file_names import (
     LAST_CHECKPOINT,
     LogFileKind,
     checksum_path,
@@ -33,6 +31,8 @@ from lakelog.core.log.names import (
     log_path,
     parse_log_name,
 )
+from lakelog.core.log.identity import read_commit_info
+from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.own_files import CLAIM, REPAIR_FOLDER, OwnFiles
 from lakelog.core.maintain.repair.backup import Backup, read_plan
 from lakelog.core.maintain.repair.defects import TableRepaired

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.data.file_reader import DataStores
 from lakelog.core.data.writer import add_files_at
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import DeltaError
 from lakelog.core.maintain.repair.defects import Defect
 from lakelog.core.stats.structs import with_wide_bounds
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.data.layout import FileLayout
+    from lakelog.core.data.file_layout import FileLayout
     from lakelog.core.state.snapshot import Snapshot
 
 _AT_ONCE = 1000

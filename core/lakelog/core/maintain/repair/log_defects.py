@@ -15,8 +15,8 @@ from lakelog.core.errors import (
 from lakelog.core.log.checkpoint import CheckpointReader
 from lakelog.core.log.commit_file import read_commit
 from lakelog.core.log.drafts import old_drafts
+from lakelog.core.log.file_names import LAST_CHECKPOINT, commit_path, log_path
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
-from lakelog.core.log.names import LAST_CHECKPOINT, commit_path, log_path
 from lakelog.core.log.segment import find_segment, list_log
 from lakelog.core.maintain.repair.defects import Defect
 from lakelog.core.state.checksums import checksum_of, differences, read_checksum

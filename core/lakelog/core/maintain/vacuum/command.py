@@ -12,12 +12,12 @@ from lakelog.core.arrays import array_of
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.log.names import commit_path
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.maintain.vacuum.candidates import Search, find_candidates
 from lakelog.core.maintain.vacuum.inventory import INVENTORY_SCHEMA, written_paths
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
-from lakelog.core.maintain.vacuum.recording import History, keep_watermark
+from lakelog.core.maintain.vacuum.recorded_runs import History, keep_watermark
 from lakelog.core.maintain.vacuum.retention import cutoff_of, retention_of
 from lakelog.core.progress import Progress, told
 from lakelog.core.state.replay import read_commits

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from lakelog.core.log.names import LOG_FOLDER
+from lakelog.core.log.file_names import LOG_FOLDER
 
 if TYPE_CHECKING:
     from lakelog.core.maintain.vacuum.found import Tree

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelog.core.actions.file_keys import canonical_paths
 from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
-from lakelog.core.deletion_vectors.reader import vector_path
+from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.paths import is_local
 from lakelog.core.portable.made_files import link_on_the_way

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.core.log.names import LOG_FOLDER
+from lakelog.core.log.file_names import LOG_FOLDER
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 from lakelog.core.maintain.vacuum.walk import walk
 

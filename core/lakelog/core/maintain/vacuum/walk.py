@@ -13,7 +13,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lakelog.core.log.names import LOG_FOLDER
+from lakelog.core.log.file_names import LOG_FOLDER
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.streaming.tracking.entries import TrackedMetadata
+    from lakelog.core.streaming.tracking.metadata_log import TrackedMetadata
 
 _RENAME, _DROP, _TYPE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
 _OPTION: Final = {

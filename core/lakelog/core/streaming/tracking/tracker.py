@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
-from lakelog.core.streaming.tracking.entries import TrackedMetadata, TrackingLog
+from lakelog.core.streaming.tracking.metadata_log import TrackedMetadata, TrackingLog
 from lakelog.core.streaming.tracking.permission import check_allowed
 from lakelog.logstores import log_store_for
 

@@ -298,7 +298,7 @@ def test_rows_keep_their_ids_and_versions(uri: str) -> None:
 
 def _tracked(uri: str) -> dict[int, tuple[Any, Any]]:
     """Row ids and commit versions by `id`, from the files and the log."""
-    from lakelog.core.metadata.row_tracking import materialized_names
+    from lakelog.core.metadata.row_tracking_rules import materialized_names
 
     snapshot = DeltaLog.for_table(uri).update()
     names = materialized_names(snapshot.metadata)

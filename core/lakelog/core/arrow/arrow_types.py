@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelog.core.arrow.variants import ARROW_VARIANT
+from lakelog.core.arrow.variant_values import ARROW_VARIANT
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import (
     ArrayType,

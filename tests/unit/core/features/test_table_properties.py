@@ -7,12 +7,12 @@ import logging
 import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import (
+from lakelog.core.features.property_table import KNOWN, parse_interval_ms
+from lakelog.core.features.table_properties import (
     TableProperties,
     defaults_from_conf,
     validate_properties,
 )
-from lakelog.core.features.property_table import KNOWN, parse_interval_ms
 
 DAY = 86_400_000
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.arrays import array_of
+from lakelog.core.change_feed.changed_files import ChangedFile, changed_files
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.feed import no_feed
-from lakelog.core.change_feed.files import ChangedFile, changed_files
 from lakelog.core.change_feed.removed import RemovedFiles
 from lakelog.core.log.history import commit_times
 from lakelog.core.log.segment import list_log

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
-from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
-from lakelog.core.arrow.types import (
+from lakelog.core.arrow.arrow_types import (
     from_arrow_type,
     is_list,
     is_list_view,
     to_arrow_schema,
     to_arrow_type,
 )
-from lakelog.core.arrow.variants import has_variants, variant_array
+from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
+from lakelog.core.arrow.variant_values import has_variants, variant_array
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.schema import (
     ArrayType,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
     from lakelog.core.data.row_reader import RowReader
-    from lakelog.core.deletion_vectors.reader import DeletionVector
+    from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
     from lakelog.core.maintain.optimize.ordering import RowOrder
     from lakelog.core.portable.writer import WritePlan
     from lakelog.core.rows.moved_row_ids import MovedRowIds

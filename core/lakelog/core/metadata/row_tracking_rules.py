@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.features.properties import TableProperties
 from lakelog.core.features.protocol import supported_features
+from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import orjson
 
 from lakelog.core import keys
 from lakelog.core.actions.operation import Operation
-from lakelog.core.log.names import LAST_VACUUM, log_path
+from lakelog.core.log.file_names import LAST_VACUUM, log_path
 from lakelog.core.log.own_files import OwnFiles
 
 if TYPE_CHECKING:

@@ -46,8 +46,8 @@ from lakelog.core.checkpoints.checkpoint_rows import (
 )
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.log.file_names import SIDECAR_FOLDER, checkpoint_name, log_path, part_name
 from lakelog.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
-from lakelog.core.log.names import SIDECAR_FOLDER, checkpoint_name, log_path, part_name
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.progress import Progress
 

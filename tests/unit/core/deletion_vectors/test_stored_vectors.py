@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog
 from lakelog.core.actions.z85 import z85_decoded
-from lakelog.core.deletion_vectors.reader import DeletionVector, vector_path
+from lakelog.core.deletion_vectors.stored_vectors import DeletionVector, vector_path
 from lakelog.core.errors import CorruptLogError, DataFileError, DataFileMissingError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.deletion_vectors import inline, stored, z85

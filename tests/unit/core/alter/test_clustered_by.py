@@ -17,7 +17,7 @@ from lakelog.core.alter import (
     replace_columns,
     sync_identity,
 )
-from lakelog.core.alter.clustering import shown_columns
+from lakelog.core.alter.clustered_by import shown_columns
 from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.schema import StructType, identity_column

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.maintain.optimize.tasks import BinTask
+    from lakelog.core.maintain.optimize.rewrite_tasks import BinTask
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 KINDS: dict[str, tuple[dict[str, str], list[str], dict[str, Any]]] = {

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core.arrow.casts import cast_batch, cast_table
-from lakelog.core.arrow.types import (
+from lakelog.core.arrow.arrow_casts import cast_batch, cast_table
+from lakelog.core.arrow.arrow_types import (
     from_arrow_schema,
     from_arrow_type,
     to_arrow_schema,

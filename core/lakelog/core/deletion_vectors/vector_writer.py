@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from lakelog.core import keys
 from lakelog.core.actions import DeletionVectorDescriptor
 from lakelog.core.actions.z85 import z85_encoded
-from lakelog.core.deletion_vectors.reader import FILE_VERSION
 from lakelog.core.deletion_vectors.roaring import bitmap_of
+from lakelog.core.deletion_vectors.stored_vectors import FILE_VERSION
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import delete_made, make_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.features.properties import TableProperties
+    from lakelog.core.features.table_properties import TableProperties
     from lakelog.logstores import LogStore
 
 _LETTERS = string.ascii_letters + string.digits

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from lakelog.cli.conf_file import parse_properties
-from lakelog.cli.options import conf_options
+from lakelog.cli.shared_options import conf_options
 from support.terminal import runner, said
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.log.names import (
+from lakelog.core.log.file_names import (
     LogFileKind,
     LogFileName,
     checkpoint_name,

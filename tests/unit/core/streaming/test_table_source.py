@@ -23,10 +23,10 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.streaming.changes import ChangeSource
+from lakelog.core.streaming.change_source import ChangeSource
 from lakelog.core.streaming.offsets import SourceOffset
 from lakelog.core.streaming.options import StreamOptions
-from lakelog.core.streaming.source import StreamSource
+from lakelog.core.streaming.table_source import StreamSource
 from support.commits import APPEND, DELETE, new_uri
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")

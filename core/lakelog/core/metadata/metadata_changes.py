@@ -6,20 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.features.iceberg_compat import with_compat_defaults
-from lakelog.core.features.properties import (
-    TableProperties,
-    defaults_from_conf,
-    validate_properties,
-)
 from lakelog.core.features.protocol import (
     protocol_for_new_table,
     strip_protocol_properties,
     supported_features,
     upgraded_for,
 )
+from lakelog.core.features.table_properties import (
+    TableProperties,
+    defaults_from_conf,
+    validate_properties,
+)
 from lakelog.core.metadata.column_mapping import check_mode_change, with_mapping
 from lakelog.core.metadata.filled_columns import check_default_feature
-from lakelog.core.metadata.row_tracking import with_row_tracking_names
+from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import schema_of, storable, verify_new_metadata
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog
-from lakelog.core.checkpoints import checkpoint as checkpoints
 from lakelog.core.checkpoints import checkpoint_files
+from lakelog.core.checkpoints import write_checkpoint as checkpoints
 from lakelog.core.checkpoints.checkpoint_rows import CHECKPOINT_SCHEMA, add_rows
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import CorruptCheckpointError
+from lakelog.core.log.file_names import checkpoint_name
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
-from lakelog.core.log.names import checkpoint_name
 from lakelog.logstores import LocalLogStore
 from support.examples import examples
 from support.manual_clock import ManualClock

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.alter import add_columns
-from lakelog.core.arrow.variants import ARROW_VARIANT, variant_array
+from lakelog.core.arrow.variant_values import ARROW_VARIANT, variant_array
 from lakelog.core.errors import DeltaError, SchemaMismatchError
 from support.variant_values import decoded
 
