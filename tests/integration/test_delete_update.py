@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,10 +95,16 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.connect(kind=("plain",))
-@pytest.mark.parametrize("kind", ["plain", "vectors", "partitioned", "row ids"])
-def test_a_condition_may_name_the_file_of_a_row(spark, tmp_path, kind):
+@pytest.mark.connect(kind=("plain", "mapped", "read by Arrow"))
+@pytest.mark.parametrize(
+    "kind", ["plain", "vectors", "partitioned", "row ids", "mapped", "read by Arrow"]
+)
+def test_a_condition_and_a_new_value_may_name_the_file_of_a_row(spark, tmp_path, kind, request):
     path = str(tmp_path / "table")
+    if kind == "read by Arrow":
+        key, kind = "spark.lakelog.read.path", "plain"
+        spark.conf.set(key, "arrow")
+        request.addfinalizer(lambda: spark.conf.unset(key))
     made(path, kind)
     table = DeltaTable.forPath(spark, path)
     log = DeltaLog.for_table(path)
@@ -109,10 +116,12 @@ def test_a_condition_may_name_the_file_of_a_row(spark, tmp_path, kind):
     other = next(f for f in log.snapshot.files() if f.deletion_vector is None)
     table.delete(sf.col("_metadata.file_name") == other.path.rpartition("/")[2])
     assert before - log.update().to_arrow().num_rows == other.num_records
-    mapped = str(tmp_path / "mapped")
-    made(mapped, "mapped")
-    with pytest.raises(DeltaAnalysisError, match="Name rows by the table's columns"):
-        DeltaTable.forPath(spark, mapped).delete("_metadata.file_name = 'x'")
+    sizes: Counter[float] = Counter()
+    for each in log.snapshot.files():
+        gone = 0 if each.deletion_vector is None else each.deletion_vector.cardinality
+        sizes[float(each.size)] += (each.num_records or 0) - gone
+    table.alias("t").update(set={"x": "CAST(t._metadata.file_size AS DOUBLE)"})
+    assert Counter(log.update().to_arrow()["x"].to_pylist()) == sizes
     with pytest.raises(AnalysisException, match="no_such_field"):
         table.delete("_metadata.no_such_field = 1")
 

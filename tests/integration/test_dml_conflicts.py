@@ -6,6 +6,8 @@ the condition was given.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
@@ -16,7 +18,7 @@ from lakelog.spark import DeltaTable
 from lakelog.spark.dml import delete_update
 from lakelog.spark.dml import matching_positions as hits
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.dml.column_text import sql_of
+from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.merge import changed_positions as places
 from lakelog.spark.dml.merge.placed_target import MergeTarget
 
@@ -122,14 +124,21 @@ def test_a_column_is_text_only_where_both_mean_the_same(spark):
         ~(col("id").between(1, 3)) & (col("s.a") <= 3),
         sf.expr("p = 'it''s' AND id + 1 = 2"),
         sf.upper("p").eqNullSafe("X"),
+        col("id") * 1.5 > sf.lit(10_000_000_000),
+        col("d") < sf.lit(datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        sf.concat("p", sf.lit("!")),
     ]
-    for each in same:
-        text = sql_of(each, rows)
-        assert text is not None, each
-        assert rows.where(each).sameSemantics(rows.where(text))
+    for each, text in zip(same, as_texts(same, rows), strict=True):
+        assert isinstance(text, str), each
+        assert rows.select(each).sameSemantics(rows.selectExpr(text))
+        assert as_texts([each], rows) == [text]
     # A string that looks like a column, a quote within a string, and what has no text.
-    assert sql_of(col("p") == sf.lit("id"), rows) in (None, "(p = 'id')")
-    assert sql_of(col("p") == "it's", rows) is None
-    double = sf.udf(lambda n: n == 1, "boolean")
-    assert sql_of(double("id"), rows) is None
-    assert sql_of("p = 'x'", rows) == "p = 'x'"
+    like_a_column, quote = as_texts([col("p") == sf.lit("id"), col("p") == "it's"], rows)
+    assert not isinstance(like_a_column, str) or like_a_column == "(p = 'id')"
+    assert not isinstance(quote, str)
+    double = sf.udf(lambda n: n == 1, "boolean")("id")
+    known = col("id") + 1
+    assert as_texts([double, "p = 'x'", known], rows) == [double, "p = 'x'", "(id + 1)"]
+    # To SET, the word stands for the column's default.
+    named = rows.select(sf.lit(1).alias("default"))
+    assert not isinstance(as_texts([col("default")], named)[0], str)

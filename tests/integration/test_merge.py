@@ -496,3 +496,34 @@ def test_a_struct_that_lacks_a_field_is_noticed_where_no_row_needs_it(spark, pat
             with pytest.raises(DeltaError, match="the value's lacks b"):
                 build(merge).execute()
     assert files_of(path) == named(path)
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize(
+    "properties",
+    [{}, VECTORS, TRACKED, {**VECTORS, "delta.columnMapping.mode": "name"}],
+    ids=["plain", "vectors", "row ids", "mapped"],
+)
+def test_conditions_and_values_may_name_the_file_of_a_row(spark, path, properties):
+    people(path, properties)
+    (second,) = DeltaLog.for_table(path).snapshot.files("id = 5")
+    source = spark.createDataFrame(
+        [(1, "s1"), (4, "s4"), (6, "s6"), (9, "s9")], "id INT, name STRING"
+    )
+    name = second.path.rpartition("/")[2]
+    (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(source.alias("s"), f"t.id = s.id AND t._metadata.file_name = '{name}'")
+        .whenMatchedUpdate("t._metadata.row_index = 0", {"n": "t._metadata.file_size"})
+        .whenMatchedDelete()
+        .whenNotMatchedBySourceUpdate(
+            "id > 0 AND _metadata.row_index = 2", {"name": "concat('row ', _metadata.row_index)"}
+        )
+        .whenNotMatchedInsert("id > 5", {"id": "s.id", "name": "s.name"})
+        .execute()
+    )
+    found = rows(path)
+    assert sorted(found) == [1, 2, 3, 4, 5, 9]
+    assert found[4] == {"id": 4, "name": "p4", "n": second.size}
+    assert found[3]["name"] == "row 2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -36,6 +37,13 @@ class ReadSet:
         self._replaces = False
         self._tables: list[pa.Table] = []
         self._seen: list[pa.Table] = []
+
+    def copy(self) -> ReadSet:
+        """The same, to which more can be added."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            setattr(other, name, copy(value))
+        return other
 
     @property
     def is_empty(self) -> bool:

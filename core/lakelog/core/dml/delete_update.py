@@ -12,6 +12,11 @@ from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.rewrite import RowRewrite, RowsChanged
 from lakelog.core.dml.touched_files import touched_files
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    InvalidPredicateError,
+)
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only, to_sql
 from lakelog.core.features.protocol import check_writable
@@ -22,12 +27,11 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import Action
     from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.dml.merge.new_rows import NewColumn
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.progress import GivenProgress, Tell
@@ -78,9 +82,9 @@ def delete_rows(
         UnsupportedFeatureError: the table has a feature that this version can't write.
     """
     check_text(user_metadata, "user_metadata")
-    job = _Job("DELETE", where, user_metadata, checked_progress(app_id, app_version))
+    batch = checked_progress(app_id, app_version)
     with told(progress) as tell:
-        return _run(log_of(uri, conf), job, tell)
+        return _run(log_of(uri, conf), where, None, user_metadata, batch, tell)
 
 
 @read_arguments
@@ -133,88 +137,152 @@ def update_rows(
         DeltaError: the others of `delete_rows`.
     """
     check_text(user_metadata, "user_metadata")
-    job = _Job("UPDATE", where, user_metadata, checked_progress(app_id, app_version), set)
+    batch = checked_progress(app_id, app_version)
     with told(progress) as tell:
-        return _run(log_of(uri, conf), job, tell)
+        return _run(log_of(uri, conf), where, set, user_metadata, batch, tell)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What the caller asked for."""
-
-    name: str
-    where: Filter | None
-    user_metadata: str | None
-    batch: tuple[str, int] | None
-    values: Mapping[str, Any] | None = None
-    """The new values of an UPDATE."""
-
-
-def _run(log: DeltaLog, job: _Job, tell: Tell) -> RowsChanged:
+def _run(
+    log: DeltaLog,
+    where: Filter | None,
+    values: Mapping[str, Any] | None,
+    user_metadata: str | None,
+    batch: tuple[str, int] | None,
+    tell: Tell,
+) -> RowsChanged:
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    if job.batch and txn.txn_version(job.batch[0]) >= job.batch[1]:
+    if batch and txn.txn_version(batch[0]) >= batch[1]:
         return RowsChanged(None)
+    # Whether a row matches or not: else a job on an append-only table fails on some days alone.
     txn.assert_removable()
-    now_ms = log.clock.now_ms()
     condition = normalize_filter(
-        job.where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
+        where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
     )
+    shown = where if isinstance(where, str) else None
+    plan = RowsPlan(condition, shown, _columns(values, snapshot), user_metadata)
     with AttemptFiles(txn) as files:
-        changes = files.own(RowRewrite(txn, now_ms, _update(job, snapshot, now_ms)))
-        return _commit(txn, job, condition, changes, tell)
+        change = _Change(txn, plan, tell)
+        actions = change.written(files)
+        if batch:
+            now = log.clock.now_ms()
+            mark = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
+            actions = [mark, *actions]
+        return change.commit(actions)
 
 
-def _update(job: _Job, snapshot: Snapshot, now_ms: int) -> Callable[[pa.Table], pa.Table] | None:
-    if job.values is None:
+def _columns(values: Mapping[str, Any] | None, snapshot: Snapshot) -> Sequence[NewColumn] | None:
+    if values is None:
         return None
-    from lakelog.core.dml.merge.update import UpdatedRows
+    from lakelog.core.dml.merge.update import updated_columns
 
-    return UpdatedRows(job.values, snapshot, now_ms=now_ms)
-
-
-def _commit(
-    txn: OptimisticTransaction,
-    job: _Job,
-    condition: Expression | None,
-    changes: RowRewrite,
-    tell: Tell,
-) -> RowsChanged:
-    snapshot, clock, metrics = txn.snapshot, txn.delta_log.clock, changes.metrics
-    assert snapshot is not None
-    began = clock.monotonic()
-    by_partition = condition is None or is_partition_only(condition, snapshot.partition_columns)
-    files = matching_files(txn, condition) if by_partition else txn.filter_file_table(condition)
-    if by_partition and job.values is None:
-        changes.take_whole(to_add_files(files))
-    else:
-        searched = touched_files(snapshot, files, None if by_partition else condition, tell)
-        touched = list(searched)
-        metrics.scan_ms = round(1000 * (clock.monotonic() - began))
-        changes.apply(touched, tell)
-        metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
-    actions = [*_transaction(txn, job), *changes.actions()]
-    txn.mark_written()
-    compact_after(txn)
-    metrics.execution_ms = round(1000 * (clock.monotonic() - began))
-    found = metrics.operation_metrics("numDeletedRows" if job.values is None else "numUpdatedRows")
-    parameters = {"predicate": json_text(_shown(job, condition))}
-    tags = preservation_tags(snapshot.terms, preserved=changes.keeps_row_ids)
-    operation = Operation(job.name, parameters, found, job.user_metadata, tags)
-    return RowsChanged(txn.commit_if_needed(actions, operation), found)
+    return updated_columns(values, snapshot)
 
 
-def _transaction(txn: OptimisticTransaction, job: _Job) -> list[Action]:
-    if job.batch is None:
-        return []
-    app_id, version = job.batch
-    now = txn.delta_log.clock.now_ms()
-    return [SetTransaction(app_id=app_id, version=version, last_updated=now)]
+@dataclass(frozen=True, slots=True)
+class RowsPlan:
+    """A DELETE or UPDATE whose names are resolved."""
+
+    condition: Expression | None
+    """Bound to the schema; `None` holds for all rows."""
+    shown: str | None
+    """The condition as its author wrote it, for the history."""
+    columns: Sequence[NewColumn] | None
+    """What an UPDATE gives each column; `None` is a DELETE."""
+    user_metadata: str | None
 
 
-def _shown(job: _Job, condition: Expression | None) -> list[str]:
-    if condition is None:
+def change_few_rows(txn: OptimisticTransaction, plan: RowsPlan) -> RowsChanged | None:
+    """Delete or update rows here what an engine would need a job for, where lakelog can.
+
+    Args:
+        txn: of the engine, which may go on with it.
+        plan: what to do.
+
+    Returns:
+        `None` where nothing was committed because lakelog does not evaluate an expression, or
+        finds fault with a new value: then the engine has its own word on it, in the same
+        transaction.
+
+    Raises:
+        ConstraintViolationError: new rows break a rule of the table. Nothing was committed.
+        DeltaError: what `delete_rows` and `update_rows` raise because of the storage or of other
+            writers.
+    """
+    with AttemptFiles(txn) as files:
+        try:
+            with txn.undone_on_error():
+                change = _Change(txn, plan)
+                actions = change.written(files)
+        except ConstraintViolationError:
+            # A CHECK has the same meaning for both, and the engine would only find it again.
+            raise
+        except DeltaAnalysisError as exc:
+            if plan.columns is None and not isinstance(exc, InvalidPredicateError):
+                raise
+            return None
+        # Not within the `try`: what a commit refuses, it refuses an engine's files, too.
+        return change.commit(actions)
+
+
+class _Change:
+    """One attempt."""
+
+    def __init__(
+        self, txn: OptimisticTransaction, plan: RowsPlan, tell: Tell | None = None
+    ) -> None:
+        """Resolve everything; no data file is read or written yet."""
+        snapshot = txn.snapshot
+        assert snapshot is not None
+        self._txn, self._plan, self._tell, self._snapshot = txn, plan, tell, snapshot
+        now_ms = txn.delta_log.clock.now_ms()
+        update = None
+        if plan.columns is not None:
+            from lakelog.core.dml.merge.update import UpdatedRows
+
+            update = UpdatedRows(plan.columns, snapshot, now_ms=now_ms)
+        self._changes = RowRewrite(txn, now_ms, update)
+
+    def written(self, files: AttemptFiles) -> list[Action]:
+        """Find the rows, and write the files; the actions of the commit."""
+        txn, clock, condition = self._txn, self._txn.delta_log.clock, self._plan.condition
+        changes = files.own(self._changes)
+        snapshot, metrics = self._snapshot, changes.metrics
+        began = clock.monotonic()
+        by_partition = condition is None or is_partition_only(condition, snapshot.partition_columns)
+        found = matching_files(txn, condition) if by_partition else txn.filter_file_table(condition)
+        if by_partition and self._plan.columns is None:
+            changes.take_whole(to_add_files(found))
+        else:
+            rows = touched_files(snapshot, found, None if by_partition else condition, self._tell)
+            # All are searched before one is written: whether changes need files of their own
+            # depends on all of them.
+            touched = list(rows)
+            metrics.scan_ms = round(1000 * (clock.monotonic() - began))
+            changes.apply(touched, self._tell)
+            metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
+        actions = changes.actions()
+        txn.mark_written()
+        metrics.execution_ms = round(1000 * (clock.monotonic() - began))
+        return actions
+
+    def commit(self, actions: Sequence[Action]) -> RowsChanged:
+        """Commit what `written` gave."""
+        txn, plan, changes = self._txn, self._plan, self._changes
+        compact_after(txn)
+        name, count = ("DELETE", "numDeletedRows")
+        if plan.columns is not None:
+            name, count = ("UPDATE", "numUpdatedRows")
+        found = changes.metrics.operation_metrics(count)
+        parameters = {"predicate": json_text(_shown(plan))}
+        tags = preservation_tags(self._snapshot.terms, preserved=changes.keeps_row_ids)
+        operation = Operation(name, parameters, found, plan.user_metadata, tags)
+        return RowsChanged(txn.commit_if_needed(actions, operation), found)
+
+
+def _shown(plan: RowsPlan) -> list[str]:
+    if plan.condition is None:
         # As delta-spark has it: every row is deleted by a condition, and updated without one.
-        return ["true"] if job.values is None else []
-    return [job.where if isinstance(job.where, str) else to_sql(condition)]
+        return ["true"] if plan.columns is None else []
+    return [to_sql(plan.condition) if plan.shown is None else plan.shown]

@@ -59,9 +59,9 @@ def matching_rows(
         where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
     )
     if values is not None:
-        from lakelog.core.dml.merge.update import UpdatedRows
+        from lakelog.core.dml.merge.update import UpdatedRows, updated_columns
 
-        UpdatedRows(values, snapshot, now_ms=now_ms)
+        UpdatedRows(updated_columns(values, snapshot), snapshot, now_ms=now_ms)
     if condition is None or is_partition_only(condition, snapshot.partition_columns):
         files = matching_files(txn, condition)
         counts = [live_rows(file) for file in to_add_files(files)]

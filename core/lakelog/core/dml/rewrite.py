@@ -185,6 +185,8 @@ class RowRewrite:
         self.metrics.count_removed(file)
 
     def _mask(self, touched: TouchedFile) -> None:
+        # To the log, a file with another vector is another file: without the remove, readers would
+        # have its rows twice. Two writers that mask one file remove the same entry, and conflict.
         old = touched.add
         new = replace(
             old,
@@ -249,7 +251,7 @@ class RowRewrite:
         start = 0
         for piece in pieces:
             rows = piece.rows
-            assert rows is not None  # nothing is pruned
+            assert rows is not None  # nothing is pruned: positions and row ids count all rows
             if self._ids is not None:
                 rows = self._ids.with_row_ids(rows, touched.add, start)
             here = slice(start, start + piece.count)

@@ -8,7 +8,7 @@ from lakelog.core.engine import offers
 
 if TYPE_CHECKING:
     from lakelog.core.dml.merge.alignment import aligned, can_store
-    from lakelog.core.dml.merge.analysis import MergePlan, NewRow, analyse_merge, analyse_update
+    from lakelog.core.dml.merge.analysis import MergePlan, NewRow, plan_merge
     from lakelog.core.dml.merge.clauses import (
         MergeClause,
         When,
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
         Value,
     )
     from lakelog.core.dml.merge.run import MergeJob, run_small_merge
+    from lakelog.core.dml.merge.search_condition import conjuncts
     from lakelog.core.dml.merge.source import MergeSource
 else:
     __getattr__ = offers(
         __name__,
         {
             "lakelog.core.dml.merge.alignment": "aligned can_store",
-            "lakelog.core.dml.merge.analysis": "MergePlan NewRow analyse_merge analyse_update",
+            "lakelog.core.dml.merge.analysis": "MergePlan NewRow plan_merge",
             "lakelog.core.dml.merge.clauses": (
                 "MergeClause When merge_parameters takes_many_matches"
             ),
@@ -44,6 +45,7 @@ else:
                 "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
             ),
             "lakelog.core.dml.merge.run": "MergeJob run_small_merge",
+            "lakelog.core.dml.merge.search_condition": "conjuncts",
             "lakelog.core.dml.merge.source": "MergeSource",
         },
     )

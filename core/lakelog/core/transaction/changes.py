@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from lakelog.core.schema import StructType
 from lakelog.core.transaction.reads import TransactionReads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lakelog.core.actions import Action, DomainMetadata
     from lakelog.core.clock import Clock
@@ -257,6 +258,20 @@ class TransactionChanges(TransactionReads):
             return
         if self._snapshot.terms.is_append_only:
             raise append_only_error(self._table)
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Forget what the block reads and changes if it raises: another way is tried then.
+
+        No file of the block may be committed then, so nothing depends on what it read.
+        """
+        before, checks, reads = self._pending_changes(), [*self._checks], self._reads.copy()
+        try:
+            yield
+        except BaseException:
+            self._restore(before)
+            self._checks, self._reads = checks, reads
+            raise
 
     def _pending_changes(self) -> tuple[Metadata | None, Protocol | None, bool, bool]:
         """What a failed commit must leave as it found it."""

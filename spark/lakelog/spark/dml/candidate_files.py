@@ -16,13 +16,14 @@ from lakelog.core.engine.conditions import (
     parse_sql,
     tree_sql,
 )
+from lakelog.core.engine.merge import conjuncts
 from lakelog.core.engine.schemas import limit_of, sql_path
 from lakelog.core.errors import DeltaError
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.spark.dml.merge.char_comparisons import column_path_of, compared_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -46,23 +47,23 @@ class MergeReads:
 
     @classmethod
     def from_condition(
-        cls, condition: str | None, target: StructType, source: StructType, alias: str | None
+        cls, condition: object, target: StructType, source: StructType, alias: str | None
     ) -> MergeReads:
         """Take a condition apart, as far as it is text that we understand.
 
         Only speed and the number of conflicts depend on that.
 
         Args:
-            condition: SQL text, if it has one.
+            condition: SQL text, or what has none.
             target: the table's schema.
             source: the source's.
             alias: what the MERGE calls the table.
         """
-        if condition is None:
+        if not isinstance(condition, str):
             return cls((), ())
         filters, keys = [], []
         with contextlib.suppress(DeltaError):
-            for part in _conjuncts(parse_sql(condition)):
+            for part in conjuncts(parse_sql(condition)):
                 if (text := _of_table(part, target, alias, source)) is not None:
                     filters.append(text)
                 elif (key := _key(part, target, source, alias)) is not None:
@@ -105,31 +106,40 @@ class MergeReads:
         return join_and(parts) if parts else None
 
 
-def known_part(condition: str | None, snapshot: Snapshot, alias: str | None) -> Expression | None:
-    """What lakelog understands of the condition of a DELETE or UPDATE.
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """The condition of a DELETE or UPDATE as lakelog understands it, for whichever way is taken."""
 
-    Args:
-        condition: SQL text, if it has one.
-        snapshot: the version.
-        alias: what the condition calls the table.
+    whole: Expression | None
+    """The same, where all of it is understood."""
+    part: Expression | None
+    """True for every row for which the condition is; `None` if that is all that can be said."""
 
-    Returns:
-        True for every row for which the condition is; `None` if that is all that can be said.
-    """
-    if condition is None:
-        return None
-    if alias is None:
-        whole = _understood(condition, snapshot)
-        if whole is not None:
-            return whole
-    parts: list[Expression] = []
-    with contextlib.suppress(DeltaError):
-        for each in _conjuncts(parse_sql(condition)):
-            text = _of_table(each, snapshot.schema, alias)
-            found = None if text is None else _understood(text, snapshot)
-            if found is not None:
-                parts.append(found)
-    return join_and(parts) if parts else None
+    @classmethod
+    def of(cls, given: object, snapshot: Snapshot, alias: str | None) -> RowCondition:
+        """Take a condition apart.
+
+        Args:
+            given: SQL text, or what has none.
+            snapshot: the version.
+            alias: what the condition calls the table.
+        """
+        if not isinstance(given, str):
+            return cls(None, None)
+        # Where a column has the alias's name, `s.id` is the table's `id` to Spark.
+        if alias is None or snapshot.schema.get(alias) is None:
+            whole = _understood(given, snapshot)
+            if whole is not None:
+                # To Spark, a null without a type is not a condition.
+                is_null = isinstance(whole, Literal) and whole.value is None
+                return cls(None if is_null else whole, whole)
+        parts: list[Expression | None] = []
+        with contextlib.suppress(DeltaError):
+            texts = [_of_table(e, snapshot.schema, alias) for e in conjuncts(parse_sql(given))]
+            parts = [None if text is None else _understood(text, snapshot) for text in texts]
+        known = [each for each in parts if each is not None]
+        part = join_and(known) if known else None
+        return cls(part if len(known) == len(parts) else None, part)
 
 
 def outside_of(snapshot: Snapshot, values: pa.Table) -> Expression | None:
@@ -169,20 +179,6 @@ def _understood(text: str, snapshot: Snapshot) -> Expression | None:
             now_ms=snapshot.clock.now_ms(),
         )
     return None
-
-
-def _conjuncts(node: Any) -> Iterator[Any]:
-    from sqlglot import exp
-
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, exp.Paren):
-            stack.append(each.this)
-        elif isinstance(each, exp.And):
-            stack += [each.expression, each.this]
-        else:
-            yield each
 
 
 def _of_table(

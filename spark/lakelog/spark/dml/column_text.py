@@ -2,8 +2,7 @@
 
 A Column has no public form but the one it is printed in: `and(=(t.p, 'x'), <(n, 5))`, where quotes
 within strings are not escaped, and, in Connect's, strings have none. So the text that is made of it
-is only a guess, until Spark says that a filter by the text and one by the Column mean the same.
-What can only be wrong is not asked about: PySpark logs each expression that it can't resolve.
+is only a guess, until Spark says that the text and the Column mean the same.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from lakelog.spark.dml.given_expressions import text_of
+from lakelog.spark.session.unlogged import unlogged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -35,41 +35,68 @@ _BETWEEN = {
 _AFTER = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _CALL = re.compile(r"([^\s('`\"]+)\((.*)\)", re.DOTALL)
 _QUOTED = re.compile(r"'[^']*'|`[^`]*`")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+|L)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?")
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _WORDS = ("true", "false", "null")
 
 
-def sql_of(given: str | Column, rows: DataFrame) -> str | None:
-    """The SQL of a condition.
+def as_texts(given: Sequence[str | Column], rows: DataFrame) -> list[str | Column]:
+    """Expressions with SQL text in the place of each Column of which one is known to mean the same.
+
+    From there on both forms go the same ways; what stays a Column is Spark's alone.
 
     Args:
-        given: SQL text, which stays as it is, or a Column.
-        rows: what it sees; none of them is read.
-
-    Returns:
-        `None` where it is a Column, and no text is known that means the same.
+        given: SQL texts, which stay as they are, and Columns.
+        rows: what the expressions see; none of them is read.
     """
-    if isinstance(given, str):
-        return given
-    known = _Known(
-        Counter(name.lower() for name in rows.columns), rows.sparkSession.catalog.functionExists
-    )
-    printed = text_of(given)
-    with suppress(PySparkException, RecursionError):
-        # `expr` prints what it was given.
-        text = _sql(printed, known) if _is_call(printed) else printed
-        if text is not None and rows.where(given).sameSemantics(rows.where(sf.expr(text))):
-            return text
-    return None
+    columns = [each for each in given if not isinstance(each, str)]
+    if not columns:
+        return list(given)
+    known = Counter(name.lower() for name in rows.columns)
+    guesses = {id(each): _guesses(each, known) for each in columns}
+    firsts = [(each, text) for each in columns for text in guesses[id(each)][:1]]
+    # All of them are asked about at once, since most guesses are right; else each of them alone.
+    if len(firsts) > 1 and _mean_the_same(firsts, rows):
+        found = {id(each): text for each, text in firsts}
+    else:
+        found = {
+            id(each): text
+            for each in columns
+            for text in guesses[id(each)][::-1]
+            if _mean_the_same([(each, text)], rows)
+        }
+    return [found.get(id(each), each) for each in given]
+
+
+def _guesses(column: Column, known: Mapping[str, int]) -> list[str]:
+    """What may be the text of a Column, the likeliest first."""
+    printed = text_of(column)
+    if printed.upper() == "DEFAULT":
+        return []  # as a text it would stand for the default of the column that is set
+    # `expr` prints what it was given.
+    texts: list[str | None] = [] if _is_call(printed) else [printed]
+    with suppress(RecursionError):
+        texts += [_sql(printed, _Known(known, fraction)) for fraction in ("", "D")]
+    return list(dict.fromkeys(text for text in texts if text is not None))
+
+
+def _mean_the_same(pairs: Sequence[tuple[Column, str]], rows: DataFrame) -> bool:
+    """Whether Spark's analysis makes the same of Columns and of texts."""
+    with unlogged(), suppress(PySparkException, RecursionError):
+        columns = rows.select(*(each.alias(f"c{i}") for i, (each, _) in enumerate(pairs)))
+        texts = rows.select(*(sf.expr(text).alias(f"c{i}") for i, (_, text) in enumerate(pairs)))
+        return columns.sameSemantics(texts)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     columns: Mapping[str, int]
     """Names, and how many have them."""
-    is_function: Callable[[str], bool]
+    fraction: str = ""
+    """What is after a number with a point: such a text is a decimal, and a `float` prints alike."""
 
 
 def _is_call(text: str) -> bool:
@@ -108,8 +135,7 @@ def _sql(text: str, known: _Known) -> str | None:
         return f"({given[0]} {_BETWEEN[name]} {given[1]})"
     if name == "in" and len(given) > 1:
         return f"({given[0]} IN ({', '.join(given[1:])}))"
-    is_function = name.isidentifier() and known.is_function(name)
-    return f"{name}({', '.join(given)})" if is_function else None
+    return f"{name}({', '.join(given)})" if name.isidentifier() else None
 
 
 def _arguments(text: str) -> Iterator[str]:
@@ -129,10 +155,14 @@ def _arguments(text: str) -> Iterator[str]:
 
 def _atom(text: str, known: _Known) -> str | None:
     """A literal or the name of a column."""
-    if _NUMBER.fullmatch(text) or text.lower() in _WORDS:
+    if _NUMBER.fullmatch(text):
+        return text + known.fraction if "." in text else text
+    if text.lower() in _WORDS:
         return text
     if _DATE.fullmatch(text):
         return f"DATE '{text}'"
+    if _TIME.fullmatch(text):
+        return f"TIMESTAMP '{text}'"
     if text.startswith("'"):
         return _string(text[1:-1]) if text.endswith("'") and len(text) > 1 else None
     if text.startswith("`"):

@@ -8,38 +8,44 @@ every row of a file is meant. One job can't do both: what Spark gives back of a 
 its files, and whatever tasks count beside them counts twice where a task is retried.
 
 Where lakelog can evaluate everything by itself, and the files are small, it does so in this
-process (`lakelog.core.delete_rows`, `update_rows`): no Spark job starts.
+process (`lakelog.core.dml.delete_update`): no Spark job starts. The transaction and what was found
+out of the condition and the new values are the same for both ways.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core import AttemptFiles, Operation, delete_rows, keys, update_rows
+from lakelog.core import AttemptFiles, Operation, keys
 from lakelog.core.engine.commit import compact_after, json_text, preservation_tags
-from lakelog.core.engine.conditions import Literal, is_partition_only, normalize_filter
 from lakelog.core.engine.conditions import columns as columns_of
-from lakelog.core.engine.dml import RowRewrite, UpdatedRows, can_evaluate, touched_at, touched_whole
+from lakelog.core.engine.conditions import is_partition_only
+from lakelog.core.engine.dml import (
+    RowRewrite,
+    RowsPlan,
+    can_evaluate,
+    change_few_rows,
+    touched_at,
+    touched_whole,
+    updated_columns,
+)
 from lakelog.core.engine.log import from_add_files, to_add_files
-from lakelog.core.engine.merge import analyse_update
 from lakelog.core.engine.scan import readable_partitions
 from lakelog.core.engine.values import has_variants, pc
-from lakelog.core.errors import (
-    ConstraintViolationError,
-    DeltaAnalysisError,
-    InvalidPredicateError,
-)
 from lakelog.core.schema import StructType
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.dml.candidate_files import known_part, outside_of
-from lakelog.spark.dml.column_text import sql_of
+from lakelog.spark.dml.candidate_files import RowCondition, outside_of
+from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.file_metadata import NAME, may_ask, with_file_metadata
 from lakelog.spark.dml.frames import under
-from lakelog.spark.dml.given_expressions import check_expressions, subqueries_in, text_of
+from lakelog.spark.dml.given_expressions import (
+    check_expressions,
+    may_ask_metadata,
+    subqueries_in,
+    text_of,
+)
 from lakelog.spark.dml.matching_positions import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.merge.clause_values import as_column, check_defaults
 from lakelog.spark.dml.needed import columns_needed
@@ -81,18 +87,6 @@ def delete(
     Returns:
         How many; -1 where the log does not say.
     """
-    snapshot = log.update()
-    knows = condition is None or (
-        isinstance(condition, str)
-        and _is_no_column(snapshot, alias)
-        and here.evaluates_as_spark(spark)
-    )
-    if knows and _fits_here(snapshot, condition, reads_all=False):
-        text = condition if isinstance(condition, str) else None
-        with suppress(InvalidPredicateError):  # of some rows only Spark knows
-            done = delete_rows(log, text, user_metadata=log.conf.read(keys.USER_METADATA))
-            return 0 if done.version is None else done.metrics.get("numDeletedRows", -1)
-    assert condition is not None  # all rows are deleted here
     return _Change(spark, log, "DELETE", condition, alias, frames=frames).run()
 
 
@@ -109,73 +103,12 @@ def update(
     Returns:
         How many rows; -1 where the log does not say.
     """
-    snapshot = log.update()
-    # A path could begin with the alias, of which the core knows nothing.
-    bare = alias is None or not any("." in name for name in values)
-    bare = bare and _is_no_column(snapshot, alias)
-    knows = bare and _sets_here(snapshot, values) and here.evaluates_as_spark(spark)
-    if knows and _fits_here(snapshot, condition, reads_all=True):
-        assert condition is None or isinstance(condition, str)
-        user_metadata = log.conf.read(keys.USER_METADATA)
-        try:
-            done = update_rows(log, values, condition, user_metadata=user_metadata)
-        except ConstraintViolationError:
-            raise
-        except DeltaAnalysisError:
-            pass  # a rule that only Spark evaluates, or something of which Spark has its own word
-        else:
-            return 0 if done.version is None else done.metrics.get("numUpdatedRows", -1)
     return _Change(spark, log, "UPDATE", condition, alias, values, frames=frames).run()
-
-
-def _is_no_column(snapshot: Snapshot, alias: str | None) -> bool:
-    """Whether no column has the alias's name: to Spark, `s.id` is the table's `id` before that."""
-    return alias is None or snapshot.schema.get(alias) is None
-
-
-def _parsed(snapshot: Snapshot, condition: object) -> Expression | None:
-    """The condition as lakelog understands it; `None` where it is Spark's alone."""
-    if not isinstance(condition, str):
-        return None
-    try:
-        found = normalize_filter(condition, snapshot.schema, session_tz=snapshot.conf.session_tz)
-    except InvalidPredicateError:
-        return None
-    # To Spark, a null without a type is not a condition.
-    return None if isinstance(found, Literal) and found.value is None else found
-
-
-def _fits_here(snapshot: Snapshot, condition: object, *, reads_all: bool) -> bool:
-    """Whether this process evaluates the condition, and its columns are not too large for that."""
-    parsed = _parsed(snapshot, condition)
-    if parsed is None and condition is not None:
-        return False
-    if parsed is None or is_partition_only(parsed, snapshot.partition_columns):
-        if not reads_all:
-            return True
-    elif not can_evaluate(snapshot, parsed):
-        return False
-    files = snapshot.file_table_for(parsed)
-    share = 1.0
-    if parsed is not None and not reads_all and snapshot.properties.deletion_vectors:
-        share = len({path[0].lower() for path in columns_of(parsed)}) / len(snapshot.schema.fields)
-    return bool(sum(size or 0 for size in files["size"].to_pylist()) * share <= here.HERE_BYTES)
-
-
-def _sets_here(snapshot: Snapshot, values: Mapping[str, str | Column]) -> bool:
-    """Whether lakelog evaluates all assignments by itself."""
-    if not all(isinstance(value, str) for value in values.values()):
-        return False
-    try:
-        UpdatedRows(values, snapshot, now_ms=0)
-    except DeltaAnalysisError:
-        return False  # Spark evaluates more, and names what is wrong as it does elsewhere.
-    return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One command that Spark carries out."""
+    """One command."""
 
     spark: SparkSession
     log: DeltaLog
@@ -199,13 +132,81 @@ class _Change:
         snapshot = txn.snapshot or self.log.snapshot  # raises, and says what is there instead
         txn.terms.check_writable(self.log.table)
         txn.assert_removable()
-        empty = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
-        columns = self._columns(snapshot, txn)
-        given = [] if self.values is None else [v for v in self.values.values() if _is_sql(v)]
-        if self.frames is not None and self.frame is None:
-            frame = self.frames.known_to(empty, [self.condition, *given], self.alias)
+        return self._in_texts(snapshot)._run(txn, snapshot)
+
+    def _in_texts(self, snapshot: Snapshot) -> _Change:
+        """The same with texts for Columns, as far as there are any."""
+        values = self.values or {}
+        given = [self.condition, *values.values()]
+        if all(each is None or isinstance(each, str) for each in given):
+            return self
+        change, empty = self, self._empty(snapshot)
+        if self.frames is not None:
+            asked = [self.condition, *filter(_is_sql, values.values())]
+            frame = self.frames.known_to(empty, asked, self.alias)
             if frame is not None:
-                return replace(self, frame=frame).run()
+                change = replace(self, frame=frame)
+                empty = change._empty(snapshot)
+        texts = as_texts(["" if each is None else each for each in given], empty)
+        return replace(
+            change,
+            condition=None if self.condition is None else texts[0],
+            values=None if self.values is None else dict(zip(values, texts[1:], strict=True)),
+        )
+
+    def _run(self, txn: OptimisticTransaction, snapshot: Snapshot) -> int:
+        columns = None
+        if self.values is not None:
+            columns = updated_columns(self.values, snapshot, alias=self.alias)
+        condition = RowCondition.of(self.condition, snapshot, self.alias)
+        if self._is_small(snapshot, condition, columns):
+            done = change_few_rows(txn, self._plan(condition, columns))
+            if done is not None:
+                return 0 if done.version is None else done.metrics.get(self._counted, -1)
+        return self._run_by_spark(txn, snapshot, condition, columns or ())
+
+    def _plan(self, condition: RowCondition, columns: Sequence[NewColumn] | None) -> RowsPlan:
+        shown = None if self.condition is None else text_of(self.condition)
+        return RowsPlan(condition.whole, shown, columns, self.log.conf.read(keys.USER_METADATA))
+
+    def _is_small(
+        self, snapshot: Snapshot, condition: RowCondition, columns: Sequence[NewColumn] | None
+    ) -> bool:
+        """Whether this process may do it, and the columns that it reads are not too large."""
+        whole = condition.whole
+        if self.condition is None and columns is None:
+            return True  # by the log alone
+        if whole is None and self.condition is not None:
+            return False
+        if not all(isinstance(each, str) for each in (self.values or {}).values()):
+            return False
+        # To Spark, `s.id` is the table's `id` before it is a field of the column `s`.
+        if self.alias is not None and snapshot.schema.get(self.alias) is not None:
+            return False
+        if not here.evaluates_as_spark(self.spark):
+            return False
+        if whole is not None and is_partition_only(whole, snapshot.partition_columns):
+            if columns is None:
+                return True
+        elif whole is not None and not can_evaluate(snapshot, whole):
+            return False
+        files = snapshot.file_table_for(whole)
+        share = 1.0
+        if whole is not None and columns is None and snapshot.properties.deletion_vectors:
+            share = len({path[0].lower() for path in columns_of(whole)})
+            share /= len(snapshot.schema.fields)
+        size = sum(each or 0 for each in files["size"].to_pylist())
+        return bool(size * share <= here.HERE_BYTES)
+
+    def _run_by_spark(
+        self,
+        txn: OptimisticTransaction,
+        snapshot: Snapshot,
+        condition: RowCondition,
+        columns: Sequence[NewColumn],
+    ) -> int:
+        empty = self._empty(snapshot)
+        given = [] if self.values is None else [v for v in self.values.values() if _is_sql(v)]
         check_expressions(empty, self.condition, given, self.name)
         if columns:
             checked_types(empty, columns)
@@ -217,7 +218,7 @@ class _Change:
                 RowRewrite(txn, now_ms, is_given_rows=is_update, run_copies=copies)
             )
             with job_errors(self.log.table, txn.read_version):
-                self._apply(txn, snapshot, changes, columns, attempt)
+                self._apply(txn, snapshot, condition, changes, columns, attempt)
             if self._commit(txn, snapshot, changes) is None:
                 return 0
             return changes.metrics.operation_metrics(self._counted).get(self._counted, -1)
@@ -227,12 +228,9 @@ class _Change:
         """The metric that says how many rows changed."""
         return "numDeletedRows" if self.values is None else "numUpdatedRows"
 
-    def _columns(self, snapshot: Snapshot, txn: OptimisticTransaction) -> Sequence[NewColumn]:
-        if self.values is None:
-            return ()
-        has_defaults = "allowColumnDefaults" in txn.terms.features
-        schema = snapshot.schema
-        return analyse_update(self.values, schema, alias=self.alias, has_defaults=has_defaults)
+    def _empty(self, snapshot: Snapshot) -> DataFrame:
+        """What expressions see, without rows."""
+        return self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
 
     def _rows(
         self,
@@ -242,31 +240,28 @@ class _Change:
         prune: Expression | None = None,
     ) -> tuple[PositionedRows, DataFrame]:
         """The rows of some files, under the name that expressions use."""
-        found = positioned_df(self.spark, snapshot, files, schema=schema, prune=prune)
-        df = found.df
-        if may_ask(self.condition, snapshot.schema):
-            df = with_file_metadata(df, self.log.table, empty=not files.num_rows)
-        df = under(self.frame, df)
+        asked = may_ask_metadata([self.condition, *(self.values or {}).values()], snapshot.schema)
+        found = positioned_df(
+            self.spark, snapshot, files, schema=schema, prune=prune, metadata=asked
+        )
+        df = under(self.frame, found.df)
         return found, df if self.alias is None else df.alias(self.alias)
 
     def _hit(self, rows: DataFrame) -> DataFrame:
-        if self.condition is None:
-            return rows
-        hit = rows.where(as_column(self.condition))
-        # A column of the table's own would be before the rows' places.
-        return hit.drop(NAME) if rows.columns[-1] == NAME else hit
+        return rows if self.condition is None else rows.where(as_column(self.condition))
 
     def _apply(
         self,
         txn: OptimisticTransaction,
         snapshot: Snapshot,
+        condition: RowCondition,
         changes: RowRewrite,
         columns: Sequence[NewColumn],
         attempt: AttemptFiles,
     ) -> None:
         clock, metrics = self.log.clock, changes.metrics
         began = clock.monotonic()
-        files, by_partition, known = self._files(txn, snapshot)
+        files, by_partition, known = self._files(txn, snapshot, condition.part)
         if by_partition and self.values is None:
             changes.take_whole(to_add_files(files))
             metrics.execution_ms = round(1000 * (clock.monotonic() - began))
@@ -298,7 +293,7 @@ class _Change:
         )
 
     def _files(
-        self, txn: OptimisticTransaction, snapshot: Snapshot
+        self, txn: OptimisticTransaction, snapshot: Snapshot, known: Expression | None
     ) -> tuple[pa.Table, bool, Expression | None]:
         """The files that may have rows to change, whether all of their rows are, and a condition.
 
@@ -308,17 +303,14 @@ class _Change:
         """
         if self.condition is None:
             return txn.filter_file_table(None), False, None
-        text = self.condition if isinstance(self.condition, str) else None
-        if text is None:
-            none = self._rows(snapshot, snapshot.file_table.slice(0, 0), snapshot.schema)[1]
-            text = sql_of(self.condition, none)
-        known = known_part(text, snapshot, self.alias)
         files = snapshot.file_table_for(known)
         condition = as_column(self.condition)
         whole = partitions_matching(self.spark, snapshot, files, condition, self.alias)
         if whole is None:
             return txn.filter_file_table(known), False, known
         if known is None:
+            # Only Spark knows what the condition means of a partition, and it has said so of those
+            # that are there. One that another writer adds may be meant: it counts as read.
             values = readable_partitions(snapshot, files.filter(pc.invert(whole)))
             known = outside_of(snapshot, values.select(snapshot.partition_columns))
         txn.filter_file_table(known)

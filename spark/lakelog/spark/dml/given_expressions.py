@@ -11,12 +11,15 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.merge.clause_values import as_column
+from lakelog.spark.reading.positions import METADATA
 from lakelog.spark.session.unlogged import unlogged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
+
+    from lakelog.core.schema import StructType
 
 _QUERY_WORD = re.compile(r"\b(?:SELECT|FROM|TABLE|VALUES|MAP|REDUCE)\b", re.IGNORECASE)
 """Every query in SQL text has one of these; so have names, strings and comments."""
@@ -36,6 +39,19 @@ def text_of(given: str | Column) -> str:
     if isinstance(given, str):
         return given
     return str(given).removeprefix("Column<'").removesuffix("'>")
+
+
+def may_ask_metadata(given: Iterable[object], schema: StructType) -> bool:
+    """Whether expressions may mean Spark's `_metadata`, the facts about the file of each row.
+
+    Args:
+        given: SQL texts, Columns, or nothing.
+        schema: the table's, which may have a column of that name.
+    """
+    if schema.get(METADATA) is not None:
+        return False
+    expressions = [each for each in given if isinstance(each, str | Column)]
+    return any(METADATA in text_of(each).lower() for each in expressions)
 
 
 def subqueries_in(rows: DataFrame, given: Iterable[str | Column]) -> list[str | Column]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.core import RowsChanged
+    from lakelog.core import OptimisticTransaction, RowsChanged
+    from lakelog.core.engine.merge import MergePlan
     from lakelog.core.schema import StructType
     from lakelog.spark.dml.merge.request import Merge
 
@@ -54,7 +55,7 @@ def aliases_here(merge: Merge) -> tuple[str, str] | None:
 
     Returns:
         The names of the table and of the source; `None` where the MERGE is Spark's because an
-        expression is a Column, or because the names are not that clear.
+        expression has no text, or because the names are not that clear.
     """
     if not evaluates_as_spark(merge.spark):
         return None
@@ -90,11 +91,19 @@ def alias_in_targets(merge: Merge, target: StructType) -> str | None:
     return None
 
 
-def merged_here(merge: Merge, rows: pa.Table, aliases: tuple[str, str]) -> RowsChanged | None:
+def merged_here(
+    txn: OptimisticTransaction,
+    merge: Merge,
+    plan: MergePlan,
+    rows: pa.Table,
+    aliases: tuple[str, str],
+) -> RowsChanged | None:
     """Carry out a MERGE in this process.
 
     Args:
+        txn: with which Spark goes on where this is not done here.
         merge: the MERGE.
+        plan: what its clauses do.
         rows: of its source, all of them.
         aliases: see `aliases_here`.
 
@@ -117,8 +126,9 @@ def merged_here(merge: Merge, rows: pa.Table, aliases: tuple[str, str]) -> RowsC
         user_metadata=merge.log.conf.read(keys.USER_METADATA),
         progress=None,
         most_bytes=HERE_BYTES,
+        plan=plan,
     )
-    return run_small_merge(merge.log, job)
+    return run_small_merge(txn, job)
 
 
 def expressions_of(merge: Merge) -> Iterator[Any]:

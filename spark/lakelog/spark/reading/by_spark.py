@@ -23,7 +23,14 @@ from lakelog.core.engine.values import pc
 from lakelog.core.errors import DataFileMissingError
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark.reading.many_paths import parquet_of
-from lakelog.spark.reading.positions import FILE, ROW, SIZE, with_places
+from lakelog.spark.reading.positions import (
+    FILE,
+    METADATA,
+    METADATA_TYPE,
+    ROW,
+    SIZE,
+    with_places,
+)
 from lakelog.spark.reading.vectors import without_deleted
 from lakelog.spark.session.session import is_connect
 from lakelog.spark.session.temporary_confs import temporary_confs
@@ -48,7 +55,7 @@ _MOST_TRANSLATIONS = 256
 _MOST_BRANCHES = 16
 """Branches of a union are planned one by one, at some 20 ms each."""
 _METADATA = {FILE: "file_path", ROW: "row_index", SIZE: "file_size"}
-"""Where Spark's Parquet reader has the hidden columns, in `_metadata`."""
+"""Where Spark's Parquet reader has the hidden columns, in `METADATA`."""
 
 
 def readable_schema(schema: TableSchema, *, nulls: bool = False) -> StructType:
@@ -111,6 +118,7 @@ class SparkScan:
         files: pa.Table,
         vectors: Vectors | None = None,
         positions: bool = False,
+        metadata: bool = False,
     ) -> None:
         """Remember what to read; Spark is not called yet.
 
@@ -125,6 +133,7 @@ class SparkScan:
                 reader does not look.
             vectors: `read_vectors` of those files that have a deletion vector.
             positions: whether rows come with `FILE` and `ROW`.
+            metadata: whether `METADATA` comes after these.
         """
         self._spark = spark
         self._table = table
@@ -147,7 +156,9 @@ class SparkScan:
         whole = [f.name for f in self._partitions if isinstance(f.dataType, IntegralType)]
         self._files = without_fractions(files, whole)
         self._vectors = vectors
-        self._positions = positions
+        self._shown = (FILE, ROW) if positions else ()
+        if metadata:
+            self._shown = (*self._shown, METADATA)
         self._hidden: tuple[str, ...] = ()
 
     def to_df(self) -> DataFrame:
@@ -156,8 +167,10 @@ class SparkScan:
         Raises:
             DataFileMissingError: the log names a file that the storage does not have.
         """
-        shown = with_places(self._schema) if self._positions else self._schema
         if not self._files.num_rows:
+            shown = self._schema
+            if self._shown:
+                shown = with_places(shown, metadata=METADATA in self._shown)
             return read_only(self._spark.createDataFrame([], shown))
         # Apart: the join that takes deleted rows out costs the files without a vector nothing.
         masked = self._files["deletion_vector"].is_valid()
@@ -178,17 +191,17 @@ class SparkScan:
         """The rows of some files, without those of their vectors; `None` without files."""
         if not files.num_rows:
             return None
-        self._hidden = (FILE, ROW) if self._positions or vectors is not None else ()
-        if vectors is not None and vectors.by_size:
-            self._hidden = (*self._hidden, SIZE)
+        self._hidden = self._shown
+        if vectors is not None:
+            needed = (FILE, ROW, SIZE) if vectors.by_size else (FILE, ROW)
+            self._hidden = tuple(dict.fromkeys((*self._shown, *needed)))
         names = [f.name for f in self._partitions]
         found = layouts(self._table, files, names, self._stored)
         frames = [frame for layout in found for frame in self._read(layout, files)]
         df = functools.reduce(lambda a, b: a.union(b), frames)
         if vectors is None:
             return df
-        shown = (FILE, ROW) if self._positions else ()
-        added = [name for name in self._hidden if name not in shown]
+        added = [name for name in self._hidden if name not in self._shown]
         return without_deleted(self._spark, df, vectors).drop(*added)
 
     def _listing(self) -> dict[str, str]:
@@ -257,8 +270,11 @@ class SparkScan:
         df = parquet_of(self._spark, reader, _spark_paths(paths))
         if not self._hidden:
             return df
-        known = df.metadataColumn("_metadata")
-        return df.select("*", *(known[_METADATA[name]].alias(name) for name in self._hidden))
+        known = df.metadataColumn(METADATA)
+        # Taken here, below what renames columns: Spark Connect does not find it from above.
+        whole = sf.struct(*(known[name].alias(name) for name in METADATA_TYPE.names))
+        columns = {name: known[field] for name, field in _METADATA.items()} | {METADATA: whole}
+        return df.select("*", *(columns[name].alias(name) for name in self._hidden))
 
     def _read_hive(self, layout: HiveLayout) -> DataFrame:
         """Let Spark parse the folders, as texts, so that it prunes; cast the texts ourselves."""

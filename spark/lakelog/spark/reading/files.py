@@ -22,6 +22,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from lakelog.core.engine.scan import DataPlaces, check_partition_values
@@ -41,7 +42,14 @@ from lakelog.core.schema import StructType as Columns
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
-from lakelog.spark.reading.positions import PositionedRows, with_places
+from lakelog.spark.reading.positions import (
+    FILE,
+    METADATA,
+    METADATA_TYPE,
+    ROW,
+    PositionedRows,
+    with_places,
+)
 from lakelog.spark.reading.vectors import read_vectors, rows_of_files
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import own_storage, spark_version
@@ -82,6 +90,8 @@ _MOST_VECTORS = 1 << 12
 _READS_VOID = (4, 1)
 """The Spark whose Parquet reader gives nulls for a field of type void in a struct."""
 _VOID = PrimitiveType("void")
+
+_NUMBER, _FACTS = "__lakelog_number", "__lakelog_facts"
 
 _lacking: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
 """The schemes that a session's Hadoop is known to be unable to open."""
@@ -124,6 +134,7 @@ def positioned_df(
     *,
     schema: TableSchema | None = None,
     prune: Expression | None = None,
+    metadata: bool = False,
 ) -> PositionedRows:
     """The same rows with the file and the position of each.
 
@@ -133,16 +144,50 @@ def positioned_df(
         files: rows of its `file_table`.
         schema: the table's, or one with fewer columns; the snapshot's own if `None`.
         prune: row groups without a row for which it is true may be left out.
+        metadata: whether rows come with `METADATA`, too.
 
     Raises:
         DeltaError: as `files_df`.
     """
-    read = _Read(spark, snapshot, files, schema, None, prune, positions=True)
+    read = _Read(spark, snapshot, files, schema, None, prune, positions=True, metadata=metadata)
     df, by_spark = read.run()
-    if not by_spark:
-        return PositionedRows(df, {str(number): number for number in range(files.num_rows)})
-    paths = DataPlaces(snapshot.table).resolve(files["path"].to_pylist())
-    return PositionedRows(df, {file_path_uri(path): i for i, path in enumerate(paths)})
+    numbers = [str(number) for number in range(files.num_rows)]
+    if by_spark or metadata:
+        places = DataPlaces(snapshot.table).resolve(files["path"].to_pylist())
+        uris = [file_path_uri(place) for place in places]
+        if by_spark:
+            numbers = uris
+        else:
+            df = _with_metadata(spark, df, uris, files)
+    return PositionedRows(df, {number: i for i, number in enumerate(numbers)})
+
+
+def _with_metadata(
+    spark: SparkSession, rows: DataFrame, uris: Sequence[str], files: pa.Table
+) -> DataFrame:
+    """Rows that Arrow reads with what Spark's own reader would say of their files."""
+    if not uris:  # of no row Spark Connect makes no frame
+        return rows.withColumn(METADATA, sf.lit(None).cast(METADATA_TYPE))
+    import pyarrow as pa
+
+    sizes, modified = (files[name].combine_chunks() for name in ("size", "modification_time"))
+    facts = {
+        "file_path": pa.array(uris, pa.string()),
+        "file_name": pa.array([uri.rpartition("/")[2] for uri in uris], pa.string()),
+        "file_size": sizes,
+        "file_block_start": pa.array([0] * len(uris), pa.int64()),
+        "file_block_length": sizes,
+        "file_modification_time": modified.cast(pa.timestamp("ms", "UTC")),
+    }
+    each = pa.StructArray.from_arrays(list(facts.values()), list(facts))
+    known = pa.table({_NUMBER: [str(number) for number in range(len(uris))], _FACTS: each})
+    right = sf.broadcast(spark.createDataFrame(known))
+    whole = sf.struct(
+        *(sf.col(_FACTS).getField(name).alias(name) for name in facts),
+        sf.col(ROW).alias("row_index"),
+    )
+    joined = rows.join(right, sf.col(FILE) == sf.col(_NUMBER), "left")
+    return joined.select(*map(quoted, rows.columns), whole.alias(METADATA))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +201,7 @@ class _Read:
     columns: Sequence[str] | None
     prune: Expression | None
     positions: bool = False
+    metadata: bool = False
 
     def run(self) -> tuple[DataFrame, bool]:
         """The DataFrame, and whether Spark's own reader reads it."""
@@ -207,6 +253,7 @@ class _Read:
             files=self.files,
             vectors=read_vectors(snapshot, masked) if masked.num_rows else None,
             positions=self.positions,
+            metadata=self.metadata,
         ).to_df()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -167,3 +168,39 @@ def test_write_serializable_lets_a_blind_append_slip_in(uri: str) -> None:
     (a,) = txn.filter_files()
     append(other, "b")
     assert txn.commit([a.remove(1)], DELETE) == 3
+
+
+def test_a_way_that_is_given_up_leaves_nothing_behind_for_another(uri: str) -> None:
+    log = new_table(uri)
+    append(log, "a")
+    txn, other = started(log)
+    asked: list[str] = []
+
+    def tried() -> None:
+        with txn.undone_on_error():
+            txn.filter_files()
+            txn.read_whole_table()
+            txn.txn_version("app")
+            txn.update_metadata(replace(txn.metadata, description="tried"))
+            txn.mark_written()
+            txn.check_before_commit(lambda: asked.append("of files that are gone"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tried()
+    append(other, "b")  # would conflict with what was read in vain
+    txn.update_metadata(replace(txn.metadata, description="done"))
+    assert txn.commit([add_file("c")], APPEND) == 3
+    assert log.update().metadata.description == "done"
+    assert not asked
+
+
+def test_a_way_that_is_taken_stays_read_and_changed(uri: str) -> None:
+    log = new_table(uri)
+    append(log, "a")
+    txn, other = started(log)
+    with txn.undone_on_error():
+        txn.filter_files()
+    append(other, "b")
+    with pytest.raises(ConcurrentAppendException):
+        txn.commit([add_file("c")], DELETE)

@@ -8,7 +8,7 @@ import pytest
 from lakelog.core import DeltaLog, create_table, write_arrow
 from lakelog.core.expressions.tree import is_opaque, to_sql
 from lakelog.core.input.given_types import schema_from
-from lakelog.spark.dml.candidate_files import MergeReads, known_part, outside_of
+from lakelog.spark.dml.candidate_files import MergeReads, RowCondition, outside_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,13 +96,34 @@ def test_what_is_understood_of_a_condition_is_true_wherever_it_is(
     tmp_path: Path, condition: Any, alias: str | None, understood: str | None
 ) -> None:
     create_table(str(tmp_path), TARGET)
-    found = known_part(condition, DeltaLog.for_table(str(tmp_path)).snapshot, alias)
+    found = RowCondition.of(condition, DeltaLog.for_table(str(tmp_path)).snapshot, alias).part
     if understood is None:
         assert found is None or is_opaque(found)
         return
     assert found is not None
     text = to_sql(found).translate(str.maketrans("", "", "`()"))
     assert text.startswith(understood)
+
+
+@pytest.mark.parametrize(
+    ("condition", "alias", "is_whole"),
+    [
+        ("id = 1 AND u.id > 2", None, True),
+        ("t.id = 1 AND (x > 0)", "t", True),
+        ("t.id = 1 AND s.id = 2", "t", False),
+        ("u.id = 1", "u", False),  # the table's `id`, or a field of `u`
+        ("NULL", None, False),
+        ("id = 1 AND", None, False),
+        (None, None, False),
+    ],
+)
+def test_a_condition_is_known_as_a_whole_or_in_part(
+    tmp_path: Path, condition: Any, alias: str | None, is_whole: bool
+) -> None:
+    create_table(str(tmp_path), TARGET)
+    found = RowCondition.of(condition, DeltaLog.for_table(str(tmp_path)).snapshot, alias)
+    assert (found.whole is not None) == is_whole
+    assert found.whole in (None, found.part)
 
 
 def test_all_partitions_but_some_are_what_is_read(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from lakelog.spark.dml.column_text import _is_call, _Known, _sql
 
-KNOWN = _Known({"id": 1, "p": 1, "s": 1, "twice": 2}, lambda name: name == "upper")
+KNOWN = _Known({"id": 1, "p": 1, "s": 1, "twice": 2})
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,8 @@ KNOWN = _Known({"id": 1, "p": 1, "s": 1, "twice": 2}, lambda name: name == "uppe
         ("=(`a,b`, ')')", "(`a,b` = ')')"),
         ("=(p, 'it's')", None),
         ("=(twice, 1)", None),
-        ("=(own(p), 'X')", None),
+        ("=(own(p), 10000000000L)", "(own(p) = 10000000000L)"),
+        ("<(t, 2024-01-02 03:04:05.0)", "('t' < TIMESTAMP '2024-01-02 03:04:05.0')"),
         ("=(<lambda>(id), 1)", None),
         ("=(p, a\\b)", None),
     ],

@@ -11,9 +11,9 @@ SPARK = Path(lakelog.spark.__file__).parent
 
 # Where a text is looked at, and what has the last word there.
 ASKS = {
-    "dml/column_text.py sql_of": "sameSemantics of two filters",
+    "dml/column_text.py _guesses": "sameSemantics of two projections",
     "dml/merge/checked_expressions.py refuse_stars": "the analysis of an order by the expression",
-    "dml/file_metadata.py may_ask": "the analysis, which need not use a column that is there",
+    "dml/given_expressions.py may_ask_metadata": "the analysis, which need not use what is there",
     "dml/needed.py columns_needed": "the analysis over fewer columns",
     "format/enable_names.py _forgetting": "names of views, and of no Column",
     "format/enable_names.py method": "the same",

@@ -16,6 +16,7 @@ from lakelog.core.dml.merge.names import check_unambiguous
 from lakelog.core.dml.merge.row_rules import NewRow, RowRules
 from lakelog.core.dml.merge.targets import Targets
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.protocol import supported_features
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
     from lakelog.core.dml.merge.clauses import MergeClause, When
     from lakelog.core.dml.merge.new_rows import NewColumn
+    from lakelog.core.state.snapshot import Snapshot
 
-__all__ = ["MergePlan", "NewRow", "analyse_merge", "analyse_update"]
+__all__ = ["MergePlan", "NewRow", "analyse_merge", "analyse_update", "plan_merge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,40 @@ def analyse_merge(
     rows = RowRules(target, source, after, evolves, has_defaults)
     pairs = zip(clauses, settled, strict=True)
     return MergePlan(after, tuple(rows.row(clause, found) for clause, found in pairs))
+
+
+def plan_merge(
+    snapshot: Snapshot,
+    clauses: Sequence[MergeClause],
+    source: StructType,
+    *,
+    target_alias: str | None,
+    source_alias: str | None,
+    evolves: bool,
+) -> MergePlan:
+    """Resolve the clauses of a MERGE into a version of a table, by its schema and features.
+
+    Args:
+        snapshot: the version.
+        clauses: see `analyse_merge`, and so the rest.
+        source: of the rows that are merged into it.
+        target_alias: what the statement calls the table.
+        source_alias: what it calls the source.
+        evolves: whether the table gets columns that only the source has.
+
+    Raises:
+        DeltaError: see `analyse_merge`.
+    """
+    return analyse_merge(
+        clauses,
+        snapshot.schema,
+        source,
+        target_alias=target_alias,
+        source_alias=source_alias,
+        evolves=evolves,
+        widens=snapshot.properties.type_widening,
+        has_defaults="allowColumnDefaults" in supported_features(snapshot.protocol),
+    )
 
 
 def analyse_update(

@@ -222,6 +222,8 @@ class Matcher:
     def _of_piece(self, rows: pa.Table, alive: pa.Array[Any]) -> tuple[pa.Table, pa.Array[Any]]:
         """The same for the needed columns of some rows; positions are counted from the first."""
         positions, sources = self._matching(rows, alive)
+        # Before clauses choose: Delta counts pairs that match, whether a clause applies or not. A
+        # row of the table is in one piece only, so that its pairs are all here.
         if not self._takes_many:
             self._refuse_many(rows, positions)
         parts = [self._applied(rows, positions, sources, self._matched)]

@@ -53,6 +53,7 @@ def read_predicate(
         candidates: the number of source rows that can match at all.
     """
     if not candidates:
+        # Nothing could match, whatever others add: no file is read, and no append conflicts.
         return Literal(False, PrimitiveType("boolean"))
     parts = [_of_target(each, sides) for each in search.target_only]
     parts += [_of_key(pair, values, sides) for pair, values in zip(search.keys, keys, strict=True)]

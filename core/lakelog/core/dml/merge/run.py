@@ -10,7 +10,7 @@ from lakelog.core import keys
 from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.compute import pc
-from lakelog.core.dml.merge.analysis import analyse_merge
+from lakelog.core.dml.merge.analysis import plan_merge
 from lakelog.core.dml.merge.build import RowBuilder
 from lakelog.core.dml.merge.clauses import merge_parameters
 from lakelog.core.dml.merge.matching import Matcher
@@ -22,7 +22,7 @@ from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
 from lakelog.core.dml.rewrite import RowsChanged
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
-from lakelog.core.features.protocol import check_writable, supported_features
+from lakelog.core.features.protocol import check_writable
 from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import Progress
@@ -66,6 +66,8 @@ class MergeJob:
     tell: Tell | None = None
     most_bytes: int | None = None
     """Of the data files that may hold matching rows; `None` reads any number."""
+    plan: MergePlan | None = None
+    """Of the clauses, where an engine has resolved them."""
 
 
 class _TooLargeError(Exception):
@@ -84,28 +86,39 @@ def run_merge(log: DeltaLog, job: MergeJob) -> RowsChanged:
     if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
         return RowsChanged(None)
     with AttemptFiles(txn) as files:
-        return _Merge(txn, job).run(files)
+        merge = _Merge(txn, job)
+        return merge.commit(merge.written(files))
 
 
-def run_small_merge(log: DeltaLog, job: MergeJob) -> RowsChanged | None:
+def run_small_merge(txn: OptimisticTransaction, job: MergeJob) -> RowsChanged | None:
     """Merge here what an engine would need a job for, unless that is the engine's work.
+
+    Args:
+        txn: of the engine, which may go on with it.
+        job: the MERGE, with its plan.
 
     Returns:
         `None` where nothing was committed because the files are too large, or because lakelog does
         not evaluate an expression, or finds fault with it, or with a row: then the engine has its
-        own word on it.
+        own word on it, in the same transaction.
 
     Raises:
         ConstraintViolationError: new rows break a rule of the table. Nothing was committed.
         DeltaError: what `merge` raises because of the storage or of other writers.
     """
-    try:
-        return run_merge(log, job)
-    except ConstraintViolationError:
-        raise
-    except (_TooLargeError, DeltaAnalysisError) as exc:
-        logger.debug("%s: this MERGE is the engine's: %s", log.table, exc)
-        return None
+    with AttemptFiles(txn) as files:
+        try:
+            with txn.undone_on_error():
+                merge = _Merge(txn, job)
+                actions = merge.written(files)
+        except ConstraintViolationError:
+            # A CHECK has the same meaning for both, and the engine would only find it again.
+            raise
+        except (_TooLargeError, DeltaAnalysisError) as exc:
+            logger.debug("%s: this MERGE is the engine's: %s", txn.delta_log.table, exc)
+            return None
+        # Not within the `try`: what a commit refuses, it refuses an engine's files, too.
+        return merge.commit(actions)
 
 
 class _Merge:
@@ -121,8 +134,9 @@ class _Merge:
         self._source = job.source.rows(log.conf.read(store_keys.MERGE_SOURCE_LIMIT))
         source = job.source.schema
         assert source is not None  # they are read
-        self._plan = self._analysed(source)
+        self._plan = job.plan or self._analysed(source)
         if self._plan.schema != snapshot.schema:
+            # Before anything asks for the layout of files, which is that of the new schema.
             metadata = replace(txn.metadata, schema_string=self._plan.schema.to_json())
             txn.update_metadata(metadata)
         # What files hold: without void columns, and with the names that column mapping gives.
@@ -140,17 +154,14 @@ class _Merge:
         self._search = SearchCondition.parse(job.condition, self._sides)
 
     def _analysed(self, source: StructType) -> MergePlan:
-        snapshot, job = self._snapshot, self._job
-        evolves = job.evolves or self._txn.delta_log.conf.read(keys.MERGE_SCHEMA)
-        return analyse_merge(
+        job = self._job
+        return plan_merge(
+            self._snapshot,
             job.clauses,
-            snapshot.schema,
             source,
             target_alias=job.target_alias,
             source_alias=job.source_alias,
-            evolves=evolves,
-            widens=snapshot.properties.type_widening,
-            has_defaults="allowColumnDefaults" in supported_features(snapshot.protocol),
+            evolves=job.evolves or self._txn.delta_log.conf.read(keys.MERGE_SCHEMA),
         )
 
     def _condition(self, clause: MergeClause) -> Bound | ArrowBound | None:
@@ -171,13 +182,13 @@ class _Merge:
         metadata, table = self._txn.metadata, self._txn.delta_log.table
         return RowBuilder(row, self._sides, self._schema, metadata, table, self._numbering)
 
-    def run(self, files: AttemptFiles) -> RowsChanged:
-        """Match, write and commit."""
+    def written(self, files: AttemptFiles) -> list[Action]:
+        """Match, and write the files; the actions of the commit."""
         txn, clock, clauses = self._txn, self._txn.delta_log.clock, self._job.clauses
         matcher = Matcher(
             self._snapshot, self._sides, self._source, self._search, clauses, self._conditions
         )
-        rewrite = files.own(
+        self._rewrite = rewrite = files.own(
             MergeRewrite(
                 txn,
                 self._now_ms,
@@ -195,10 +206,15 @@ class _Merge:
         predicate = None
         if not matcher.reads_all:
             predicate = read_predicate(self._search, self._sides, matcher.keys, matcher.candidates)
+        # Recorded as read whether a row matches or not: an INSERT is right only as long as no other
+        # writer adds a row that its source row would match.
         candidates = txn.filter_file_table(predicate)
         self._check_size(candidates, has_keys=bool(matcher.keys))
+        # All files are searched before one is written: only then is it known which source rows
+        # match nothing, and that none matches a row that another matches, too.
         hits = list(matcher.hits(candidates, self._job.tell))
         if hits:
+            # Not before: where it only inserts, an append-only table takes a MERGE.
             txn.assert_removable()
         scanned = clock.monotonic()
         metrics.scan_ms = round(1000 * (scanned - began))
@@ -207,11 +223,13 @@ class _Merge:
             rewrite.insert(number, sources)
             self._tell_inserted(metrics.inserted)
         actions = [*self._transaction(), *rewrite.actions()]
+        # Last, when the numbers are known: another writer that took the same ones changes the mark,
+        # too, and the two conflict.
         txn.advance_identity_columns(self._numbering.marks)
         txn.mark_written()
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - scanned))
         metrics.execution_ms = round(1000 * (clock.monotonic() - self._began))
-        return self._committed(actions, rewrite)
+        return actions
 
     def _check_size(self, files: pa.Table, *, has_keys: bool) -> None:
         most = self._job.most_bytes
@@ -262,9 +280,10 @@ class _Merge:
         now = self._txn.delta_log.clock.now_ms()
         return [SetTransaction(app_id=app_id, version=version, last_updated=now)]
 
-    def _committed(self, actions: Sequence[Action], rewrite: MergeRewrite) -> RowsChanged:
+    def commit(self, actions: Sequence[Action]) -> RowsChanged:
+        """Commit what `written` gave."""
+        snapshot, job, rewrite = self._snapshot, self._job, self._rewrite
         found = rewrite.metrics.operation_metrics()
-        snapshot, job = self._snapshot, self._job
         parameters = merge_parameters(job.condition, job.clauses, str)
         tags = preservation_tags(snapshot.terms, preserved=rewrite.keeps_row_ids)
         operation = Operation("MERGE", parameters, found, job.user_metadata, tags)

@@ -56,7 +56,7 @@ class SearchCondition:
         """
         both = (sides.target, sides.source)
         keys, target_only, source_only, pairs = [], [], [], []
-        for part in _conjuncts(parse_sql(sql)):
+        for part in conjuncts(parse_sql(sql)):
             bound = sides.bind(tree_sql(part), both, "search condition", condition=True)
             sides.check_condition(bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
             mine = {sides.side_of(name) is sides.target for name in bound.names}
@@ -86,7 +86,8 @@ def condition_of_columns(names: Sequence[str], target: str, source: str) -> str:
     return " AND ".join(terms)
 
 
-def _conjuncts(node: Any) -> Iterator[Any]:
+def conjuncts(node: Any) -> Iterator[Any]:
+    """The parts of a parsed condition that must all be true, in their order."""
     from sqlglot import exp
 
     stack = [node]

@@ -18,44 +18,60 @@ from lakelog.core.schema import StructType
 from lakelog.core.schema.column_paths import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from lakelog.core.dml.merge.new_rows import NewColumn
     from lakelog.core.state.snapshot import Snapshot
+
+
+def updated_columns(
+    values: Mapping[str, Any], snapshot: Snapshot, *, alias: str | None = None
+) -> Sequence[NewColumn]:
+    """Resolve the SET of an UPDATE.
+
+    Args:
+        values: column, or field of a struct, -> what it gets.
+        snapshot: has the table's schema and features.
+        alias: what the statement calls the table.
+
+    Raises:
+        DeltaAnalysisError: no column at all, an unknown one, or one twice.
+    """
+    schema = snapshot.schema
+    keys = [_as_path(name, schema) for name in values]
+    if len(set(keys)) < len(keys):
+        twice = next(each for each in keys if keys.count(each) > 1)
+        raise DeltaAnalysisError(f"the column {twice} is set twice", column=twice)
+    given = dict(zip(keys, values.values(), strict=True))
+    has_defaults = "allowColumnDefaults" in supported_features(snapshot.protocol)
+    return analyse_update(given, schema, alias=alias, has_defaults=has_defaults)
 
 
 class UpdatedRows:
     """Makes the new rows of an UPDATE."""
 
-    def __init__(self, values: Mapping[str, Any], snapshot: Snapshot, *, now_ms: int) -> None:
-        """Resolve every assignment; no row is read.
+    def __init__(self, columns: Sequence[NewColumn], snapshot: Snapshot, *, now_ms: int) -> None:
+        """Check every value; no row is read.
 
         Args:
-            values: as a user gave them: text is SQL, the others are values or pyarrow's
+            columns: what `updated_columns` gives: text is SQL, the others are values or pyarrow's
                 expressions.
             snapshot: has the table's schema, rules and conf.
             now_ms: what `current_timestamp()` gives.
 
         Raises:
-            DeltaAnalysisError: no column at all, an unknown one, one twice, or a value that its
-                column can't hold exactly.
+            DeltaAnalysisError: a value that its column can't hold exactly.
             InvalidPredicateError: SQL that can't be parsed, or that only Spark evaluates.
         """
-        schema = snapshot.schema
-        keys = [_as_path(name, schema) for name in values]
-        if len(set(keys)) < len(keys):
-            twice = next(each for each in keys if keys.count(each) > 1)
-            raise DeltaAnalysisError(f"the column {twice} is set twice", column=twice)
-        given = dict(zip(keys, values.values(), strict=True))
-        has_defaults = "allowColumnDefaults" in supported_features(snapshot.protocol)
-        columns = analyse_update(given, schema, has_defaults=has_defaults)
         zone = snapshot.conf.session_tz
         known = snapshot.read_schema
         sides = Sides(Side(known, None), Side(StructType(), None), zone, now_ms, "UPDATE")
         # The rows of a table that nothing is merged into are those without a source.
-        clause = MergeClause("not matched by source", "update", None, given)
+        names = {each.field.name: None for each in columns}
+        clause = MergeClause("not matched by source", "update", None, names)
         table = snapshot.table
         self._rows = RowBuilder(
-            NewRow(clause, columns), sides, known, snapshot.metadata, table, Numbering(table)
+            NewRow(clause, tuple(columns)), sides, known, snapshot.metadata, table, Numbering(table)
         )
 
     def __call__(self, rows: pa.Table) -> pa.Table:

@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as sf
-
 from lakelog.core.engine.conditions import parse_sql
 from lakelog.core.engine.schemas import limit_of
 from lakelog.core.errors import DeltaError
 from lakelog.core.schema import PrimitiveType
-from lakelog.spark.dml.column_text import sql_of
 from lakelog.spark.dml.merge.clause_values import as_column
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from lakelog.core.schema import StructField, StructType
 
@@ -34,19 +31,15 @@ class CharComparisons:
     source: StructType
     alias: str | None
     """What the MERGE calls the table."""
-    both: DataFrame
-    """A join of the two, of which no row is read."""
 
     def column(self, given: str | Column) -> Column:
         """An expression as a Column, with text of the source filled up beside a CHAR."""
-        as_given = as_column(given)
         limits = [limit_of(each) for each in self.target]
         has_char = any(each is not None and each.pads for each in limits)
-        if not has_char or all(each.data_type != _STRING for each in self.source):
-            return as_given
-        text = sql_of(given, self.both)
-        filled = None if text is None else self.filled_up(text)
-        return as_given if filled is None or filled == text else sf.expr(filled)
+        has_text = any(each.data_type == _STRING for each in self.source)
+        if has_char and has_text and isinstance(given, str):
+            return as_column(self.filled_up(given))
+        return as_column(given)
 
     def filled_up(self, sql: str) -> str:
         """The same text with each such comparison by the value that the table would have."""

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.spark.dml.frames import under
 from lakelog.spark.reading.files import positioned_df
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.positions import FILE, METADATA, ROW
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 IDS = ("__lakelog_row_id", "__lakelog_row_version")
 """The columns of row ids, as the files have them."""
+_METADATA = "__lakelog_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class MergeTarget:
 
     df: DataFrame
     """The table's columns under their own names, after the alias, and under those of `column`;
-    their places; `IDS`, where the table tracks rows."""
+    `METADATA`, where an expression may mean it; their places; `IDS`, where the table tracks rows.
+    """
     schema: StructType
     """The table's, or of the columns that are looked at."""
     alias: str | None
@@ -41,6 +43,8 @@ class MergeTarget:
     tracked: bool
     frame: DataFrame | None = None
     """Under whose columns the table's are known, too."""
+    metadata: bool = False
+    """Whether it has `METADATA`."""
 
     @classmethod
     def over(
@@ -54,6 +58,7 @@ class MergeTarget:
         *,
         columns: StructType | None = None,
         prune: Expression | None = None,
+        metadata: bool = False,
     ) -> MergeTarget:
         """The rows of files.
 
@@ -66,13 +71,15 @@ class MergeTarget:
             frame: see the field.
             columns: some of the table's, which are all that is looked at; default: all.
             prune: row groups without a row for which it is true may be left out.
+            metadata: see the field.
         """
         schema = snapshot.read_schema if columns is None else columns
         wanted = schema if ids is None else ids.add_id_columns(schema)
-        found = positioned_df(spark, snapshot, files, schema=wanted, prune=prune)
+        found = positioned_df(spark, snapshot, files, schema=wanted, prune=prune, metadata=metadata)
         shown = [
             *(sf.col(quoted(f.name)) for f in schema),
             *(sf.col(quoted(f.name)).alias(_copy(i)) for i, f in enumerate(schema)),
+            *([sf.col(METADATA), sf.col(METADATA).alias(_METADATA)] if metadata else []),
             sf.col(FILE),
             sf.col(ROW),
         ]
@@ -81,7 +88,7 @@ class MergeTarget:
             shown += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
         df = under(frame, found.df.select(*shown))
         named = df if alias is None else df.alias(alias)
-        return cls(named, schema, alias, found.numbers, ids is not None, frame)
+        return cls(named, schema, alias, found.numbers, ids is not None, frame, metadata)
 
     def column(self, name: str) -> Column:
         """A column by a name that nothing else in a join has."""
@@ -91,9 +98,10 @@ class MergeTarget:
     def hidden(self) -> list[Column]:
         """What `own` does not name: copies of the columns, places and ids."""
         ids = IDS if self.tracked else ()
+        of_file = (_METADATA,) if self.metadata else ()
         return [
             *(sf.col(_copy(i)) for i in range(len(self.schema.fields))),
-            *map(sf.col, (FILE, ROW, *ids)),
+            *map(sf.col, (*of_file, FILE, ROW, *ids)),
         ]
 
     def alone(self, frame: DataFrame, *more: Column) -> DataFrame:
@@ -104,6 +112,7 @@ class MergeTarget:
             more: other columns to keep.
         """
         own = [sf.col(_copy(i)).alias(f.name) for i, f in enumerate(self.schema)]
+        own += [sf.col(_METADATA).alias(METADATA)] if self.metadata else []
         df = under(self.frame, frame.select(*own, *self.hidden, *more))
         return df if self.alias is None else df.alias(self.alias)
 

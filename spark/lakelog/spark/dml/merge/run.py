@@ -7,6 +7,9 @@
                                          └─► the change feed
 
 The table is read once. Rows that stay are copied by Arrow, and never seen by Spark.
+
+A small MERGE is carried out in this process (`without_spark`), by the same plan and in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -22,21 +25,20 @@ from lakelog.core.engine.commit import (
     check_writable,
     compact_after,
     preservation_tags,
-    supported_features,
 )
 from lakelog.core.engine.dml import RowRewrite
 from lakelog.core.engine.log import NO_FILES
 from lakelog.core.engine.merge import (
     MergeMetrics,
-    analyse_merge,
     merge_parameters,
+    plan_merge,
     takes_many_matches,
 )
 from lakelog.core.engine.rows import MovedRowIds
 from lakelog.spark.dml.candidate_files import MergeReads
-from lakelog.spark.dml.column_text import sql_of
+from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.given_expressions import text_of
+from lakelog.spark.dml.given_expressions import may_ask_metadata, text_of
 from lakelog.spark.dml.merge.changed_positions import places_of
 from lakelog.spark.dml.merge.changed_rows import MergeRows
 from lakelog.spark.dml.merge.char_comparisons import CharComparisons
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import Expression, OptimisticTransaction, Snapshot
     from lakelog.core.actions import Action
-    from lakelog.core.engine.merge import MergePlan
+    from lakelog.core.engine.merge import MergeClause, MergePlan
     from lakelog.core.schema import StructType
     from lakelog.spark.dml.merge.request import Merge
 
@@ -93,8 +95,6 @@ class _Run:
     _keeps_row_ids: bool = True
     _frame: DataFrame | None = None
     """Of `toDF`, whose columns the expressions name."""
-    _condition: str | None = None
-    """The text of the condition by which rows match, where there is one."""
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -105,11 +105,15 @@ class _Run:
         return MovedRowIds.from_snapshot(self.snapshot)
 
     @cached_property
+    def _asks_metadata(self) -> bool:
+        return may_ask_metadata(expressions_of(self.merge), self.snapshot.schema)
+
+    @cached_property
     def reads(self) -> MergeReads:
         merge = self.merge
         source = to_delta_schema(merge.source.schema)
         return MergeReads.from_condition(
-            self._condition, self.snapshot.read_schema, source, merge.alias
+            merge.condition, self.snapshot.read_schema, source, merge.alias
         )
 
     def run(self) -> dict[str, int]:
@@ -117,16 +121,21 @@ class _Run:
         check_writable(snapshot.protocol, snapshot.metadata, log.table)
         began = clock.monotonic()
         source = MergeSource.planned(self.merge.source)
+        target = self._known(source)
+        # Before the clauses are analysed: the plan, keys and the way without Spark see one form.
+        self.merge = self._in_texts(target, source)
         plan = self._analysed(source.schema)
-        types = self._resolved(plan, source)
+        types = self._resolved(plan, target, source)
         with AttemptFiles(self.txn) as attempt, job_errors(log.table, snapshot.version):
             here = self._aliases_here(plan)
             rows = None if here is None else fetched_if_small(self.merge.source)
             if here is not None and rows is None:
+                # Kept by the executors before it is fetched: where this process does not merge it
+                # after all, Spark goes on with the same rows.
                 source = source.evaluated([theirs for _, theirs in self.reads.keys])
                 rows = source.fetched(HERE_ROWS)
             if here is not None and rows is not None:
-                changed = merged_here(self.merge, rows, here)
+                changed = merged_here(self.txn, self.merge, plan, rows, here)
                 if changed is not None:
                     return dict(changed.metrics)
             if source.rows < 0:
@@ -152,20 +161,44 @@ class _Run:
     def _analysed(self, source: StructType) -> MergePlan:
         snapshot, merge = self.snapshot, self.merge
         evolves = merge.evolves or merge.log.conf.read(keys.MERGE_SCHEMA)
-        return analyse_merge(
+        return plan_merge(
+            snapshot,
             merge.clauses,
-            snapshot.schema,
             source,
             target_alias=merge.alias,
             source_alias=alias_in_targets(merge, snapshot.schema) if evolves else None,
             evolves=evolves,
-            widens=snapshot.properties.type_widening,
-            has_defaults="allowColumnDefaults" in supported_features(snapshot.protocol),
         )
 
-    def _resolved(self, plan: MergePlan, source: MergeSource) -> dict[int, Any]:
+    def _in_texts(self, target: MergeTarget, source: MergeSource) -> Merge:
+        """The same with texts for Columns, as far as there are any."""
+        merge = self.merge
+        if all(isinstance(each, str) for each in expressions_of(merge)):
+            return merge
+        both = target.df.join(source.df)
+        seen = {
+            "matched": both,
+            "not matched": source.df,
+            "not matched by source": target.alone(target.df),
+        }
+
+        def in_texts(clause: MergeClause) -> MergeClause:
+            values = clause.values or {}
+            given = [clause.condition, *values.values()]
+            texts = as_texts(["" if each is None else each for each in given], seen[clause.when])
+            return replace(
+                clause,
+                condition=None if clause.condition is None else texts[0],
+                values=clause.values and dict(zip(values, texts[1:], strict=True)),
+            )
+
+        (condition,) = as_texts([merge.condition], both)
+        return replace(merge, condition=condition, clauses=tuple(map(in_texts, merge.clauses)))
+
+    def _resolved(
+        self, plan: MergePlan, target: MergeTarget, source: MergeSource
+    ) -> dict[int, Any]:
         """The types of all expressions; every name is known and every condition is one then."""
-        target = self._known(source)
         condition, what = self.merge.condition, "search condition"
         conditions = [(condition, what)]
         seen: dict[str, list[tuple[Any, str]]] = {
@@ -182,7 +215,6 @@ class _Run:
                     (given, f"{clause.name} clause") for given in given_in(column.value)
                 ]
         both = target.df.join(source.df)
-        self._condition = sql_of(condition, both)
         scopes = {
             "matched": Scope(both, sf.col(NUMBER)),
             "not matched": Scope(source.df, sf.col(NUMBER)),
@@ -203,7 +235,8 @@ class _Run:
         check_deterministic(
             target.df, source.df, [(condition, what), *_conditions(plan, "matched")]
         )
-        one = self.merge.spark.range(1)
+        # Not under the name `id`, by which an expression may mean a column of the table.
+        one = self.merge.spark.range(1).toDF("__lakelog_other")
         check_deterministic(source.df, one, _conditions(plan, "not matched"))
         alone = _conditions(plan, "not matched by source")
         check_deterministic(target.alone(target.df), one, alone)
@@ -233,6 +266,7 @@ class _Run:
             self._frame,
             columns=columns,
             prune=prune,
+            metadata=self._asks_metadata,
         )
 
     def _needed(self, plan: MergePlan, source: MergeSource) -> StructType | None:
@@ -257,6 +291,8 @@ class _Run:
     def _read(self, plan: MergePlan, source: MergeSource) -> tuple[pa.Table, Expression | None]:
         """The files that may have rows to change, and a condition that is true for these."""
         alone = plan.of("not matched by source")
+        # A clause for rows that the source lacks is about all rows of the table, and so conflicts
+        # with whatever another writer adds.
         known = None if alone else self.reads.predicate(self.snapshot, source.bounds)
         return self.txn.filter_file_table(known), known
 
@@ -280,9 +316,7 @@ class _Run:
         for each in plan.rows:
             check_defaults(each.columns or (), log.table, log.conf)
         rules = table_rules(self.txn.metadata, log.table, log.conf)
-        chars = CharComparisons(
-            self.snapshot.read_schema, source.schema, self.merge.alias, target.df.join(source.df)
-        )
+        chars = CharComparisons(self.snapshot.read_schema, source.schema, self.merge.alias)
         rows = MergeRows(plan, target, source, types, rules, chars.column)
         writes = MergeWrites(
             self.txn, self.merge.log, self.merge.spark, rows, attempt, self.ids, files

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -27,7 +25,6 @@ SOURCE = StructType(
         StructField("n", LONG),
     )
 )
-NOBODY: Any = None
 
 
 def filled(text: str, length: int = 3) -> str:
@@ -60,4 +57,4 @@ def filled(text: str, length: int = 3) -> str:
     ],
 )
 def test_text_of_the_source_beside_a_char_is_filled_up(given: str, expected: str) -> None:
-    assert CharComparisons(TARGET, SOURCE, "t", NOBODY).filled_up(given) == expected
+    assert CharComparisons(TARGET, SOURCE, "t").filled_up(given) == expected
