@@ -1,4 +1,4 @@
-"""A change of few rows costs no more Spark jobs by Columns than by text: none but for its source."""
+"""A change of few rows takes no more Spark jobs by Columns than by text: none for the change."""
 
 from __future__ import annotations
 
