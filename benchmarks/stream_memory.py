@@ -91,7 +91,7 @@ def _without_spark(root: Path, batches: int) -> None:
     import pyarrow as pa
 
     from lakelog.core import optimize, write_arrow
-    from lakelog.spark.format.source import LakelogSource
+    from lakelog.spark.format.data_source import LakelogSource
 
     one, two = str(root / "one"), str(root / "two")
 

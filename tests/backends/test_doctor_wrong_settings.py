@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.logstores.doctor import clock as _probing_clock
+from lakelog.logstores.doctor import clock_skew as _probing_clock
 from support.doctoring import Diagnosis, doctor
 from support.fault_proxy import FaultProxy
 

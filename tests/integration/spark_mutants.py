@@ -53,18 +53,18 @@ from lakelog.spark.reading import reader as _reader
 from lakelog.spark.reading import time_travel as _time_travel
 from lakelog.spark.reading import vectors as _vectors
 from lakelog.spark.reading.by_spark import SparkScan
-from lakelog.spark.replay.replayer import SparkReplayer
+from lakelog.spark.replay.spark_replayer import SparkReplayer
 from lakelog.spark.replay.tasks import IS_KIND
 from lakelog.spark.table import delta_table as _table
 from lakelog.spark.writing import by_driver as _small_write
 from lakelog.spark.writing import by_spark as _native_write
-from lakelog.spark.writing import constraints as _constraints
+from lakelog.spark.writing import enforced_rules as _constraints
 from lakelog.spark.writing import files as _files
 from lakelog.spark.writing import filled_columns as _filled
 from lakelog.spark.writing import overwrite as _overwrite
 from lakelog.spark.writing import replaced_changes as _replaced_changes
 from lakelog.spark.writing import save as _save
-from lakelog.spark.writing.constraints import RowRule, table_rules
+from lakelog.spark.writing.enforced_rules import RowRule, table_rules
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.overwrite import Replaced
 from lakelog.spark.writing.replaced_changes import Written

@@ -22,7 +22,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark.replay.logs import forget_logs
-from lakelog.spark.replay.replayer import SparkReplayer, replayer_for
+from lakelog.spark.replay.spark_replayer import SparkReplayer, replayer_for
 from support.examples import examples
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 from support.samples import numbers

@@ -14,7 +14,7 @@ import pytest
 from pyspark import cloudpickle
 
 from lakelog.core.errors import DataFileMissingError
-from lakelog.spark.workers.runner import run_on_executors
+from lakelog.spark.workers.executor_tasks import run_on_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

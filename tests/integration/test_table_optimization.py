@@ -15,7 +15,7 @@ from lakelog.spark.dml import delete_update
 from lakelog.spark.dml import without_spark as here
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.workers import bins
-from lakelog.spark.workers.runner import run_on_executors
+from lakelog.spark.workers.executor_tasks import run_on_executors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.logstores.s3_dynamodb import log_objects as _dynamodb_objects
 from lakelog.logstores.s3_dynamodb import migrate
-from lakelog.logstores.s3_dynamodb import objects as _dynamodb_objects
 from support import appenders
 from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError

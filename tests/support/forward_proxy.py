@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from lakelog.logstores.conformance.http.wire import ConnectionEnd, ask, body_of, head_of
+from lakelog.logstores.conformance.http.http_messages import ConnectionEnd, ask, body_of, head_of
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -15,7 +15,7 @@ from lakelog.logstores.object_store.store import (
 )
 from lakelog.logstores.s3_dynamodb.commit import commit
 from lakelog.logstores.s3_dynamodb.log import LockedLog, LogRules
-from lakelog.logstores.s3_dynamodb.objects import LogObjects
+from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
 from lakelog.logstores.s3_dynamodb.row_table import RowTable, RowTakenError
 from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile, LogFolder, commit_file_name
 

@@ -44,7 +44,7 @@ def test_a_stream_is_planned_and_read_without_pandas(tmp_path: Path) -> None:
     for number in range(3):
         write_arrow(uri, {"id": [number], "p": ["a"]}, mode="append")
     loaded = _loaded(
-        "from lakelog.spark.format.source import LakelogSource\n"
+        "from lakelog.spark.format.data_source import LakelogSource\n"
         f"source = LakelogSource({{'path': {uri!r}, 'startingversion': '0'}})\n"
         "reader = source.streamReader(source.schema())\n"
         "start = reader.initialOffset()\n"

@@ -56,8 +56,10 @@ ALLOWED = {
     "name is its own",
     ("logstores/lakelog/logstores/doctor/area.py", "rmdir"): "only folders that are empty",
     ("logstores/lakelog/logstores/doctor/contract_probe.py", "write"): "in a probe's folder",
-    ("logstores/lakelog/logstores/service/requests.py", "write"): "what delta-spark asks for: its "
-    "own hints and checksums",
+    (
+        "logstores/lakelog/logstores/service/served_connection.py",
+        "write",
+    ): "what delta-spark asks for: its own hints and checksums",
     ("logstores/lakelog/logstores/service/endpoint.py", "replace"): "a file that the service "
     "has read as an endpoint file, or that was not there",
     ("logstores/lakelog/logstores/service/endpoint.py", "unlink"): "its draft",

@@ -18,11 +18,11 @@ from lakelog.core.engine.log import log_path
 from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.logstores import LogStore, Scope, log_store_for, resolve
 from lakelog.logstores.doctor.area import ProbeArea
-from lakelog.logstores.doctor.clock import clock_finding
+from lakelog.logstores.doctor.clock_skew import clock_finding
 from lakelog.logstores.doctor.contract_probe import FileProbe
 from lakelog.logstores.doctor.exclusive_create import exclusive_findings
 from lakelog.logstores.doctor.finding import Finding, Status
-from lakelog.logstores.doctor.lock_table import as_dynamodb_store, lock_table_findings
+from lakelog.logstores.doctor.lock_table_checks import as_dynamodb_store, lock_table_findings
 from lakelog.logstores.doctor.reach import reach
 from lakelog.logstores.object_store.store import BUDGET_KEY
 from lakelog.logstores.object_store.trust import PROBE_KEY

@@ -23,9 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lakelog.logstores.conformance.checks.expect import PromiseBrokenError
-    from lakelog.logstores.conformance.checks.suite import LogStoreConformance, QuickConformance
+    from lakelog.logstores.conformance.checks.store_suite import (
+        LogStoreConformance,
+        QuickConformance,
+    )
     from lakelog.logstores.conformance.fault_proxy import FaultProxy
-    from lakelog.logstores.conformance.http.suite import HttpFaultConformance
+    from lakelog.logstores.conformance.http.fault_suite import HttpFaultConformance
     from lakelog.logstores.conformance.http_dialects import HttpDialect
     from lakelog.logstores.conformance.runner import (
         CheckResult,
@@ -52,10 +55,10 @@ _LAZY = {
     "CheckResult": "runner",
     "FaultProxy": "fault_proxy",
     "HttpDialect": "http_dialects",
-    "HttpFaultConformance": "http.suite",
-    "LogStoreConformance": "checks.suite",
+    "HttpFaultConformance": "http.fault_suite",
+    "LogStoreConformance": "checks.store_suite",
     "PromiseBrokenError": "checks.expect",
-    "QuickConformance": "checks.suite",
+    "QuickConformance": "checks.store_suite",
     "Report": "runner",
     "run_conformance": "runner",
     "run_fault_conformance": "runner",

@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
-from lakelog.logstores.conformance.http.wire import (
+from lakelog.logstores.conformance.http.http_messages import (
     PATIENCE,
     ConnectionEnd,
     ask,

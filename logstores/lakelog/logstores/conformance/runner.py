@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.logstores.conformance.checks.expect import CheckNotRunError
-from lakelog.logstores.conformance.checks.suite import LogStoreConformance
+from lakelog.logstores.conformance.checks.store_suite import LogStoreConformance
 from lakelog.logstores.resolution import class_path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from lakelog.logstores.conformance.http.suite import HttpFaultConformance
+    from lakelog.logstores.conformance.http.fault_suite import HttpFaultConformance
     from lakelog.logstores.contract import Capabilities, LogStore
 
 _Suite = TypeVar("_Suite")

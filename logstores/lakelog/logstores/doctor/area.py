@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from lakelog.logstores.doctor.lock_table import as_dynamodb_store, forget_rows
+from lakelog.logstores.doctor.lock_table_checks import as_dynamodb_store, forget_rows
 from lakelog.logstores.object_store.store import ObjectLogStore, TryAgainError
 from lakelog.logstores.object_store.trust import probe_folder
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores.contract import Scope
 from lakelog.logstores.doctor.finding import Finding, Status
-from lakelog.logstores.doctor.lock_table import as_dynamodb_store
+from lakelog.logstores.doctor.lock_table_checks import as_dynamodb_store
 from lakelog.logstores.object_store.contenders import ObjectContender, StoreContender
 from lakelog.logstores.object_store.create_probe import CreateVerdict, probe_exclusive_create
 from lakelog.logstores.object_store.store import ObjectLogStore

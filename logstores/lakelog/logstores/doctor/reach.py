@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
-from lakelog.logstores.doctor.connection import Connection, probe_http, probe_rpc
 from lakelog.logstores.doctor.finding import Finding, Status
-from lakelog.logstores.doctor.lock_table import as_dynamodb_store, lock_table_endpoint
+from lakelog.logstores.doctor.lock_table_checks import as_dynamodb_store, lock_table_endpoint
+from lakelog.logstores.doctor.reachability import Connection, probe_http, probe_rpc
 from lakelog.logstores.object_store.contenders import prepared
 from lakelog.logstores.object_store.store import ObjectLogStore
 from lakelog.logstores.resolution import scheme_of

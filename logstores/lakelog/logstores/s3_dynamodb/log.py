@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import Owner
     from lakelog.logstores.object_store.create_once import RetryPolicy
-    from lakelog.logstores.s3_dynamodb.objects import LogObjects
+    from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
     from lakelog.logstores.s3_dynamodb.row_table import RowTable
     from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile, LogFolder
 

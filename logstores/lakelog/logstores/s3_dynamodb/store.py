@@ -11,7 +11,7 @@ from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
 from lakelog.logstores.s3_dynamodb.commit import commit
 from lakelog.logstores.s3_dynamodb.conf import LockTableSettings
 from lakelog.logstores.s3_dynamodb.log import LockedLog, LogRules
-from lakelog.logstores.s3_dynamodb.objects import LogObjects
+from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
 from lakelog.logstores.s3_dynamodb.rows import LogFile, LogFolder
 
 if TYPE_CHECKING:

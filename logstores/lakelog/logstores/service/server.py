@@ -24,7 +24,7 @@ from lakelog.logstores.service.frames import (
     read_frame,
     write_frame,
 )
-from lakelog.logstores.service.requests import ClientGoneError, Conversation
+from lakelog.logstores.service.served_connection import ClientGoneError, Conversation
 from lakelog.logstores.service.socket_folder import (
     make_socket_folder,
     remove_socket_folder,

@@ -54,7 +54,7 @@ from lakelog.spark.reading.files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.by_driver import arrow_of
-from lakelog.spark.writing.constraints import table_rules
+from lakelog.spark.writing.enforced_rules import table_rules
 from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.options import WriteOptions
 

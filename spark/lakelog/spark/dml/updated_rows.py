@@ -15,7 +15,7 @@ from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_
 from lakelog.spark.reading.positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
-from lakelog.spark.writing.constraints import check_rule, enforced, filled_up
+from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
 from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lakelog.core.engine.merge import NewColumn
     from lakelog.core.engine.rows import MovedRowIds
     from lakelog.core.schema import DataType
-    from lakelog.spark.writing.constraints import RowRule
+    from lakelog.spark.writing.enforced_rules import RowRule
 
 _OLD = "__lakelog_old"
 _FIRST_FILE, _FIRST = "__lakelog_first_file", "__lakelog_first"

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from lakelog.core.engine.tables import travelling_conf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.source import LakelogSource
+from lakelog.spark.format.data_source import LakelogSource
 from lakelog.spark.names.provider import is_for_entry, note_accepted
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.session.sources import register_source

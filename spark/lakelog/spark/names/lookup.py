@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from lakelog.core import DeltaConf
 from lakelog.logstores import keys as store_keys
-from lakelog.spark.names.entries import Entry, read_entry
+from lakelog.spark.names.catalog_entries import Entry, read_entry
 from lakelog.spark.names.identifiers import (
     SESSION_CATALOG,
     is_session_name,

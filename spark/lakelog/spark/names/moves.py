@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
-from lakelog.spark.names.changes import literal
 from lakelog.spark.names.identifiers import quoted_name
 from lakelog.spark.names.lookup import find, forget, qualified
+from lakelog.spark.names.new_entries import literal
 from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.names.resolve import not_ours, resolve
 from lakelog.spark.session.session import session_conf

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
-from lakelog.spark.names.changes import claimed
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import find, qualified
+from lakelog.spark.names.new_entries import claimed
 from lakelog.spark.names.resolve import not_ours
 from lakelog.spark.session.session import session_conf
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.engine.tables import CreateMode
     from lakelog.core.schema import StructType
-    from lakelog.spark.names.entries import Entry
+    from lakelog.spark.names.catalog_entries import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.spark.names.entries import Entry
+    from lakelog.spark.names.catalog_entries import Entry
 
 _T = TypeVar("_T")
 

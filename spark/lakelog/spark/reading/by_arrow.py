@@ -34,8 +34,8 @@ from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.positions import FILE, ROW, with_places
 from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.variants import for_spark
+from lakelog.spark.workers.executor_tasks import rows_on_executors, task_numbers
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.runner import rows_on_executors, task_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

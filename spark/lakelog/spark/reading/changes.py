@@ -25,8 +25,8 @@ from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.time_travel import no_timestamp
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.workers.executor_tasks import rows_on_executors, task_numbers
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.runner import rows_on_executors, task_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -17,7 +17,7 @@ from lakelog.spark.reading.options import chosen_columns, column_names, wants_ch
 from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
 from lakelog.spark.reading.time_travel import millis_of_session, snapshot_of
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.replay.spark_replayer import replayer_for
 from lakelog.spark.session.given_options import check_format, option_text
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage

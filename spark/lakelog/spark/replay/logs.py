@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lakelog.core import DeltaLog
-from lakelog.spark.replay.replayer import replayer_for
+from lakelog.spark.replay.spark_replayer import replayer_for
 from lakelog.spark.workers.bins import rewritten_by_spark
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from lakelog.spark.session.conditions import kind_of, sql_state
+from lakelog.spark.session.error_conditions import kind_of, sql_state
 
 if TYPE_CHECKING:
     from lakelog.core.errors import DeltaError

@@ -9,7 +9,7 @@ from lakelog.core import DeltaConf, DeltaLog
 from lakelog.core.engine.tables import record_commits
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.streaming.checkpoint import running_query
+from lakelog.spark.streaming.query_checkpoint import running_query
 
 if TYPE_CHECKING:
     import os

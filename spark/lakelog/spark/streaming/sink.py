@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
-from lakelog.spark.streaming.checkpoint import query_id, streamed_tables
+from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.save import StreamBatch, save_batch
 

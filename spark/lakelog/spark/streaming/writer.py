@@ -10,7 +10,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.placing import place_for
 from lakelog.spark.session.given_options import check_format, flat_names, set_option
 from lakelog.spark.session.session import session_conf, with_storage
-from lakelog.spark.streaming.checkpoint import checkpoint_location
+from lakelog.spark.streaming.query_checkpoint import checkpoint_location
 from lakelog.spark.streaming.sink import BatchSink, refuse_void
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.clustered import check_clustering

@@ -24,7 +24,7 @@ from lakelog.core.alter import (
 from lakelog.core.engine.tables import add_checked_constraint
 from lakelog.core.schema import StructType as CoreStruct
 from lakelog.core.schema import type_from_json_value
-from lakelog.spark.session.arguments import check_flag, check_int, check_text
+from lakelog.spark.session.argument_checks import check_flag, check_int, check_text
 from lakelog.spark.table.new_constraint import check_new_constraint
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from lakelog.core.schema import (
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.placing import place_for
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.session.arguments import check_session, checked_names, refuse_type
+from lakelog.spark.session.argument_checks import check_session, checked_names, refuse_type
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.types.spark_types import to_spark_schema
 from lakelog.spark.writing.projection import type_sql

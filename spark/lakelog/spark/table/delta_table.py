@@ -33,7 +33,7 @@ from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
 from lakelog.spark.reading.stated import with_stated_nulls
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.session.arguments import (
+from lakelog.spark.session.argument_checks import (
     check_expression,
     check_expressions_by_name,
     check_int,
@@ -46,7 +46,7 @@ from lakelog.spark.session.arguments import (
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.table.alteration import TableAlteration
 from lakelog.spark.table.builder import DeltaTableBuilder, builder
-from lakelog.spark.table.convert import parquet_folder, partition_schema
+from lakelog.spark.table.convert_arguments import parquet_folder, partition_schema
 from lakelog.spark.table.older_versions import OlderVersions
 from lakelog.spark.table.optimization import Optimization
 from lakelog.spark.table.vacuum import Vacuum

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructType
 from lakelog.core import clone, restore
 from lakelog.spark.reading.time_travel import millis_of_session
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.session.arguments import check_flag, check_int, check_text, check_texts
+from lakelog.spark.session.argument_checks import check_flag, check_int, check_text, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

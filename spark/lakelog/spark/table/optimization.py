@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 
 from lakelog.core import optimize
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.session.arguments import check_text, checked_names
+from lakelog.spark.session.argument_checks import check_text, checked_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

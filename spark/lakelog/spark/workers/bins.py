@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.engine.maintenance import BinTask
+from lakelog.spark.workers.executor_tasks import run_on_executors
 from lakelog.spark.workers.filesystems import for_workers
-from lakelog.spark.workers.runner import run_on_executors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

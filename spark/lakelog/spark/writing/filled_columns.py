@@ -18,7 +18,7 @@ from lakelog.core.schema import StructField, StructType
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
-from lakelog.spark.writing.constraints import (
+from lakelog.spark.writing.enforced_rules import (
     RowRule,
     check_generation,
     check_rule,

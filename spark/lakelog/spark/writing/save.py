@@ -24,7 +24,7 @@ from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.balanced import is_balanced
-from lakelog.spark.writing.constraints import RowRule, check_rule, enforced, table_rules
+from lakelog.spark.writing.enforced_rules import RowRule, check_rule, enforced, table_rules
 from lakelog.spark.writing.files import Fetch, TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pytest
 
 from lakelog.logstores.conformance import FaultProxy
-from lakelog.logstores.conformance.http.wire import body_of, head_of
+from lakelog.logstores.conformance.http.http_messages import body_of, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

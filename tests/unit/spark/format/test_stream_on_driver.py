@@ -14,7 +14,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from lakelog.core import write_arrow
 from lakelog.spark.format import stream_on_driver
-from lakelog.spark.format.source import LakelogSource
+from lakelog.spark.format.data_source import LakelogSource
 from lakelog.spark.format.stream_on_driver import CAN_READ_ON_DRIVER, MOST_BYTES, wants_driver
 
 pytestmark = pytest.mark.skipif(not CAN_READ_ON_DRIVER, reason="PySpark before 4.2")

@@ -15,7 +15,7 @@ from lakelog.core.alter import add_columns
 from lakelog.core.streaming.options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from lakelog.spark.format import stream_source
-from lakelog.spark.format.source import LakelogSource
+from lakelog.spark.format.data_source import LakelogSource
 from lakelog.spark.format.stream_source import stream_reader
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.spark.format.source import LakelogSource
+from lakelog.spark.format.data_source import LakelogSource
 from support.streams.cases import OPTIONS, TABLES, condition, in_order, key_of, recorded
 
 if TYPE_CHECKING:

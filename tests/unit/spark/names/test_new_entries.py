@@ -10,9 +10,9 @@ from pyspark.errors import AnalysisException
 
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError
 from lakelog.core.schema import StructType
-from lakelog.spark.names import changes
-from lakelog.spark.names.changes import create_entry
-from lakelog.spark.names.entries import Entry
+from lakelog.spark.names import new_entries
+from lakelog.spark.names.catalog_entries import Entry
+from lakelog.spark.names.new_entries import create_entry
 from lakelog.spark.names.provider import is_for_entry
 
 SCHEMA = StructType.from_json(
@@ -27,10 +27,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The statements that the catalog was asked to run; each error in `refusing` is raised once."""
     texts: list[str] = []
     entry = Entry(("spark_catalog", "db", "t"), "table", "delta", "/x")
-    monkeypatch.setattr(changes, "qualified", lambda *_: entry.parts)
-    monkeypatch.setattr(changes, "find", lambda *_: entry)
-    monkeypatch.setattr(changes, "accepts_delta", lambda _: True)
-    monkeypatch.setattr(changes, "run_using_delta", lambda _, text: texts.append(text))
+    monkeypatch.setattr(new_entries, "qualified", lambda *_: entry.parts)
+    monkeypatch.setattr(new_entries, "find", lambda *_: entry)
+    monkeypatch.setattr(new_entries, "accepts_delta", lambda _: True)
+    monkeypatch.setattr(new_entries, "run_using_delta", lambda _, text: texts.append(text))
     return texts
 
 
@@ -44,7 +44,7 @@ def _refuse_once(monkeypatch: pytest.MonkeyPatch, said: list[str], condition: st
             raise AnalysisException(errorClass=condition, message="no")
 
     monkeypatch.setattr(AnalysisException, "getCondition", lambda _: condition)
-    monkeypatch.setattr(changes, "run_using_delta", run)
+    monkeypatch.setattr(new_entries, "run_using_delta", run)
 
 
 def test_an_entry_has_no_columns(said: list[str]) -> None:
@@ -63,7 +63,7 @@ def test_it_has_them_where_a_spark_asks_for_them(
 def test_it_has_them_where_delta_spark_would_make_the_table(
     said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "accepts_delta", lambda _: False)
+    monkeypatch.setattr(new_entries, "accepts_delta", lambda _: False)
     create_entry(SPARK, "db.t", SCHEMA)
     assert said == [f"{NAME} (`a` int) USING delta"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.format.source import LakelogSource
+from lakelog.spark.format.data_source import LakelogSource
 from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.option_names import READ_OPTIONS, WRITE_OPTIONS, check_option_names
 from lakelog.spark.writing import options as _options

@@ -30,7 +30,8 @@ from lakelog.core.errors import (
     VersionNotFoundError,
 )
 from lakelog.logstores.errors import LogStoreError
-from lakelog.spark.session import conditions, raised_as
+from lakelog.spark.session import error_conditions as conditions
+from lakelog.spark.session import raised_as
 from lakelog.spark.session.raised_as import own_class
 from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 from lakelog.spark.workers.marked_errors import marked, unwrap_error

@@ -9,7 +9,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import ConstraintViolationError, TableNotFoundError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.spark.session.job_errors import job_errors, lacks_pyarrow, violation_in
-from lakelog.spark.writing.constraints import check_rule, table_rules
+from lakelog.spark.writing.enforced_rules import check_rule, table_rules
 
 CONF = DeltaConf.from_mapping({})
 

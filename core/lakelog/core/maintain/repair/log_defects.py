@@ -21,7 +21,7 @@ from lakelog.core.log.segment import find_segment, list_log
 from lakelog.core.maintain.repair.defects import Defect
 from lakelog.core.state.checksums import checksum_of, differences, read_checksum
 from lakelog.core.state.replay import load_state
-from lakelog.logstores.doctor.lock_table import as_dynamodb_store
+from lakelog.logstores.doctor.lock_table_checks import as_dynamodb_store
 
 if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog

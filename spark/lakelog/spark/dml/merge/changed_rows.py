@@ -13,7 +13,7 @@ from lakelog.core.schema import PrimitiveType
 from lakelog.spark.dml.merge.clause_values import RowValues, as_column
 from lakelog.spark.dml.merge.numbered_source import NUMBER, source_column
 from lakelog.spark.types.paths import quoted
-from lakelog.spark.writing.constraints import check_rule, enforced, filled_up
+from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
 from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.stored import spark_type
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema import DataType
     from lakelog.spark.dml.merge.numbered_source import MergeSource
     from lakelog.spark.dml.merge.placed_target import MergeTarget
-    from lakelog.spark.writing.constraints import RowRule
+    from lakelog.spark.writing.enforced_rules import RowRule
 
 CLAUSE = "__lakelog_clause"
 """The number of the clause that applies to a row."""

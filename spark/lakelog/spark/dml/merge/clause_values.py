@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.engine.merge import Built, Default, Given, Kept, Nothing, Taken, aligned
 from lakelog.core.schema import DataType, StructType
-from lakelog.spark.writing.constraints import checked_default
+from lakelog.spark.writing.enforced_rules import checked_default
 from lakelog.spark.writing.stored import spark_type, stored
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ from lakelog.spark.reading.positions import FILE
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.by_driver import fetched_if_small
-from lakelog.spark.writing.constraints import table_rules
+from lakelog.spark.writing.enforced_rules import table_rules
 
 if TYPE_CHECKING:
     import pyarrow as pa

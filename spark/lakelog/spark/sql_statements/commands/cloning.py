@@ -9,7 +9,7 @@ from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.commands.new_tables import place_for_statement
 from lakelog.spark.sql_statements.queries.named_tables import path_in
-from lakelog.spark.table.convert import parquet_folder, partition_schema
+from lakelog.spark.table.convert_arguments import parquet_folder, partition_schema
 from lakelog.spark.table.delta_table import DeltaTable
 from lakelog.spark.table.older_versions import metrics_row
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.spark.names.entries import Entry
+    from lakelog.spark.names.catalog_entries import Entry
 
 __all__ = ["Place", "entry_of", "opened", "path_in", "place_of"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from lakelog.spark.names.entries import Entry
+    from lakelog.spark.names.catalog_entries import Entry
     from lakelog.spark.sql_statements.text.references import Reference
     from lakelog.spark.sql_statements.text.statement import Statement
 

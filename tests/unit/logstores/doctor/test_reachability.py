@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores.doctor.clock import clock_finding, skew_of_date
-from lakelog.logstores.doctor.connection import probe_http, probe_rpc
+from lakelog.logstores.doctor.clock_skew import clock_finding, skew_of_date
 from lakelog.logstores.doctor.finding import Status
+from lakelog.logstores.doctor.reachability import probe_http, probe_rpc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.spark.names.entries import read_entry
+from lakelog.spark.names.catalog_entries import read_entry
 
 _NAME = ("spark_catalog", "default", "t")
 _HEAD = "Catalog: spark_catalog\nDatabase: default\nTable: t\nCreated Time: now\n"

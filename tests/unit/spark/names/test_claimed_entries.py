@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.spark.names import changes
-from lakelog.spark.names.changes import claimed
-from lakelog.spark.names.entries import Entry
+from lakelog.spark.names import new_entries
+from lakelog.spark.names.catalog_entries import Entry
+from lakelog.spark.names.new_entries import claimed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,9 +19,9 @@ def dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     """The entries that were dropped; the one that is made is of a managed table in `db/t`."""
     found: list[Entry] = []
     entry = Entry(("spark_catalog", "db", "t"), "table", "delta", str(tmp_path / "t"), managed=True)
-    monkeypatch.setattr(changes, "session_conf", lambda _: {})
-    monkeypatch.setattr(changes, "create_entry", lambda *_: entry)
-    monkeypatch.setattr(changes, "drop_entry", lambda _, gone: found.append(gone))
+    monkeypatch.setattr(new_entries, "session_conf", lambda _: {})
+    monkeypatch.setattr(new_entries, "create_entry", lambda *_: entry)
+    monkeypatch.setattr(new_entries, "drop_entry", lambda _, gone: found.append(gone))
     return found
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakelog.core.schema import StructType
-    from lakelog.spark.names.entries import Entry
+    from lakelog.spark.names.catalog_entries import Entry
 
 # Hive's metastore refuses names with these.
 _NOT_FOR_HIVE = frozenset(",:;")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakelog.logstores.doctor import clock as _probing_clock
+from lakelog.logstores.doctor import clock_skew as _probing_clock
 from lakelog.logstores.doctor.finding import Finding, Status
 from lakelog.logstores.object_store.race import trusting
 
