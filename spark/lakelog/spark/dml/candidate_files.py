@@ -34,6 +34,7 @@ _MOST_PARTITIONS = 200
 """So many are named in the condition by which others' commits are looked at."""
 _NAMED = frozenset({"byte", "short", "integer", "long", "date", "string", "boolean"})
 _BOUNDED = frozenset({"byte", "short", "integer", "long", "date", "string"})
+"""Types of which a least and a greatest value bound all: NaN is outside of a DOUBLE's bounds."""
 
 
 @dataclass(frozen=True, slots=True)

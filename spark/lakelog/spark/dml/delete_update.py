@@ -327,6 +327,8 @@ class _Change:
         attempt: AttemptFiles,
     ) -> None:
         """Write the new rows, and the change data, of the touched files."""
+        # The condition finds the same rows once more: data files never change, and what is not
+        # deterministic was refused.
         files = from_add_files([each.add for each in touched])
         ids = changes.row_ids
         schema = snapshot.schema if ids is None else ids.add_id_columns(snapshot.schema)

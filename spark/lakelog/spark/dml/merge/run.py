@@ -358,6 +358,8 @@ class _Run:
         if inserts_only:
             df = df.select(NUMBER).distinct().localCheckpoint()
             return Changed(df, None, updates=False, deletes=False)
+        # Places, new rows, matches and the change feed are each taken from it, and must agree, also
+        # where a task is retried.
         df = df.localCheckpoint()
         one_match = not takes_many_matches(self.merge.clauses)
         places = places_of(
