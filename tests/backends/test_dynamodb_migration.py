@@ -18,7 +18,7 @@ from lakelog.logstores.s3_dynamodb import (
     TableMovedError,
     migrate,
 )
-from lakelog.logstores.s3_dynamodb.rows import MOVED_DRAFT, MOVED_NAME
+from lakelog.logstores.s3_dynamodb.lock_rows import MOVED_DRAFT, MOVED_NAME
 from support.aws_requests import watching
 from support.dynamodb_tables import LockedTable, commit_name
 from support.lock_table import CrashError

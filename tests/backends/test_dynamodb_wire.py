@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.logstores.s3_dynamodb.rows import LogFile, LogFolder
+from lakelog.logstores.s3_dynamodb.lock_rows import LogFile, LogFolder
 from support.aws_requests import watching
 from support.dynamodb_tables import LockedTable, commit_name
 from support.lock_table import CrashError

@@ -25,7 +25,7 @@ from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.store import _LookThenPut
 from lakelog.logstores.s3_dynamodb import commit as _dynamodb_commit
 from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
-from lakelog.logstores.s3_dynamodb.log import LockedLog
+from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog
 from support.mutants import Mutant
 
 if TYPE_CHECKING:

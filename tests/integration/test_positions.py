@@ -19,7 +19,7 @@ from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import physical_name
 from lakelog.spark.reading import vectors
 from lakelog.spark.reading.files import files_df, positioned_df
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.types.paths import file_path_uri
 from support.samples import rows_of
 

@@ -14,7 +14,7 @@ import lakelog.spark as delta
 from lakelog.core import DeltaLog, Operation, delete_rows, lit, optimize, update_rows, write_arrow
 from lakelog.core.actions import DomainMetadata
 from lakelog.core.alter import enable_row_tracking
-from lakelog.core.features.row_tracking import high_water_mark
+from lakelog.core.features.numbered_rows import high_water_mark
 from lakelog.core.log.file_names import commit_name
 from support.samples import ids, numbers
 

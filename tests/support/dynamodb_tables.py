@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakelog.logstores.s3_dynamodb import S3DynamoDBLogStore
-from lakelog.logstores.s3_dynamodb.rows import LogFolder
+from lakelog.logstores.s3_dynamodb.lock_rows import LogFolder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.logstores.s3_dynamodb.log import LockedLog
+    from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog
     from support.servers.dynamodb import DynamoDBEndpoint
     from support.servers.minio import S3Endpoint
 

@@ -7,7 +7,7 @@ import click
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import open_log, refuse_both, saying, table_uri, version_options
+from lakelog.cli.table_options import open_log, refuse_both, saying, table_uri, version_options
 
 
 @click.command(short_help="Make a table of another one, with or without its files.")

@@ -11,7 +11,7 @@ from lakelog.cli.output import heading, line, print_json, progress
 from lakelog.cli.row_changes.change import note_option
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import open_log, saying
+from lakelog.cli.table_options import open_log, saying
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,8 +26,8 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions import objects as actions
+from lakelog.core.actions.checked_values import check_actions, fields_of
 from lakelog.core.actions.json_fields import JsonFields
-from lakelog.core.actions.values import check_actions, fields_of
 from lakelog.core.arguments import checked_progress
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType

@@ -13,7 +13,7 @@ from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option
-from lakelog.cli.tables import (
+from lakelog.cli.table_options import (
     all_option,
     count_text,
     limit_option,

@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import bytes_text, count_text, one_line, open_log, version_options
+from lakelog.cli.table_options import bytes_text, count_text, one_line, open_log, version_options
 
 _COLOURS = {"refused": "red", "yes": "green"}
 

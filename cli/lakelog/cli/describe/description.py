@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.tables import looked_at, time_text
+from lakelog.cli.table_options import looked_at, time_text
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import (
     FEATURES,

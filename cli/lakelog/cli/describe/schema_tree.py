@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from lakelog.cli.tables import one_line
+from lakelog.cli.table_options import one_line
 from lakelog.core.schema import ArrayType, MapType, StructField, StructType
 
 if TYPE_CHECKING:

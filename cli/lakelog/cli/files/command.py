@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import (
+from lakelog.cli.table_options import (
     all_option,
     bytes_text,
     count_text,

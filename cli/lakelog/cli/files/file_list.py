@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.tables import time_text
+from lakelog.cli.table_options import time_text
 from lakelog.core.engine.scan import typed_partition_table
 from lakelog.core.engine.schemas import dotted, split_path
 from lakelog.core.engine.values import pc

@@ -11,7 +11,7 @@ import click
 from lakelog.cli.confirmation import confirm
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.tables import bytes_text, count_text, open_log, saying
+from lakelog.cli.table_options import bytes_text, count_text, open_log, saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from lakelog.cli.output import (
 )
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import limit_option, one_line, open_log, opened, version_options
+from lakelog.cli.table_options import limit_option, one_line, open_log, opened, version_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

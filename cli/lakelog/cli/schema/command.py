@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import heading, line, print_json, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.tables import looked_at, open_log, version_options
+from lakelog.cli.table_options import looked_at, open_log, version_options
 
 if TYPE_CHECKING:
     from lakelog.core import Snapshot

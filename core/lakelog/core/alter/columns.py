@@ -19,6 +19,7 @@ from lakelog.core.features.clustering import clustering_columns
 from lakelog.core.input.given_types import type_from
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.char_varchar import relimited
+from lakelog.core.schema.column_fills import DEFAULT
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.edits import (
@@ -29,7 +30,6 @@ from lakelog.core.schema.edits import (
     struct_at,
     without_fields,
 )
-from lakelog.core.schema.filled_columns import DEFAULT
 from lakelog.core.schema.type_widening import TYPE_CHANGES, retyped
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from lakelog.core.compute import pc
 from lakelog.core.conflicts.winner import ENABLEMENT_ONLY_TAG
 from lakelog.core.delta_log import log_of, require_feature
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.numbered_rows import BACKFILL
 from lakelog.core.features.protocol import supported_features
-from lakelog.core.features.row_tracking import BACKFILL
 from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.row_tracking_rules import ENABLED, SUSPENDED
 

@@ -16,7 +16,7 @@ from lakelog.core.features.in_commit_timestamps import (
     keep_enablement,
     with_enablement,
 )
-from lakelog.core.features.row_tracking import (
+from lakelog.core.features.numbered_rows import (
     BACKFILL,
     NO_MARK,
     PRESERVED,

@@ -22,7 +22,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from lakelog.core.actions.values import check_actions, check_operation
+from lakelog.core.actions.checked_values import check_actions, check_operation
 from lakelog.core.commit.file_checks import check_files
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import full_key
@@ -32,6 +32,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.features.isolation import IsolationLevel
+from lakelog.core.features.numbered_rows import ROW_TRACKING_DOMAIN
 from lakelog.core.features.protocol import (
     check_covers,
     check_legal,
@@ -39,7 +40,6 @@ from lakelog.core.features.protocol import (
     may_drop_features,
 )
 from lakelog.core.features.redirects import check_redirect
-from lakelog.core.features.row_tracking import ROW_TRACKING_DOMAIN
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.metadata.change_data_feed import (
     check_mapping_with_cdc,

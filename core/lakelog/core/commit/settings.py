@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
-from lakelog.core.conflicts.rules import ConflictRules
+from lakelog.core.conflicts.session_rules import ConflictRules
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys as store_keys
 

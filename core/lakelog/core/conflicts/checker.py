@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lakelog.core.conflicts.harmless_metadata import harmless_change
-from lakelog.core.conflicts.rules import USUAL_RULES, unsafe_upgrades
+from lakelog.core.conflicts.session_rules import USUAL_RULES, unsafe_upgrades
 from lakelog.core.data.partition_keys import partition_key
 from lakelog.core.errors import (
     ConcurrentAppendException,
@@ -28,8 +28,8 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.identity_columns import moves_marks_only
 from lakelog.core.features.isolation import IsolationLevel
+from lakelog.core.features.numbered_rows import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 from lakelog.core.features.protocol import check_readable, check_writable, supported_features
-from lakelog.core.features.row_tracking import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.paths import path_key
 from lakelog.core.schema.column_mapping import physical_name
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile, Metadata, Protocol
     from lakelog.core.conflicts.read_set import ReadSet
-    from lakelog.core.conflicts.rules import ConflictRules
+    from lakelog.core.conflicts.session_rules import ConflictRules
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.schema import StructType
 

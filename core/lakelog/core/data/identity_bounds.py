@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.core.schema import StructType
-    from lakelog.core.schema.filled_columns import Identity
+    from lakelog.core.schema.column_fills import Identity
 
 
 class IdentityBounds:

@@ -19,8 +19,8 @@ from lakelog.core.errors import (
 )
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only, to_sql
+from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import told
 from lakelog.core.transaction.attempt_files import AttemptFiles

@@ -22,7 +22,7 @@ from lakelog.core.errors import (
     ProtocolChangedException,
     TableExistsError,
 )
-from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource

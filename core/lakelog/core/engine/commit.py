@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import json_text, streaming_metrics, write_metrics
     from lakelog.core.commit.lock import LockChoice, lock_for
     from lakelog.core.features.clustering import clustering_columns
+    from lakelog.core.features.numbered_rows import preservation_tags
     from lakelog.core.features.property_table import KNOWN
     from lakelog.core.features.protocol import check_readable, check_writable, supported_features
     from lakelog.core.features.registry import FEATURES, Support, active_features
-    from lakelog.core.features.row_tracking import preservation_tags
     from lakelog.core.maintain.optimize.auto_compaction import compact_after
 else:
     __getattr__ = offers(
@@ -25,7 +25,7 @@ else:
             "lakelog.core.features.property_table": "KNOWN",
             "lakelog.core.features.protocol": "check_readable check_writable supported_features",
             "lakelog.core.features.registry": "FEATURES Support active_features",
-            "lakelog.core.features.row_tracking": "preservation_tags",
+            "lakelog.core.features.numbered_rows": "preservation_tags",
             "lakelog.core.maintain.optimize.auto_compaction": "compact_after",
         },
     )

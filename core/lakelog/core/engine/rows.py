@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lakelog.core.rows.constraints import table_constraints
     from lakelog.core.rows.filling import check_fillable
     from lakelog.core.rows.moved_row_ids import MovedRowIds
-    from lakelog.core.schema.filled_columns import (
+    from lakelog.core.schema.column_fills import (
         HIGH_WATER_MARK,
         Identity,
         default_of,
@@ -27,7 +27,7 @@ else:
             "lakelog.core.rows.constraints": "table_constraints",
             "lakelog.core.rows.filling": "check_fillable",
             "lakelog.core.rows.moved_row_ids": "MovedRowIds",
-            "lakelog.core.schema.filled_columns": (
+            "lakelog.core.schema.column_fills": (
                 "HIGH_WATER_MARK Identity default_of generation_of identity_of is_filled"
             ),
         },

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructField, StructType
-from lakelog.core.schema.filled_columns import HIGH_WATER_MARK, identity_of
+from lakelog.core.schema.column_fills import HIGH_WATER_MARK, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lakelog.core.actions import Metadata
-    from lakelog.core.schema.filled_columns import Identity
+    from lakelog.core.schema.column_fills import Identity
 
 IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
 """The tag of a commit whose metadata differs in high-water marks alone."""

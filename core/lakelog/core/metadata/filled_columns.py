@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import limit_of
+from lakelog.core.schema.column_fills import default_of, generation_of, identity_of, is_filled
 from lakelog.core.schema.column_paths import dotted, walk
-from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of, is_filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

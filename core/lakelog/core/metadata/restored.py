@@ -12,7 +12,7 @@ from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
-    from lakelog.core.schema.filled_columns import Identity
+    from lakelog.core.schema.column_fills import Identity
 
 _MAX_ID: Final = "delta.columnMapping.maxColumnId"
 _PROTECTED: Final = "delta.requireCheckpointProtectionBeforeVersion"

@@ -27,19 +27,19 @@ from lakelog.core.features.identity_columns import check_capacity, missing_ident
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.schema.column_paths import dotted, walk
-from lakelog.core.schema.filled_columns import (
+from lakelog.core.schema.column_fills import (
     default_of,
     generation_of,
     identity_of,
     is_filled,
 )
+from lakelog.core.schema.column_paths import dotted, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from lakelog.core.actions import Protocol
-    from lakelog.core.schema.filled_columns import Identity
+    from lakelog.core.schema.column_fills import Identity
 
 
 class Filled(NamedTuple):

@@ -3,7 +3,7 @@
 Source: PROTOCOL.md, "Schema Serialization Format".
 """
 
-from lakelog.core.schema.filled_columns import (
+from lakelog.core.schema.column_fills import (
     column_with_default,
     generated_column,
     identity_column,

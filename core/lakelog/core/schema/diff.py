@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lakelog.core.schema.column_fills import is_filled
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.filled_columns import is_filled
 from lakelog.core.schema.types import (
     ArrayType,
     DataType,

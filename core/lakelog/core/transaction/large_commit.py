@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
-from lakelog.core.actions.values import check_actions, check_operation
+from lakelog.core.actions.checked_values import check_actions, check_operation
 from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.draft import first_draft
@@ -38,12 +38,12 @@ from lakelog.core.errors import (
 )
 from lakelog.core.events import CommitOutcome
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.features.protocol import check_covers, check_transition, may_drop_features
-from lakelog.core.features.row_tracking import (
+from lakelog.core.features.numbered_rows import (
     mark_action,
     with_row_ids,
     with_versions,
 )
+from lakelog.core.features.protocol import check_covers, check_transition, may_drop_features
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.log.file_names import log_path

@@ -60,7 +60,7 @@ def lock_table_findings(store: S3DynamoDBLogStore, uri: str) -> Iterator[Finding
 
 
 def _rows(store: S3DynamoDBLogStore, table: DynamoDBTable, uri: str) -> Iterator[Finding]:
-    from lakelog.logstores.s3_dynamodb.rows import LogFolder
+    from lakelog.logstores.s3_dynamodb.lock_rows import LogFolder
 
     folder = LogFolder.from_uri(f"{uri.rstrip('/')}/_delta_log", store.key_scheme)
     if folder is None:
@@ -117,7 +117,7 @@ def _expiry(table: DynamoDBTable, place: TablePlace) -> Finding:
 
 def forget_rows(store: S3DynamoDBLogStore, log: str) -> bool:
     """Delete the rows of a log that was made for a probe; return whether all are gone."""
-    from lakelog.logstores.s3_dynamodb.rows import LogFolder
+    from lakelog.logstores.s3_dynamodb.lock_rows import LogFolder
 
     folder = LogFolder.from_uri(log, store.key_scheme)
     if folder is None:

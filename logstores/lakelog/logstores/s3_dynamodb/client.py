@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from lakelog.logstores.s3.conf import S3Settings
 from lakelog.logstores.s3.credentials import CredentialSource
 from lakelog.logstores.s3.sdk import new_client
+from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow
 from lakelog.logstores.s3_dynamodb.lock_table import ensure_table
 from lakelog.logstores.s3_dynamodb.replies import TablePlace, check_reply, speaking_dynamodb
 from lakelog.logstores.s3_dynamodb.row_table import RowTable
-from lakelog.logstores.s3_dynamodb.rows import CommitRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 from lakelog.logstores.errors import CommitOutcomeUnknownError, LogStoreError
 from lakelog.logstores.object_store.client import NotTheServiceError, TryAgainError
 from lakelog.logstores.s3_dynamodb.errors import LockTableError
-from lakelog.logstores.s3_dynamodb.log import SCHEME_KEY, SCHEMES
+from lakelog.logstores.s3_dynamodb.lock_rows import commit_file_name
+from lakelog.logstores.s3_dynamodb.row_decided_log import SCHEME_KEY, SCHEMES
 from lakelog.logstores.s3_dynamodb.row_table import RowTakenError
-from lakelog.logstores.s3_dynamodb.rows import commit_file_name
 
 if TYPE_CHECKING:
-    from lakelog.logstores.s3_dynamodb.log import LockedLog
-    from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile
+    from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow, LogFile
+    from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog
 
 
 def commit(log: LockedLog, file: LogFile, body: bytes) -> None:

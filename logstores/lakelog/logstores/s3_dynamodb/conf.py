@@ -15,7 +15,7 @@ from lakelog.logstores import keys
 from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
 from lakelog.logstores.s3.conf import S3Settings
 from lakelog.logstores.s3.credentials import CredentialSource, sources_from
-from lakelog.logstores.s3_dynamodb.log import GUARD_KEY, SCHEME_KEY, SCHEMES
+from lakelog.logstores.s3_dynamodb.row_decided_log import GUARD_KEY, SCHEME_KEY, SCHEMES
 from lakelog.logstores.settings import bool_setting, int_setting, seconds_setting
 
 if TYPE_CHECKING:

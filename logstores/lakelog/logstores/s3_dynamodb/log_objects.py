@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 from lakelog.logstores.errors import UnsafeLogStoreError
 from lakelog.logstores.object_store.client import KeyTakenError, TryAgainError
 from lakelog.logstores.object_store.create_once import repeat
-from lakelog.logstores.s3_dynamodb.rows import version_of
+from lakelog.logstores.s3_dynamodb.lock_rows import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lakelog.logstores.object_store.client import ObjectClient, Owner
     from lakelog.logstores.object_store.create_once import RetryPolicy
-    from lakelog.logstores.s3_dynamodb.rows import CommitRow
+    from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow
 
 _T = TypeVar("_T")
 

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from lakelog.logstores.object_store.store import ObjectLogStore
 from lakelog.logstores.s3_dynamodb.errors import LockTableError, TableBypassedError
-from lakelog.logstores.s3_dynamodb.row_table import RowTakenError
-from lakelog.logstores.s3_dynamodb.rows import (
+from lakelog.logstores.s3_dynamodb.lock_rows import (
     DRAFTS,
     MOVED_DRAFT,
     MOVED_NAME,
@@ -33,11 +32,12 @@ from lakelog.logstores.s3_dynamodb.rows import (
     commit_file_name,
     version_of,
 )
+from lakelog.logstores.s3_dynamodb.row_table import RowTakenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.logstores.s3_dynamodb.log import LockedLog
+    from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog
     from lakelog.logstores.s3_dynamodb.store import S3DynamoDBLogStore
 
 _CHECKPOINT: Final = re.compile(

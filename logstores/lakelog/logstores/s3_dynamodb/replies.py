@@ -15,8 +15,8 @@ from lakelog.logstores.object_store.client import NotTheServiceError, TryAgainEr
 from lakelog.logstores.s3_dynamodb.conf import CREATE_KEY, ENDPOINT_KEY, PROVIDER, REGION_NAME
 from lakelog.logstores.s3_dynamodb.conf import TABLE_NAME as TABLE_KEY
 from lakelog.logstores.s3_dynamodb.errors import LockTableError
+from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow
 from lakelog.logstores.s3_dynamodb.row_table import RowTakenError
-from lakelog.logstores.s3_dynamodb.rows import CommitRow
 from lakelog.logstores.unreachable import is_for_now
 
 if TYPE_CHECKING:

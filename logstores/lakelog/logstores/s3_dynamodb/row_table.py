@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.logstores.s3_dynamodb.rows import CommitRow
+    from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow
 
 
 class RowTakenError(Exception):

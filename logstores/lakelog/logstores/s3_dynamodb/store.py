@@ -10,9 +10,9 @@ from lakelog.logstores.s3 import S3ConditionalLogStore
 from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
 from lakelog.logstores.s3_dynamodb.commit import commit
 from lakelog.logstores.s3_dynamodb.conf import LockTableSettings
-from lakelog.logstores.s3_dynamodb.log import LockedLog, LogRules
+from lakelog.logstores.s3_dynamodb.lock_rows import LogFile, LogFolder
 from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
-from lakelog.logstores.s3_dynamodb.rows import LogFile, LogFolder
+from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog, LogRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from lakelog.core.engine.dml import TouchedFile
     from lakelog.core.engine.merge import NewColumn
     from lakelog.spark.dml.frames import GivenFrames
-    from lakelog.spark.reading.positions import PositionedRows
+    from lakelog.spark.reading.row_positions import PositionedRows
 
 _FEW_ROWS = 1 << 18
 _FEW_BYTES = 64 << 20

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.merge.clause_values import as_column
-from lakelog.spark.reading.positions import METADATA
+from lakelog.spark.reading.row_positions import METADATA
 from lakelog.spark.session.unlogged import unlogged
 
 if TYPE_CHECKING:

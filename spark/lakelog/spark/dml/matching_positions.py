@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.values import pc
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:

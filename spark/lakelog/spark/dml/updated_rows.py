@@ -12,7 +12,7 @@ from lakelog.core.engine.rows import generation_of
 from lakelog.core.engine.write import CHANGE_TYPE
 from lakelog.core.schema import StructType
 from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_in
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up

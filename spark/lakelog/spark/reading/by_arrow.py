@@ -31,7 +31,7 @@ from lakelog.core.engine.values import array_of, scalar_of, to_arrow_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema import StructType
 from lakelog.spark.reading.joined import joined_batches
-from lakelog.spark.reading.positions import FILE, ROW, with_places
+from lakelog.spark.reading.row_positions import FILE, ROW, with_places
 from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.variants import for_spark
 from lakelog.spark.workers.executor_tasks import rows_on_executors, task_numbers

@@ -23,7 +23,7 @@ from lakelog.core.engine.values import pc
 from lakelog.core.errors import DataFileMissingError
 from lakelog.spark.reading.layout import HiveLayout, Layout, LooseLayout, layouts, without_fractions
 from lakelog.spark.reading.many_paths import parquet_of
-from lakelog.spark.reading.positions import (
+from lakelog.spark.reading.row_positions import (
     FILE,
     METADATA,
     METADATA_TYPE,

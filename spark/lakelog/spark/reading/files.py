@@ -42,7 +42,7 @@ from lakelog.core.schema import StructType as Columns
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.by_arrow import ArrowScan
 from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
-from lakelog.spark.reading.positions import (
+from lakelog.spark.reading.row_positions import (
     FILE,
     METADATA,
     METADATA_TYPE,

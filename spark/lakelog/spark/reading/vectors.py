@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.engine.scan import DataStores, in_order
 from lakelog.core.engine.values import array_of, integers, scalar_of
 from lakelog.logstores import keys as store_keys
-from lakelog.spark.reading.positions import FILE, ROW, SIZE
+from lakelog.spark.reading.row_positions import FILE, ROW, SIZE
 from lakelog.spark.types.paths import file_path_uri
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from lakelog.core import DeltaLog, Operation, create_table, read_arrow, write_ar
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.schema.filled_columns import column_with_default
+from lakelog.core.schema.column_fills import column_with_default
 from support.terminal import lakelog, lakelog_json
 
 if TYPE_CHECKING:

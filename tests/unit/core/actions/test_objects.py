@@ -16,7 +16,7 @@ from lakelog.core.actions import (
     UnknownAction,
     action_from_json,
 )
-from lakelog.core.actions.values import check_actions
+from lakelog.core.actions.checked_values import check_actions
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.integers(-(2**63), 2**63 - 1)

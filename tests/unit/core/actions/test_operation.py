@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lakelog.core.actions.checked_values import check_operation
 from lakelog.core.actions.operation import Operation
 from lakelog.core.actions.operation_kinds import KINDS
-from lakelog.core.actions.values import check_operation
 
 
 def test_a_write_records_its_columns_as_json_text_and_only_the_options_that_are_set() -> None:

@@ -13,7 +13,7 @@ from lakelog.core import DeltaLog, Operation
 from lakelog.core.alter import enable_row_tracking, set_properties
 from lakelog.core.alter import row_tracking as row_tracking_backfill
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
-from lakelog.core.features.row_tracking import BACKFILL, high_water_mark
+from lakelog.core.features.numbered_rows import BACKFILL, high_water_mark
 from lakelog.core.log.file_names import commit_name
 from support.tables import add_file, new_table
 

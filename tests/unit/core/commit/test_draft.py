@@ -12,7 +12,7 @@ from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.conflicts.winner import WinningCommit
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.features.row_tracking import mark_action
+from lakelog.core.features.numbered_rows import mark_action
 from lakelog.core.log.commit_file import Commit
 from lakelog.core.schema import StructType
 from support.tables import ID_SCHEMA, add_file

@@ -24,7 +24,7 @@ from lakelog.core.errors import (
     DeltaError,
     InvalidPredicateError,
 )
-from lakelog.core.schema.filled_columns import (
+from lakelog.core.schema.column_fills import (
     column_with_default,
     generated_column,
     identity_column,

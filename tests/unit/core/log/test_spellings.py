@@ -135,8 +135,8 @@ def test_a_delete_of_another_client_stays_whatever_is_in_flight(
 _MAY = {
     # A set or dict of the same actions' own paths.
     "core/commit/draft.py: given.get(action.path)",
-    "core/features/row_tracking.py: add.path not in keep",
-    "core/features/row_tracking.py: action.path not in keep",
+    "core/features/numbered_rows.py: add.path not in keep",
+    "core/features/numbered_rows.py: action.path not in keep",
     "core/transaction/optimistic.py: {a.path: a.partition_values for a in prepared.actions "
     "if isinstance(a, RemoveFile)}",
     # Files as the transaction was handed them; one that is spelled otherwise is counted afresh.

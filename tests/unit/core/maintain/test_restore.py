@@ -40,8 +40,8 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
+from lakelog.core.features.numbered_rows import high_water_mark
 from lakelog.core.features.protocol import supported_features
-from lakelog.core.features.row_tracking import high_water_mark
 from lakelog.core.schema import StructType, identity_column
 from support.examples import examples
 from support.faults import Fault, FaultyLogStore

@@ -41,7 +41,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.core.schema.char_varchar import MARK, Limit, with_current_marks
-from lakelog.core.schema.filled_columns import DEFAULT, generated_column
+from lakelog.core.schema.column_fills import DEFAULT, generated_column
 
 TEXT, LONG = PrimitiveType("string"), PrimitiveType("long")
 SCHEMA = StructType(

@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.logstores.errors import CommitOutcomeUnknownError
 from lakelog.logstores.s3_dynamodb import LockTableError, LostDraftError, TableBypassedError
-from lakelog.logstores.s3_dynamodb.rows import CommitRow, commit_file_name
+from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow, commit_file_name
 from support.lock_table import PREFIX, TTL, CrashError, Hand, World
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from lakelog.core.alter.feature_removal.traces import REMOVABLE, TRUNCATED, is_u
 from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
+from lakelog.core.features.numbered_rows import ROW_TRACKING_DOMAIN
 from lakelog.core.features.protocol import check_writable, protocol_without, supported_features
 from lakelog.core.features.registry import FEATURES
-from lakelog.core.features.row_tracking import ROW_TRACKING_DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import clustering_action, clustering_columns
-from lakelog.core.features.row_tracking import UNBACKFILL
+from lakelog.core.features.numbered_rows import UNBACKFILL
 from lakelog.core.features.table_properties import CONSTRAINT_PREFIX
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import encode_path

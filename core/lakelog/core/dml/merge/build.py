@@ -38,9 +38,9 @@ from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
 from lakelog.core.rows.filling import with_generated
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
+from lakelog.core.schema.column_fills import generation_of
 from lakelog.core.schema.column_paths import dotted, sql_path
 from lakelog.core.schema.diff import TYPES, differences
-from lakelog.core.schema.filled_columns import generation_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.features.identity_columns import check_capacity
 from lakelog.core.rows.filling import numbered
-from lakelog.core.schema.filled_columns import identity_of
+from lakelog.core.schema.column_fills import identity_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

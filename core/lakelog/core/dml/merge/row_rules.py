@@ -21,8 +21,8 @@ from lakelog.core.dml.merge.new_rows import (
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.schema import StructType
+from lakelog.core.schema.column_fills import default_of, generation_of, identity_of
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.filled_columns import default_of, generation_of, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

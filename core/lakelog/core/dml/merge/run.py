@@ -22,8 +22,8 @@ from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
 from lakelog.core.dml.rewrite import RowsChanged
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
+from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.features.row_tracking import preservation_tags
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType

@@ -9,8 +9,8 @@ from lakelog.core.dml.merge.names import find_named, unresolved
 from lakelog.core.dml.merge.new_rows import Taken
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType
+from lakelog.core.schema.column_fills import generation_of, identity_of
 from lakelog.core.schema.column_paths import dotted, quoted
-from lakelog.core.schema.filled_columns import generation_of, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

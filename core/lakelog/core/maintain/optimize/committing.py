@@ -15,7 +15,7 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaConcurrentModificationException
-from lakelog.core.features.row_tracking import preservation_tags
+from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.maintain.optimize.plan import Bin
 from lakelog.core.maintain.optimize.rewriting import BinRewriter, Rewritten
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics

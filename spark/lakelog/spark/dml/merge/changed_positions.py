@@ -20,7 +20,7 @@ from lakelog.spark.dml.matching_positions import bitmaps
 from lakelog.spark.dml.merge.changed_rows import CLAUSE, NO_CLAUSE
 from lakelog.spark.dml.merge.numbered_source import NUMBER
 from lakelog.spark.dml.merge.removed_rows import touched_by_places
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

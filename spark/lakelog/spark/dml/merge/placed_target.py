@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.spark.dml.frames import under
 from lakelog.spark.reading.files import positioned_df
-from lakelog.spark.reading.positions import FILE, METADATA, ROW
+from lakelog.spark.reading.row_positions import FILE, METADATA, ROW
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.scan import TableFileReader
 from lakelog.core.engine.values import pc
 from lakelog.core.schema import StructType
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

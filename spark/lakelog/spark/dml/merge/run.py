@@ -57,7 +57,7 @@ from lakelog.spark.dml.without_spark import (
     expressions_of,
     merged_here,
 )
-from lakelog.spark.reading.positions import FILE
+from lakelog.spark.reading.row_positions import FILE
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.by_driver import fetched_if_small

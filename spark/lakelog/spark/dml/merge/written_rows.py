@@ -15,7 +15,7 @@ from lakelog.core.engine.write import CHANGE_TYPE, FileLayout, IdentityBounds, w
 from lakelog.core.schema import StructType
 from lakelog.spark.dml.merge.changed_rows import CLAUSE
 from lakelog.spark.dml.merge.placed_target import IDS
-from lakelog.spark.reading.positions import FILE, ROW
+from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.files import TableFileWriter

@@ -13,13 +13,6 @@ from lakelog.spark.sql_statements.commands.create_view import alter_view, create
 from lakelog.spark.sql_statements.commands.describe import describe, describe_table
 from lakelog.spark.sql_statements.commands.explain import explain
 from lakelog.spark.sql_statements.commands.insert import insert
-from lakelog.spark.sql_statements.commands.maintenance import (
-    fsck,
-    generate,
-    optimize,
-    reorg,
-    vacuum,
-)
 from lakelog.spark.sql_statements.commands.merge import merge
 from lakelog.spark.sql_statements.commands.restore_table import restore
 from lakelog.spark.sql_statements.commands.row_changes import delete, truncate, update
@@ -28,6 +21,13 @@ from lakelog.spark.sql_statements.commands.show import (
     show_create,
     show_partitions,
     show_properties,
+)
+from lakelog.spark.sql_statements.commands.table_maintenance import (
+    fsck,
+    generate,
+    optimize,
+    reorg,
+    vacuum,
 )
 from lakelog.spark.sql_statements.forms.parameters import Parameters
 from lakelog.spark.sql_statements.forms.placeholders import Placeholders

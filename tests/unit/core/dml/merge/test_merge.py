@@ -36,7 +36,7 @@ from lakelog.core.errors import (
     InvalidPredicateError,
     PostCommitError,
 )
-from lakelog.core.schema.filled_columns import (
+from lakelog.core.schema.column_fills import (
     column_with_default,
     generated_column,
     identity_column,

@@ -25,7 +25,7 @@ from lakelog.core.dml.merge.new_rows import (
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.input.given_types import schema_from
 from lakelog.core.schema import ArrayType, PrimitiveType, StructType
-from lakelog.core.schema.filled_columns import (
+from lakelog.core.schema.column_fills import (
     column_with_default,
     generated_column,
     identity_column,

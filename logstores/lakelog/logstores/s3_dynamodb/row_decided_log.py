@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import Owner
     from lakelog.logstores.object_store.create_once import RetryPolicy
+    from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow, LogFile, LogFolder
     from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
     from lakelog.logstores.s3_dynamodb.row_table import RowTable
-    from lakelog.logstores.s3_dynamodb.rows import CommitRow, LogFile, LogFolder
 
 GUARD_KEY: Final = keys.DYNAMODB_GUARD.name
 SCHEME_KEY: Final = keys.DYNAMODB_KEY_SCHEME.name

@@ -21,7 +21,7 @@ from lakelog.core.errors import (
     ProtocolChangedException,
 )
 from lakelog.core.features.isolation import IsolationLevel
-from lakelog.core.features.row_tracking import (
+from lakelog.core.features.numbered_rows import (
     NO_MARK,
     high_water_mark,
     mark_action,
