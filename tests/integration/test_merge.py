@@ -13,6 +13,7 @@ from lakelog.core import DeltaLog, create_table, delete_rows, table_changes, wri
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.dml.touched_files import touched_rows
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConstraintViolationError,
@@ -23,7 +24,6 @@ from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.dml.merge.removed_rows import touched_by_places
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -273,14 +273,14 @@ def test_the_keys_of_the_source_say_which_files_are_read(spark, path):
 
 def test_an_append_to_a_partition_that_could_match_conflicts(spark, path, monkeypatch):
     people(path, partition_by=["name"])
-    real = touched_by_places
+    real = touched_rows
 
     def meanwhile(*args, **named):
         columns = {"id": pa.array([9], pa.int32()), "name": [name], "n": [0]}
         write_arrow(path, pa.table(columns), mode="append")
         return real(*args, **named)
 
-    monkeypatch.setattr("lakelog.spark.dml.merge.changed_positions.touched_by_places", meanwhile)
+    monkeypatch.setattr("lakelog.spark.dml.merge.changed_positions.touched_rows", meanwhile)
     source = spark.sql("SELECT 5 AS id, 5L AS n").alias("s")
     merge = (
         DeltaTable.forPath(spark, path)

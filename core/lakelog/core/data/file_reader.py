@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.data.row_reader import RowReader
@@ -264,6 +265,23 @@ class TableFileReader:
         if vector is None:
             return None
         return partial(vector.deleted, self.store_of_vector(file).filesystem)
+
+    def gone(self, file: DataFile, count: int | None) -> pa.BooleanArray:
+        """Which rows of a file its deletion vector removed: none where it has no vector.
+
+        Args:
+            file: from `find`.
+            count: its rows, deleted ones included; `None` where the log does not say: then the
+                file is asked.
+
+        Raises:
+            DataFileMissingError: the storage does not have the file or the vector.
+            DataFileError: a damaged deletion vector.
+        """
+        if count is None:
+            count = sum(piece.count for piece in self.pieces(file))
+        deleted = self.deleted(file)
+        return pa.repeat(scalar_of(False, pa.bool_()), count) if deleted is None else deleted(count)
 
     def _seen_instead(self, file: DataFile, error: Exception) -> str | None:
         """What is wrong with a file that can't be read; `None` where that is not the reason."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from lakelog.core.arrays import array_of, empty_table, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, reading_workers
+from lakelog.core.dml.merge.positions import mask_of
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
 from lakelog.core.progress import Progress
@@ -125,6 +127,35 @@ def touched_at(
     return _touched(snapshot, chosen, lambda number, gone: _mask(hits[numbers[number]], len(gone)))
 
 
+def touched_rows(snapshot: Snapshot, files: pa.Table, rows: pa.Table) -> list[TouchedFile]:
+    """The files with rows that an engine found, by their places.
+
+    Args:
+        snapshot: the version.
+        files: rows of `FILE_SCHEMA`.
+        rows: `file`, the row of `files`, and `row`, the position in that file: each place once, and
+            none that is deleted already.
+
+    Raises:
+        DataFileMissingError: a file vanished.
+        DataFileError: a damaged deletion vector.
+        ValueError: a file has fewer rows.
+    """
+    rows = rows.sort_by([("file", "ascending"), ("row", "ascending")])
+    counts = pc.value_counts(rows["file"]).to_pylist()
+    ends = list(accumulate((each["counts"] for each in counts), initial=0))
+    chosen = files.take(array_of([each["values"] for each in counts], pa.int64()))
+
+    def mask(number: int, gone: pa.BooleanArray) -> pa.BooleanArray:
+        start, end = ends[number : number + 2]
+        positions: Any = rows["row"].slice(start, end - start).combine_chunks()
+        if positions[-1].as_py() >= len(gone):
+            raise _past_the_end(positions[-1].as_py(), len(gone))
+        return mask_of(positions, len(gone))
+
+    return _touched(snapshot, chosen, mask)
+
+
 def touched_whole(snapshot: Snapshot, files: pa.Table) -> list[TouchedFile]:
     """Files of which every row that is left is hit; no row is read to know that.
 
@@ -150,12 +181,7 @@ def _touched(
     places = reader.find(files)
 
     def masks(number: int) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-        place = places[number]
-        count = adds[number].num_records
-        if count is None:
-            count = sum(piece.count for piece in reader.pieces(place))
-        deleted = reader.deleted(place)
-        gone = empty_mask(count) if deleted is None else deleted(count)
+        gone = reader.gone(places[number], adds[number].num_records)
         return gone, hit_of(number, gone)
 
     adds = list(to_add_files(files))
@@ -166,13 +192,17 @@ def _touched(
     ]
 
 
+def _past_the_end(row: int, count: int) -> ValueError:
+    return ValueError(f"row {row} of a file of {count} rows is hit")
+
+
 def _mask(pieces: Mapping[int, bytes], count: int) -> pa.BooleanArray:
     bits = bytearray(-(-count // 8))
     for start, piece in pieces.items():
         at = start // 8
         used = piece.rstrip(b"\0")
         if at + len(used) > len(bits):
-            raise ValueError(f"row {start + 8 * len(used) - 1} of a file of {count} rows is hit")
+            raise _past_the_end(start + 8 * len(used) - 1, count)
         bits[at : at + len(used)] = used
     return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bytes(bits))])
 

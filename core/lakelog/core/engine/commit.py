@@ -1,4 +1,12 @@
-"""Commits: what history says of one, and what a table asks of its writers."""
+"""Commits: what a table asks of its writers, and what history says of a commit.
+
+`check_readable` and `check_writable` raise `UnsupportedFeatureError` for a table that this version
+can't read or write; call them before any work. `lock_for` says which lock a commit takes, and why.
+`write_metrics` and `streaming_metrics` count the files of a commit for its `Operation`,
+`preservation_tags` says whether rows kept their ids. `compact_after` has a commit followed by auto
+compaction where the table wants it. The commit itself, its conflicts and its outcome are
+`OptimisticTransaction`'s.
+"""
 
 from __future__ import annotations
 

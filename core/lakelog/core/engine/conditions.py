@@ -1,4 +1,11 @@
-"""Conditions: what a filter says, which files it leaves, what the log answers by itself."""
+"""Conditions: what a filter says, which files it leaves, what the log answers by itself.
+
+`normalize_filter` takes SQL text, pyarrow's tuples or a tree, and gives the tree that is bound to a
+schema; it raises `InvalidPredicateError` for text with a part that only Spark evaluates.
+`keep_files` never leaves out a file that may hold a row for which the condition is true;
+`matching_files`, for writers, never takes one whose partition value it does not understand.
+`known_count` and `known_extreme` answer by statistics alone, or give `None`.
+"""
 
 from __future__ import annotations
 

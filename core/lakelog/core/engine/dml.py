@@ -1,4 +1,14 @@
-"""DELETE and UPDATE: the rows of some files are taken out, others may take their place."""
+"""DELETE and UPDATE: the rows of some files are taken out, others may take their place.
+
+An engine reads the files that `OptimisticTransaction.filter_file_table` gives, finds the rows, and
+hands their places to `touched_rows` (or `touched_at`, as bitmaps; `touched_whole` where all rows of
+files are meant). `RowRewrite` removes them, by deletion vectors or copies as the table's properties
+say, takes the new rows of an UPDATE, writes the change data feed, and gives the actions of the
+commit. Copies may run anywhere: `CopyTask` can be pickled. `change_few_rows` does
+all of a `RowsPlan` in this process, or gives `None` where that is the engine's. Missing and damaged
+files are `DataFileMissingError` and `DataFileError`; broken rules of the table
+`ConstraintViolationError`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +20,13 @@ if TYPE_CHECKING:
     from lakelog.core.dml.delete_update import RowsPlan, change_few_rows
     from lakelog.core.dml.file_copies import Copied, CopyTask, run_in_threads
     from lakelog.core.dml.matching_rows import matching_rows
-    from lakelog.core.dml.merge.positions import mask_of
     from lakelog.core.dml.merge.update import updated_columns
     from lakelog.core.dml.rewrite import RowRewrite
     from lakelog.core.dml.touched_files import (
         TouchedFile,
         can_evaluate,
-        empty_mask,
         touched_at,
+        touched_rows,
         touched_whole,
     )
 else:
@@ -27,11 +36,10 @@ else:
             "lakelog.core.dml.delete_update": "RowsPlan change_few_rows",
             "lakelog.core.dml.file_copies": "Copied CopyTask run_in_threads",
             "lakelog.core.dml.matching_rows": "matching_rows",
-            "lakelog.core.dml.merge.positions": "mask_of",
             "lakelog.core.dml.merge.update": "updated_columns",
             "lakelog.core.dml.rewrite": "RowRewrite",
             "lakelog.core.dml.touched_files": (
-                "TouchedFile can_evaluate empty_mask touched_at touched_whole"
+                "TouchedFile can_evaluate touched_at touched_rows touched_whole"
             ),
         },
     )

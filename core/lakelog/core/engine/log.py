@@ -1,4 +1,11 @@
-"""The log itself: its files, and replaying a large one on many machines."""
+"""The log itself: its files, and replaying a large one on many machines.
+
+A `Replayer` given to `load_state` gets a `ReplayJob`, and may read the parts of its checkpoint and
+its commits wherever it likes: `PartReader` and `parse_commit` can be pickled. `file_keys` tells
+which rows are about the same file. What can't be read is a `CorruptCheckpointError`,
+`CorruptCommitError` or `LogGapError`. The other names let a program look at a log that may be
+broken.
+"""
 
 from __future__ import annotations
 

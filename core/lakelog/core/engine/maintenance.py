@@ -1,4 +1,8 @@
-"""Maintenance: OPTIMIZE's work where an engine does it, and what others read beside the log."""
+"""Maintenance: OPTIMIZE's work where an engine does it, and manifests for others.
+
+`lakelog.core` runs the commands (`optimize`, `vacuum`, `repair`). A `BinTask` is the share of an
+OPTIMIZE that can be pickled, and run anywhere.
+"""
 
 from __future__ import annotations
 

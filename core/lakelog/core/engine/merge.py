@@ -1,4 +1,10 @@
-"""MERGE, and what an UPDATE shares with it: clauses analysed to the values of new rows."""
+"""MERGE, and what an UPDATE shares with it: clauses analysed to the values of new rows.
+
+`analyse_merge` and `analyse_update` resolve clauses against the schemas, and say for each column of
+a new row where its value comes from (`Kept`, `Given`, `Default`, `Generated`, …), for an engine to
+compute; what can't be resolved is a `DeltaAnalysisError`. `run_small_merge` does all of a MERGE in
+this process, or gives `None` where that is the engine's.
+"""
 
 from __future__ import annotations
 

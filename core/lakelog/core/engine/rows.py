@@ -1,4 +1,10 @@
-"""Rows: what a table asks of each, and what it fills in."""
+"""Rows: what a table asks of each, and what it fills in.
+
+`table_constraints` are the conditions that each row must meet; `generation_of`, `identity_of` and
+`default_of` say how a column is filled that an INSERT leaves out. An engine that evaluates them
+raises `ConstraintViolationError` before it commits. `MovedRowIds` are the columns by which rows
+that move to another file keep their ids.
+"""
 
 from __future__ import annotations
 

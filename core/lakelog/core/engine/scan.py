@@ -1,4 +1,11 @@
-"""Scans: the files of a version, and how a row of them is read."""
+"""Scans: the files of a version, and how a row of them is read.
+
+`ScanPlan` gives an engine with a reader of its own the paths, the partitions' values and the
+deleted rows. `RowReader` reads a file as Arrow, in the table's types, whatever the file has: mapped
+columns, widened types, missing columns; it can be pickled. A partition value that can't be read is
+a `CorruptLogError`, a file that is gone a `DataFileMissingError`, a damaged vector a
+`DataFileError`: no row is shown that may be deleted.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +17,11 @@ if TYPE_CHECKING:
     from lakelog.core.arrow.partition_casts import cast_text
     from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_table
     from lakelog.core.data.file_locations import DataPlaces
-    from lakelog.core.data.file_reader import DataFile, DataStores, TableFileReader, storage_root
+    from lakelog.core.data.file_reader import DataFile, DataStores, storage_root
     from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
     from lakelog.core.data.readable_partitions import check_partition_values, readable_partitions
     from lakelog.core.data.row_reader import RowReader, in_order
+    from lakelog.core.data.scan_plan import ScanPlan, rows_of_files
     from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
 else:
     __getattr__ = offers(
@@ -22,10 +30,11 @@ else:
             "lakelog.core.arrow.partition_casts": "cast_text",
             "lakelog.core.arrow.partitions": "partition_schema_of typed_partition_table",
             "lakelog.core.data.file_locations": "DataPlaces",
-            "lakelog.core.data.file_reader": "DataFile DataStores TableFileReader storage_root",
+            "lakelog.core.data.file_reader": "DataFile DataStores storage_root",
             "lakelog.core.data.partition_keys": "decode_partition_values encode_partition_values",
             "lakelog.core.data.readable_partitions": "check_partition_values readable_partitions",
             "lakelog.core.data.row_reader": "RowReader in_order",
+            "lakelog.core.data.scan_plan": "ScanPlan rows_of_files",
             "lakelog.core.deletion_vectors.stored_vectors": "DeletionVector",
         },
     )

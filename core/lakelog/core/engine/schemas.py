@@ -1,4 +1,9 @@
-"""Schemas: comparing, changing and storing them, and the columns within."""
+"""Schemas: comparing, changing and storing them, and the columns within.
+
+`check_write_compatible` and `merge_schemas` raise `SchemaMismatchError` where rows don't fit a
+table, and say why. `physical_name` and its like say how files name a mapped column, `limit_of` how
+long a CHAR or VARCHAR may be, `dotted`, `split_path` and `sql_path` spell the path of a field.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Streams: what comes next in a table's log, as rows or as changes of rows."""
+"""Streams: what comes next in a table's log, as rows or as changes of rows.
+
+`StreamSource` and `ChangeSource` plan batches between two `SourceOffset`s, in Delta's own JSON, so
+that a query may go on where another engine's ended. A change of the table that a query can't follow
+ends it with an error that says which commit made it. `ChangeFeed` reads the rows that changed
+between two versions.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Tables: how they are named, made, altered and found as they were.
 
-`lakelog.core` opens and makes a table (`DeltaLog`, `create_table`, `clone`) and alters it
-(`add_columns`, `set_properties`). Here is what an engine needs beside that, to do the same within
-a commit of its own or by the words of its own SQL.
+`lakelog.core` opens and makes a table (`DeltaLog`, `create_table`, `clone`), and
+`lakelog.core.alter` changes its columns and properties. Here is what an engine needs beside that,
+to do the same within a commit of its own (`define_table`), by the words of its own SQL
+(`ColumnChange`, `Addition`), or for rows that it checks itself (`add_checked_constraint`).
+`travelling_conf` leaves the secrets of other storages out of what is sent to executors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Values: Arrow's arrays and types for Delta's."""
+"""Values: Arrow's arrays and types for Delta's.
+
+`to_arrow_schema` gives the types that files have for a schema, `from_arrow_schema` the schema for
+types. `pc` is `pyarrow.compute`, and `array_of` and its like make arrays; both without loading
+pandas, which pyarrow would load.
+"""
 
 from __future__ import annotations
 

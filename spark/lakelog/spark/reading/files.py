@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from lakelog.core.engine.scan import DataPlaces, check_partition_values
+from lakelog.core.engine.scan import DataPlaces, check_partition_values, rows_of_files
 from lakelog.core.engine.schemas import (
     TYPE_CHANGES,
     holds_months,
@@ -50,7 +50,7 @@ from lakelog.spark.reading.row_positions import (
     PositionedRows,
     with_places,
 )
-from lakelog.spark.reading.vectors import read_vectors, rows_of_files
+from lakelog.spark.reading.vectors import read_vectors
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import own_storage, spark_version
 from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of

@@ -14,11 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import orjson
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from lakelog.core.engine.scan import DataStores, in_order
+from lakelog.core.engine.scan import ScanPlan, in_order
 from lakelog.core.engine.values import array_of, integers, scalar_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.row_positions import FILE, ROW, SIZE
@@ -52,49 +51,27 @@ class Vectors:
     """Whether rows find their piece by `SIZE`, not by `FILE`."""
 
 
-def rows_of_files(files: pa.Table) -> list[int | None]:
-    """How many rows each file has, deleted ones too, by its statistics.
-
-    Args:
-        files: rows of `FILE_SCHEMA`.
-    """
-    found: list[int | None] = []
-    for stats in files["stats"].to_pylist():
-        try:
-            count = orjson.loads(stats or "{}").get("numRecords")
-        except (ValueError, AttributeError):
-            count = None
-        found.append(count if type(count) is int and count >= 0 else None)
-    return found
-
-
 def read_vectors(snapshot: Snapshot, files: pa.Table) -> Vectors:
     """The deletion vectors of some files, in pieces.
 
     Args:
         snapshot: the version.
-        files: rows of its `file_table`, each with a vector and with `rows_of_files`.
+        files: rows of its `file_table`, each with a vector and with a count of rows.
 
     Raises:
         CorruptLogError: the log does not say where a vector is.
         DataFileMissingError: the storage does not have it.
         DataFileError: it is damaged, or is of another data file.
     """
-    stores = DataStores(snapshot)
-    paths = stores.places.resolve(files["path"].to_pylist())
-    vectors, counts = files["deletion_vector"].to_pylist(), rows_of_files(files)
-    sizes = files["size"].to_pylist()
+    plan = ScanPlan(snapshot, files)
+    paths, sizes = plan.paths, files["size"].to_pylist()
     by_size = _tell_files_apart(sizes)
 
     def pieces(number: int) -> pa.Table:
-        path, rows = paths[number], counts[number]
-        assert rows is not None  # the caller looked
-        vector = stores.vector(vectors[number], path)
-        store = stores.for_path(path if vector.path is None else vector.path)
-        words = _words(vector.deleted(store.filesystem, rows))
+        words = _words(plan.gone(number))
         numbers = range(len(words))
         columns = {
-            _FILE: pa.repeat(scalar_of(file_path_uri(path), pa.string()), len(words)),
+            _FILE: pa.repeat(scalar_of(file_path_uri(paths[number]), pa.string()), len(words)),
             _PIECE: integers(numbers, pa.int64()),
             _WORDS: words,
         }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lakelog.core import DeltaLog, delete_rows, table_changes, write_arrow
 from lakelog.core.actions.operation import Operation
 from lakelog.core.dml.rewrite import RowRewrite
-from lakelog.core.dml.touched_files import can_evaluate, touched_at
+from lakelog.core.dml.touched_files import can_evaluate, touched_at, touched_rows
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
@@ -57,10 +57,34 @@ def test_bits_from_any_position_are_the_rows_of_the_file(
     assert len(touched.hit) == 100_000
 
 
+def places(*found: tuple[int, int]) -> Any:
+    kinds = pa.schema([("file", pa.int64()), ("row", pa.int64())])
+    return pa.Table.from_pylist([{"file": file, "row": row} for file, row in found], kinds)
+
+
 def test_rows_beyond_the_file_are_an_error(tmp_path: Path) -> None:
     snapshot = table(str(tmp_path)).snapshot
     with pytest.raises(ValueError, match="of a file of 20 rows"):
         touched_at(snapshot, snapshot.file_table, {1: {0: bits({24})}})
+    with pytest.raises(ValueError, match="row 20 of a file of 20 rows"):
+        touched_rows(snapshot, snapshot.file_table, places((1, 3), (1, 20)))
+
+
+def test_places_in_any_order_are_the_same_as_bitmaps(tmp_path: Path) -> None:
+    log = table(str(tmp_path), VECTORS)
+    delete_rows(log, "id = 3")
+    snapshot = log.snapshot
+    files = snapshot.file_table
+    hits = {0: {0: bits({0, 7, 19})}, 1: {0: bits({5, 6})}}
+
+    found = touched_rows(snapshot, files, places((1, 6), (0, 19), (0, 0), (1, 5), (0, 7)))
+
+    expected = touched_at(snapshot, files, hits)
+    assert [(each.add, each.gone, each.hit) for each in found] == [
+        (each.add, each.gone, each.hit) for each in expected
+    ]
+    assert sorted(each.gone.true_count for each in found) == [0, 1]
+    assert touched_rows(snapshot, files, places()) == []
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS, FEED, {**VECTORS, **FEED}])

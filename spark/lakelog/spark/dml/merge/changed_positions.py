@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from lakelog.core.engine.dml import touched_at
-from lakelog.core.engine.values import pc
+from lakelog.core.engine.dml import touched_at, touched_rows
+from lakelog.core.engine.values import integers, pc
 from lakelog.spark.dml.matching_positions import bitmaps
 from lakelog.spark.dml.merge.changed_rows import CLAUSE, NO_CLAUSE
 from lakelog.spark.dml.merge.numbered_source import NUMBER
-from lakelog.spark.dml.merge.removed_rows import touched_by_places
 from lakelog.spark.reading.row_positions import FILE, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from lakelog.core import Snapshot
@@ -83,7 +82,9 @@ def _fetched(pairs: pa.Table, numbers: Mapping[str, int], one_match: bool) -> Pl
     once = applied.group_by([FILE, ROW]).aggregate([(CLAUSE, "min")])
     known = pc.value_counts(once[f"{CLAUSE}_min"]).to_pylist()
     counts = {each["values"]: each["counts"] for each in known}
-    return Places(counts, many, partial(touched_by_places, places=once, numbers=numbers))
+    files = integers([numbers[key] for key in once[FILE].to_pylist()], pa.int64())
+    rows = pa.table({"file": files, "row": once[ROW]})
+    return Places(counts, many, partial(touched_rows, rows=rows))
 
 
 def _aggregated(pairs: DataFrame, numbers: Mapping[str, int], one_match: bool) -> Places:
