@@ -13,7 +13,8 @@
 | speak of columns and values | `lakelog.core.schema`, `schemas`, `values` |
 
 The import contracts hold that `lakelog.spark` and `lakelog.cli` see of the core what these modules
-show, its public modules, and nothing else. What is behind the door may be moved and renamed.
+show, its public modules, and nothing else. What is behind the door may be moved and renamed. Before
+a name is added here: does an engine ask for it, or for something that it is a step of?
 
 A name is imported from its home at its first use, so that a module costs what is used of it.
 """
