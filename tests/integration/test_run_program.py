@@ -34,7 +34,6 @@ spark.sql(f"UPDATE delta.`{path}` SET id = 5 WHERE id = 2")
 """
 
 
-@pytest.mark.needs("jvm")
 @pytest.mark.parametrize("way", ["script", "pip", "variable"])
 def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     job, table = tmp_path / "job.py", tmp_path / "table"
