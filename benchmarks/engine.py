@@ -118,7 +118,7 @@ class _Engine:
         from lakelog.core import DeltaLog
 
         log = DeltaLog.for_table(job["table"])
-        return int(log.start_transaction().filter_file_table(job["where"]).num_rows)
+        return int(log.start_transaction().reads.filter_file_table(job["where"]).num_rows)
 
     def plan_read(self, job: dict[str, Any]) -> int:
         """Plan a query in the words of a script; how many tasks it would have.

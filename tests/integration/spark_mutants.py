@@ -145,12 +145,12 @@ def _unless_false(message: str, sql: str, _: Sequence[str]) -> RowRule:
 
 
 def _read_by_all(txn: Any, *about: Any) -> Replaced:
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     return _replaced_before(txn, *about)
 
 
 def _read_whole(txn: Any, *about: Any) -> Replaced:
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     return _replaced_by(txn, *about)
 
 

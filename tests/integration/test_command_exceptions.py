@@ -18,7 +18,7 @@ import lakelog.logstores
 import lakelog.spark
 from lakelog.core import DeltaLog, delete_rows, retry_on_conflict, update_rows, write_arrow
 from lakelog.core.errors import DeltaConcurrentModificationException
-from lakelog.core.transaction.optimistic import OptimisticTransaction
+from lakelog.core.transaction.changes import Changes
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import copies, delete_update
@@ -152,16 +152,16 @@ def test_a_commit_that_is_refused_takes_its_files_along(
     classic_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = made(str(tmp_path / "t"))
-    written = OptimisticTransaction.mark_written
+    written = Changes.mark_written
     done: list[int] = []
 
-    def meanwhile(txn: OptimisticTransaction) -> None:
-        written(txn)
+    def meanwhile(changes: Changes) -> None:
+        written(changes)
         if not done:
             done.append(1)
             delete_rows(path, "id = 2")
 
-    monkeypatch.setattr(OptimisticTransaction, "mark_written", meanwhile)
+    monkeypatch.setattr(Changes, "mark_written", meanwhile)
     with pytest.raises(DeltaConcurrentModificationException):
         COMMANDS[name](classic_spark, path)
     assert rows(path) == {1: 10, 3: 30, 4: 40}
@@ -258,15 +258,15 @@ def test_what_is_read_of_partitions_is_what_conflicts(
         "column": sf.col("p") == "a",
         "text": "t.p = 'a' AND exists(array(n), x -> x > 0)",
     }
-    written = OptimisticTransaction.mark_written
+    written = Changes.mark_written
     other: list[str] = []
 
-    def meanwhile(txn: OptimisticTransaction) -> None:
-        written(txn)
+    def meanwhile(changes: Changes) -> None:
+        written(changes)
         if other:
             update_rows(path, {"n": "n + 10"}, other.pop())
 
-    monkeypatch.setattr(OptimisticTransaction, "mark_written", meanwhile)
+    monkeypatch.setattr(Changes, "mark_written", meanwhile)
     table = DeltaTable.forPath(classic_spark, path)
     table = table if alias is None else table.alias(alias)
     for where in ("p = 'b'", "p IS NULL"):

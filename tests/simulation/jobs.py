@@ -121,10 +121,10 @@ class Job:
             self.end = End.NOTHING_TO_DO
             return
         assert self.deed is not None
-        self.txn_id = txn.txn_id
+        self.txn_id = txn._committer.txn_id
         actor.step("think")
         self.in_commit = True
-        self.read_is_gone = max(txn.read_version, 0) in self.storage.cleaned
+        self.read_is_gone = max(txn.reads.version, 0) in self.storage.cleaned
         self.version = txn.commit(actions, Operation(name=self.deed.operation))
         self.end = End.COMMITTED
 
@@ -134,7 +134,7 @@ class Job:
     def plan(self, txn: OptimisticTransaction, operation: str, *, part: str | None = None) -> Deed:
         """A deed that read nothing or one value of `p`, so far."""
         parts = frozenset() if part is None else frozenset({part})
-        return Deed(operation=operation, read_version=txn.read_version, parts=parts)
+        return Deed(operation=operation, read_version=txn.reads.version, parts=parts)
 
     def new_file(self, part: str, *, data_change: bool = True) -> AddFile:
         values: dict[str, str | None] = {"p": part} if self.partitioned else {}
@@ -171,7 +171,7 @@ def _copy(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
 
 
 def _aggregate(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     return _adding(job, replace(job.plan(txn, "WRITE"), whole_table=True), job.target)
 
 
@@ -198,7 +198,7 @@ def _compact(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
 
 def _replace_partitions(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
     """Dynamic overwrite: its own new files say which partitions it replaces."""
-    found = txn.files_in_same_partitions([job.new_file(job.target)])
+    found = txn.reads.files_in_same_partitions([job.new_file(job.target)])
     deed = job.plan(txn, "WRITE", part=job.target)
     deed = replace(deed, removes=frozenset(f.path for f in found))
     return [*_adding(job, deed, job.target), *(file.remove(1) for file in found)]
@@ -238,7 +238,7 @@ def _evolve(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
 def _switch_on(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
     """Let commits carry times, or readers rely on row ids, in a table that has the features."""
     settings = SWITCHES[job.order.number]
-    features = frozenset(txn.protocol.writer_features or ())
+    features = frozenset(txn.changes.protocol.writer_features or ())
     if not features >= FEATURES or settings.items() <= txn.metadata.configuration.items():
         return None
     _change_metadata(job, txn, settings)
@@ -248,15 +248,15 @@ def _switch_on(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
 
 
 def _upgrade(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
-    has = frozenset(txn.protocol.writer_features or ())
+    has = frozenset(txn.changes.protocol.writer_features or ())
     wanted = has | {UPGRADES[job.order.number]}
     if wanted == has:
         return None
     job.deed = replace(job.plan(txn, "UPGRADE PROTOCOL"), features=wanted)
     readers = sorted(wanted & {"vacuumProtocolCheck"})
     protocol = replace(
-        txn.protocol,
-        min_reader_version=3 if readers else txn.protocol.min_reader_version,
+        txn.changes.protocol,
+        min_reader_version=3 if readers else txn.changes.protocol.min_reader_version,
         reader_features=readers or None,
         writer_features=sorted(wanted),
     )
@@ -301,7 +301,7 @@ def _create(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
     job.deed = replace(
         job.plan(txn, "CREATE TABLE"),
         settings=plain(txn.metadata.configuration),
-        features=frozenset(txn.protocol.writer_features or ()),
+        features=frozenset(txn.changes.protocol.writer_features or ()),
     )
     return [] if job.order.part is None else _adding(job, job.deed, job.order.part)
 

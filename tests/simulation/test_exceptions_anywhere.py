@@ -32,7 +32,7 @@ from lakelog.core.commit.writer import CommitWriter
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.optimistic import OptimisticTransaction
+from lakelog.core.transaction.committer import Committer
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import Line, LineInjector
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 SCHEMA = StructType((StructField("id", PrimitiveType("long")),))
 ROOTS = tuple(str(Path(each.__file__ or "").parent) for each in (lakelog.core, lakelog.logstores))
-GUARD = OptimisticTransaction._guarded.__code__.co_firstlineno
+GUARD = Committer._guarded.__code__.co_firstlineno
 DECIDING = {
     "core/dml/delete_update.py",
     "core/maintain/optimize/committing.py",
@@ -54,6 +54,7 @@ DECIDING = {
     "core/hooks/post_commit.py",
     "core/transaction/attempt_files.py",
     "core/transaction/large_commit.py",
+    "core/transaction/committer.py",
     "core/transaction/optimistic.py",
     "logstores/local/store.py",
 }
@@ -166,7 +167,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "the mark is set behind the write": (Landing, "trying", lambda *_: None),
     "nothing is settled": (CommitWriter, "settle", lambda *_: None),
     "whatever comes behind the landing leaves commit": (
-        OptimisticTransaction,
+        Committer,
         "_guarded",
         lambda _, run: run(),
     ),

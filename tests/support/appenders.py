@@ -46,7 +46,7 @@ def by_lakelog(table: str) -> Callable[[int], dict[str, Any]]:
         with DataFileWriter(write_plan(log.store, log.table, schema), schema) as writer:
             writer.write(row(number, "lakelog"))
         version = txn.commit(writer.close(), Operation.write("Append"))
-        return {"id": number, "version": version, "txn": txn.txn_id}
+        return {"id": number, "version": version, "txn": txn._committer.txn_id}
 
     return append
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import write_arrow
+from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.errors import PostCommitError
@@ -250,7 +250,7 @@ def complaint(stage: Stage, left: BaseException | None) -> str | None:
         told = _complaint_of_commit(stage.left[-1], landed)
         if told:
             return told
-    if seconds_left() != float("inf") or OptimisticTransaction.active() is not None:
+    if seconds_left() != float("inf") or DeltaLog.active_transaction() is not None:
         return "the thread keeps what was for one call"
     in_doubt = any(txn.may_be_committed for txn in stage.transactions)
     if stage.command.leaves_none and not landed and not in_doubt and left is not None:

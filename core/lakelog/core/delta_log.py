@@ -54,6 +54,13 @@ class DeltaLog(TableLog):
 
         return run_active(self.start_transaction(), work)
 
+    @staticmethod
+    def active_transaction() -> OptimisticTransaction | None:
+        """The transaction of this thread that `with_new_transaction` runs."""
+        from lakelog.core.transaction.committer import active_transaction
+
+        return active_transaction.get()
+
     @property
     def is_commit_lock_enabled(self) -> bool:
         """Whether commits take a lock of the process or of the host.
@@ -158,9 +165,9 @@ def _upgrade(
 
     txn = begin_change(log)
     asked = {**txn.metadata.configuration, **validate_properties(words, log.conf)}
-    protocol = upgraded_for(txn.protocol, replace(txn.metadata, configuration=asked))
+    protocol = upgraded_for(txn.changes.protocol, replace(txn.metadata, configuration=asked))
     if protocol is None:
-        return txn.read_version
+        return txn.reads.version
     return txn.commit([protocol], operation(protocol))
 
 

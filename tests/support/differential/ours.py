@@ -24,7 +24,7 @@ class OurTransaction:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._txn = DeltaLog.for_table(str(path)).start_transaction()
-        self._next = self._txn.read_version + 1
+        self._next = self._txn.reads.version + 1
 
     def run(self, steps: list[Step]) -> int | None:
         """Run all steps; the last one commits."""
@@ -40,7 +40,7 @@ class OurTransaction:
 
     def reads_whole_table(self) -> None:
         """Everything was read."""
-        self._txn.read_whole_table()
+        self._txn.reads.read_whole_table()
 
     def reads_app(self, app_id: str) -> None:
         """Ask for an application's progress."""
@@ -49,7 +49,7 @@ class OurTransaction:
     def replaces_partitions_of(self, adds: list[Line]) -> None:
         """Ask for what a dynamic overwrite replaces."""
         files = [each for each in _actions(adds) if isinstance(each, AddFile)]
-        self._txn.files_in_same_partitions(files)
+        self._txn.reads.files_in_same_partitions(files)
 
     def sets_metadata(self, line: Line) -> None:
         """Change the metadata."""

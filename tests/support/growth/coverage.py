@@ -10,6 +10,8 @@ from typing import Final
 import lakelog.core
 import lakelog.spark
 from lakelog.cli.app import COMMANDS
+from lakelog.core.transaction.changes import Changes
+from lakelog.core.transaction.reads import Reads
 from lakelog.logstores import LogStore
 
 __all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operations_of_spark"]
@@ -17,7 +19,9 @@ __all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operation
 
 def public_operations() -> set[str]:
     """All that users call: `write_arrow`, `DeltaLog.history`, `cli.files`, `LogStore.read`."""
-    return {f"cli.{name}" for name in COMMANDS} | _members(LogStore) | _public(lakelog.core)
+    parts = _members(Reads) | _members(Changes)  # of a transaction, for engines
+    cli = {f"cli.{name}" for name in COMMANDS}
+    return cli | _members(LogStore) | _public(lakelog.core) | parts
 
 
 def public_operations_of_spark() -> set[str]:
@@ -57,13 +61,12 @@ _REASONS = {
         SetTransaction.last_updated_time
         Snapshot.partition_columns Snapshot.has_deletion_vectors
         DeltaLog.doubt DeltaLog.held_files Snapshot.held_files
-        OptimisticTransaction.active OptimisticTransaction.clock OptimisticTransaction.delta_log
-        OptimisticTransaction.may_be_committed OptimisticTransaction.began_ms
-        OptimisticTransaction.mark_written
-        OptimisticTransaction.new_metadata OptimisticTransaction.new_protocol
-        OptimisticTransaction.read_version OptimisticTransaction.snapshot
-        OptimisticTransaction.lock_choice OptimisticTransaction.file_layout
-        OptimisticTransaction.register_post_commit_hook OptimisticTransaction.read_whole_table
+        DeltaLog.active_transaction OptimisticTransaction.attempts
+        OptimisticTransaction.may_be_committed OptimisticTransaction.snapshot
+        OptimisticTransaction.register_post_commit_hook
+        Changes.mark_written Changes.new_metadata Changes.new_protocol Changes.file_layout
+        Changes.pending Changes.restore Changes.has_checks
+        Reads.version Reads.read_whole_table
         LogStore.capabilities LogStore.close LogStore.conf LogStore.create_folder
         LogStore.filesystem LogStore.filesystem_path LogStore.is_partial_write_visible
         LogStore.settings
@@ -78,13 +81,15 @@ _REASONS = {
     """,
     "a part of every commit or write that is measured": """
         DeltaLog.for_table DeltaLog.start_transaction DeltaLog.with_new_transaction
-        DeltaLog.after_commit DeltaLog.table_exists OptimisticTransaction.check_before_commit
+        DeltaLog.after_commit DeltaLog.table_exists Changes.check_before_commit Changes.check_now
         DeltaLog.is_commit_lock_enabled DeltaLog.lock_commit_if_enabled
         DeltaLog.protocol_read DeltaLog.protocol_write
-        OptimisticTransaction.metadata OptimisticTransaction.protocol
+        OptimisticTransaction.metadata Changes.metadata Changes.protocol Changes.take
         OptimisticTransaction.commit_if_needed OptimisticTransaction.run_post_commit_hooks
-        OptimisticTransaction.assert_removable OptimisticTransaction.track_files_read
-        OptimisticTransaction.terms OptimisticTransaction.update_metadata_for_restore
+        OptimisticTransaction.txn_version OptimisticTransaction.filter_files
+        OptimisticTransaction.update_metadata
+        Changes.assert_removable Reads.track_files_read
+        Changes.terms Changes.update_metadata_for_restore
         FileSizes.measured Operation.streaming_update
         Operation.changes_data Operation.create_table Operation.json_metrics
         Operation.json_parameters Operation.manual Operation.may_change_partitioning

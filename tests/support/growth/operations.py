@@ -606,27 +606,27 @@ def _(world: World) -> Callable[[], object]:
     return lambda: txn.commit_large(files, Operation.manual())
 
 
-@measured("OptimisticTransaction.filter_files", filters=True)
+@measured("Reads.filter_files", filters=True)
 def _(world: World) -> Callable[[], object]:
     txn, where = world.log().start_transaction(), world.where
     return lambda: txn.filter_files(where)
 
 
-@measured("OptimisticTransaction.filter_file_table", filters=True)
+@measured("Reads.filter_file_table", filters=True)
 def _(world: World) -> Callable[[], object]:
     txn, where = world.log().start_transaction(), world.where
-    return lambda: txn.filter_file_table(where)
+    return lambda: txn.reads.filter_file_table(where)
 
 
-@measured("OptimisticTransaction.files_in_same_partitions")
+@measured("Reads.files_in_same_partitions")
 def _(world: World) -> Callable[[], object]:
     txn = world.log().start_transaction()
     files = world.log().snapshot.files()
-    return lambda: txn.files_in_same_partitions(files)
+    return lambda: txn.reads.files_in_same_partitions(files)
 
 
 @measured(
-    ("OptimisticTransaction.txn_version", "Snapshot.txn_version"),
+    ("Reads.txn_version", "Snapshot.txn_version"),
     "of every application",
     only=frozenset({"applications"}),
 )
@@ -635,23 +635,23 @@ def _(world: World) -> Callable[[], object]:
     return lambda: [txn.txn_version(f"app {i}") for i in range(world.n)]
 
 
-@measured("OptimisticTransaction.advance_identity_columns", only=frozenset({"columns"}))
+@measured("Changes.advance_identity_columns", only=frozenset({"columns"}))
 def _(world: World) -> Callable[[], object]:
     txn = core.DeltaLog.for_table(_numbered(world)).start_transaction()
-    return lambda: txn.advance_identity_columns({f"i{i}": 7 for i in range(world.n)})
+    return lambda: txn.changes.advance_identity_columns({f"i{i}": 7 for i in range(world.n)})
 
 
-@measured("OptimisticTransaction.update_metadata")
+@measured("Changes.update_metadata")
 def _(world: World) -> Callable[[], object]:
     txn, metadata = world.log().start_transaction(), world.log().snapshot.metadata
     return lambda: txn.update_metadata(metadata)
 
 
-@measured("OptimisticTransaction.update_metadata_for_new_table")
+@measured("Changes.update_metadata_for_new_table")
 def _(world: World) -> Callable[[], object]:
     metadata = world.log().snapshot.metadata
     txn = core.DeltaLog.for_table(str(world.folder / "new")).start_transaction()
-    return lambda: txn.update_metadata_for_new_table(metadata)
+    return lambda: txn.changes.update_metadata_for_new_table(metadata)
 
 
 # Schemas, as those of other writers come

@@ -313,7 +313,7 @@ _OF_ROWS = frozenset(
 _OF_FILES = frozenset(
     (
         *("DeltaLog.snapshot", "DeltaLog.checkpoint", "Snapshot.files", "cli.files"),
-        *("OptimisticTransaction.commit", "OptimisticTransaction.filter_files"),
+        *("OptimisticTransaction.commit", "Reads.filter_files"),
         "enable_row_tracking",
     )
 )
@@ -321,15 +321,15 @@ _OF_METADATA = frozenset(
     (
         *("add_columns", "rename_column", "drop_columns", "change_column", "create_table"),
         *("add_constraint", "drop_constraint", "set_properties", "unset_properties"),
-        *("OptimisticTransaction.update_metadata", "write_arrow", "cli.describe"),
-        *("OptimisticTransaction.update_metadata_for_new_table", "Snapshot.schema"),
+        *("Changes.update_metadata", "write_arrow", "cli.describe"),
+        *("Changes.update_metadata_for_new_table", "Snapshot.schema"),
     )
 )
 _OF_FILTERS = frozenset(("Snapshot.files", "Snapshot.to_arrow"))
 _OF_THE_LOG = frozenset(
     (
         *("DeltaLog.snapshot", "DeltaLog.update", "DeltaLog.checkpoint", "Snapshot.schema"),
-        *("OptimisticTransaction.commit", "OptimisticTransaction.txn_version", "write_arrow"),
+        *("OptimisticTransaction.commit", "Reads.txn_version", "write_arrow"),
     )
 )
 

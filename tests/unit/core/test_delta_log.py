@@ -253,7 +253,7 @@ def test_update_notices_that_the_table_was_dropped(log):
     assert not delta_log.table_exists()
     with pytest.raises(TableNotFoundError):
         delta_log.update()
-    assert delta_log.start_transaction().read_version == -1
+    assert delta_log.start_transaction().reads.version == -1
 
 
 def test_update_after_log_cleanup_does_not_take_an_old_version_for_the_newest(log):
@@ -265,7 +265,7 @@ def test_update_after_log_cleanup_does_not_take_an_old_version_for_the_newest(lo
     for version in range(10):
         log.path(version).unlink()
     assert stale.update().version == 12
-    assert stale.start_transaction().read_version == 12
+    assert stale.start_transaction().reads.version == 12
 
 
 def test_update_far_behind_lists_instead_of_probing(log):

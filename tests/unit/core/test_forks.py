@@ -70,4 +70,4 @@ def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(
 def test_a_child_may_begin_transactions_while_a_thread_did(tmp_path: Path) -> None:
     log = DeltaLog.for_table(str(tmp_path / "t"))
     with open_transactions._lock:
-        assert status_of_child(lambda: 40 + log.start_transaction().read_version) == 39
+        assert status_of_child(lambda: 40 + log.start_transaction().reads.version) == 39

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from lakelog.core import errors as core_errors
 from lakelog.core import version as version_module
 from lakelog.core.names_elsewhere import PUBLIC
 from lakelog.logstores import errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # A name that goes from here is a name that breaks somebody's import.
 SURFACE = {
@@ -76,6 +80,16 @@ def test_a_name_of_another_public_module_is_asked_for_with_the_import(module: st
         if name not in core.__all__:
             with pytest.raises(AttributeError, match=f"no attribute '{name}'. Write {line}$"):
                 getattr(core, name)
+
+
+def test_a_transaction_has_few_members_and_two_parts(tmp_path: Path) -> None:
+    txn = core.DeltaLog.for_table(str(tmp_path)).start_transaction()
+    assert {name for name in dir(txn) if not name.startswith("_")} == {
+        *("delta_log", "snapshot", "metadata", "reads", "changes"),
+        *("filter_files", "txn_version", "update_metadata"),
+        *("commit", "commit_if_needed", "commit_large"),
+        *("register_post_commit_hook", "run_post_commit_hooks", "may_be_committed", "attempts"),
+    }
 
 
 def test_every_error_of_the_stores_that_a_job_may_meet_is_there() -> None:

@@ -52,7 +52,7 @@ def replace_columns(
     changes = _Changes(txn.delta_log.table)
     schema = changes.struct(txn.snapshot.schema, wanted, ())
     if changes.gone:
-        if txn.terms.column_mapping_mode == "none":
+        if txn.changes.terms.column_mapping_mode == "none":
             raise changes.refusal(
                 f"dropping column(s) {_listed(changes.gone)}, whose values the files would keep. "
                 "Enable column mapping first: set the property delta.columnMapping.mode=name"
@@ -64,7 +64,7 @@ def replace_columns(
             )
         check_droppable(txn, changes.gone)
     if schema == txn.snapshot.schema:
-        return txn.read_version
+        return txn.reads.version
     txn.update_metadata(replace(txn.metadata, schema_string=schema.to_json()))
     said = [column_parameter((), each)["column"] for each in wanted]
     return txn.commit([], Operation("REPLACE COLUMNS", {"columns": json_text(said)}))

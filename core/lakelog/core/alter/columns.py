@@ -98,7 +98,8 @@ def rename_column(
         schema_string=schema.to_json(),
         partition_columns=partitions,
         configuration=_with_stats_columns(
-            txn.terms, lambda each: (*new, *each[len(path) :]) if _below(each, path) else each
+            txn.changes.terms,
+            lambda each: (*new, *each[len(path) :]) if _below(each, path) else each,
         ),
     )
     parameters = {"oldColumnPath": _history_name(path), "newColumnPath": _history_name(new)}
@@ -146,7 +147,7 @@ def drop_columns(
     schema = without_fields(own_schema(txn), gone)
     dropped = {_lower(path) for path in gone}
     configuration = _with_stats_columns(
-        txn.terms,
+        txn.changes.terms,
         lambda each: None if any(p in dropped for p in _prefixes(_lower(each))) else each,
     )
     changed = replace(txn.metadata, schema_string=schema.to_json(), configuration=configuration)
@@ -252,7 +253,7 @@ def _changed(
     if limited is not None:
         new = limited
     elif change.data_type is not None:
-        kind, widens = type_from(change.data_type, path), txn.terms.properties.type_widening
+        kind, widens = type_from(change.data_type, path), txn.changes.terms.properties.type_widening
         new = retyped(new, within, kind, dotted(path), widens=widens)
     if within and change.is_more_than_a_type:
         raise DeltaAnalysisError(
@@ -317,7 +318,7 @@ def commit_columns(txn: OptimisticTransaction, changed: Metadata, operation: Ope
     if StructType.from_json(changed.schema_string) == own_schema(txn):
         changed = replace(changed, schema_string=before.schema_string)
     if changed == before:
-        return txn.read_version
+        return txn.reads.version
     txn.update_metadata(changed)
     return txn.commit([], operation)
 
@@ -342,7 +343,7 @@ def _exactly(txn: OptimisticTransaction, column: ColumnPath) -> tuple[str, ...]:
 
 
 def _require_mapping(txn: OptimisticTransaction, condition: str, what: str) -> None:
-    if txn.terms.column_mapping_mode == "none":
+    if txn.changes.terms.column_mapping_mode == "none":
         raise DeltaAnalysisError(
             f"[{condition}] {what} is not supported for your Delta table {txn.delta_log.table}: "
             "its files would keep the column. Enable column mapping first: set the property "

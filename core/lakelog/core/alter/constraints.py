@@ -93,7 +93,7 @@ def add_checked_constraint(
         )
     key = f"{CONSTRAINT_PREFIX}{name.lower()}"
     txn.update_metadata(replace(old, configuration={**old.configuration, key: condition}))
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     check(txn, name, condition)
     return txn.commit([], Operation("ADD CONSTRAINT", {"name": name, "expr": condition}))
 

@@ -56,15 +56,15 @@ def sync_identity(uri: TableOrLog, column: str, *, conf: Mapping[str, str] | Non
             f"column. Its identity columns: {known}.",
             column=dotted(path),
         )
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     found = _range(snapshot, field.name)
     if found is None:
-        return txn.read_version
+        return txn.reads.version
     furthest = found[1] if sequence.step > 0 else found[0]
     if (furthest - sequence.start) // sequence.step < sequence.taken:
-        return txn.read_version
+        return txn.reads.version
     mark = advanced_mark(sequence, *found)
-    txn.advance_identity_columns({field.name: mark})
+    txn.changes.advance_identity_columns({field.name: mark})
     parameter = {
         "name": field.name,
         "type": field.data_type.json_value(),

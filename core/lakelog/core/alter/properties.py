@@ -189,8 +189,8 @@ def _commit(
     before = txn.metadata
     described = before.description if description is None else description
     txn.update_metadata(replace(before, configuration=wanted, description=described))
-    if txn.metadata == before and txn.new_protocol is None:
-        return txn.read_version
+    if txn.metadata == before and txn.changes.new_protocol is None:
+        return txn.reads.version
     return txn.commit([], operation)
 
 
@@ -227,4 +227,4 @@ def planned_properties(
         wanted = _without(txn, as_list(names), if_exists=False)
     txn.update_metadata(replace(txn.metadata, configuration=wanted))
     metadata = replace(txn.metadata, configuration={**txn.metadata.configuration, **later})
-    return snapshot, metadata, txn.protocol
+    return snapshot, metadata, txn.changes.protocol

@@ -118,7 +118,7 @@ def _without_ids(files: pa.Table) -> pa.Table:
 
 
 def _commit_batch(txn: OptimisticTransaction, files: pa.Table, batch: int) -> None:
-    txn.track_files_read(files)
+    txn.reads.track_files_read(files)
     operation = Operation(BACKFILL, {"batchId": str(batch)})
     txn.commit(to_add_files(files), operation)
 

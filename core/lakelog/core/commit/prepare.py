@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
@@ -23,7 +23,7 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.checked_values import check_actions, check_operation
-from lakelog.core.commit.file_checks import check_files
+from lakelog.core.commit.file_checks import check_data_change, check_files
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import full_key
 from lakelog.core.errors import (
@@ -78,6 +78,9 @@ class CommitRequest:
     operation: Operation
     read_nothing: bool
     """Whether no predicate and no file was read."""
+    is_large: bool = False
+    """Whether the actions come one by one, once the commit is on its way: `actions` has none then,
+    and `ActionChecks` meets them as they pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
         AppendOnlyError: it removes data from a table that only grows.
         UnsupportedFeatureError: the table needs what this client does not have.
     """
+    # Types first: the checks below compare values, and JSON would keep a wrong type for good.
     check_operation(request.operation)
     check_actions((request.metadata, request.protocol, *request.actions))
     name = request.operation.name
@@ -112,15 +116,9 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
     # Judged by the metadata that was read: a commit can't lift the redirect that forbids it.
     if old is not None and old.is_redirected:
         check_redirect(old.metadata, name, request.conf, request.table)
+    # From here on the table is judged as the commit leaves it; only what forbids the very change,
+    # as a redirect and append-only do, is judged by what was read.
     terms = _effective(request)
-    # The transaction has already moved metadata and protocol from the actions into the request. A
-    # caller's commitInfo is dropped: ours carries the txnId by which a commit is recognized after a
-    # lost reply.
-    others = _distinct_transactions(
-        action
-        for action in request.actions
-        if not isinstance(action, Metadata | Protocol | CommitInfo)
-    )
     # Only a protocol that this commit sets is the caller's mistake. An invalid one that the table
     # already has is a corrupt log, and `check_writable` reports it as one.
     if old is None or terms.protocol is not old.protocol:
@@ -130,37 +128,93 @@ def prepare_commit(request: CommitRequest) -> PreparedCommit:
         terms.check_writable(request.table)
     # By identity: an ordinary append sets neither, and pays for none of these checks.
     if terms is not old:
-        _check_changes(request, terms, others)
-    _check_append_only(request, others)
-    check_files(others, terms, settings, request.table, operation=request.operation)
-    _check_domains(others, terms, request.table)
-    # As in Delta, the level comes from the metadata that the commit leaves behind, and a new
-    # metadata or protocol rules out the downgrade to snapshot isolation.
+        _check_changes(request, terms)
+    # The transaction has already moved metadata and protocol from the actions into the request. A
+    # caller's commitInfo is dropped: ours carries the txnId by which a commit is recognized after a
+    # lost reply.
+    given = (a for a in request.actions if not isinstance(a, Metadata | Protocol | CommitInfo))
+    others = ActionChecks(request, terms)(given)
     actions = (*_metadata_and_protocol(request), *others)
-    level = resolve_isolation(
-        terms.isolation_level,
-        actions,
-        operation_changes_data=request.operation.changes_data,
-    )
-    # A predicate that matched no file is a read all the same: a concurrent append could match it.
-    # Asking for an application's version does not count; the conflict checks treat it separately.
-    blind = request.read_nothing and adds_only(others)
-    return PreparedCommit(
-        commit_info=commit_info(
-            request.operation,
-            others,
-            settings,
-            txn_id=request.txn_id,
-            now_ms=request.now_ms,
-            read_version=request.read_version,
-            isolation=level,
-            is_blind_append=blind,
-        ),
-        actions=actions,
-        terms=terms,
+    # What passes later is not known yet: the strictest level, and no claim that nothing was read.
+    level, blind = IsolationLevel.SERIALIZABLE, False
+    if not request.is_large:
+        # As in Delta, the level comes from the metadata that the commit leaves behind, and a new
+        # metadata or protocol rules out the downgrade to snapshot isolation.
+        level = resolve_isolation(
+            terms.isolation_level,
+            actions,
+            operation_changes_data=request.operation.changes_data,
+        )
+        # A predicate that matched no file is a read all the same: a concurrent append could match
+        # it. Asking for an application's version does not count; the conflict checks treat it
+        # separately.
+        blind = request.read_nothing and adds_only(others)
+    info = commit_info(
+        request.operation,
+        others,
+        settings,
+        txn_id=request.txn_id,
+        now_ms=request.now_ms,
+        read_version=request.read_version,
         isolation=level,
         is_blind_append=blind,
     )
+    if request.is_large and settings.records_operation:
+        # Delta's large commits always name the version they read, and never say dataChange.
+        info = replace(info, read_version=request.read_version, data_change=None)
+    return PreparedCommit(
+        commit_info=info, actions=actions, terms=terms, isolation=level, is_blind_append=blind
+    )
+
+
+class ActionChecks:
+    """What is checked of the actions of one commit, but for metadata and protocol.
+
+    Called with all of them, or with batch after batch of those that do not fit in memory. Only
+    what each batch holds is compared with each other, but for what costs no memory to remember.
+    """
+
+    def __init__(self, request: CommitRequest, terms: TableTerms) -> None:
+        """Check nothing yet.
+
+        Args:
+            request: the commit; its actions are those of the calls.
+            terms: of the table after it.
+        """
+        self._request = request
+        self._terms = terms
+        self._settings = request.conf.derived(CommitSettings)
+        self._kinds: set[bool] = set()
+        """The values of `dataChange` so far."""
+
+    def __call__(self, given: Iterable[Action]) -> list[Action]:
+        """Check some more actions.
+
+        Returns:
+            Those that the commit is to hold.
+
+        Raises:
+            DeltaAnalysisError: see `prepare_commit`, as for the other errors.
+        """
+        request, terms, table = self._request, self._terms, self._request.table
+        actions, old = _distinct_transactions(given), self._request.old
+        # Per call, though they look at metadata: what they refuse is the change beside these
+        # actions.
+        if old is not None and terms is not old:
+            check_mapping_with_cdc(old, terms, actions, request.operation.name)
+            check_removed_are_told(old, terms, actions, request.operation.name)
+        _check_append_only(request, actions)
+        check_files(actions, terms, self._settings, table, operation=request.operation)
+        kinds = {a.data_change for a in actions if isinstance(a, AddFile | RemoveFile)}
+        if len(kinds) == 1 and self._kinds and not kinds <= self._kinds:
+            # Each batch is of one kind, and together they are of both.
+            check_data_change({*kinds, *self._kinds}, self._settings, table)
+        self._kinds |= kinds
+        # A large commit is not rebased, and takes its domains as they are: to drop row tracking
+        # is to remove that of row ids, when the protocol has no domains any more.
+        if not request.is_large:
+            _check_domains(actions, terms, table)
+        return actions
 
 
 def _effective(request: CommitRequest) -> TableTerms:
@@ -181,7 +235,7 @@ def _effective(request: CommitRequest) -> TableTerms:
     return TableTerms(metadata, protocol)
 
 
-def _check_changes(request: CommitRequest, terms: TableTerms, actions: Sequence[Action]) -> None:
+def _check_changes(request: CommitRequest, terms: TableTerms) -> None:
     """What a change of metadata or protocol must satisfy besides what the commit writes."""
     old, name, table = request.old, request.operation.name, request.table
     before = None if old is None else (old.protocol, old.metadata)
@@ -189,8 +243,6 @@ def _check_changes(request: CommitRequest, terms: TableTerms, actions: Sequence[
     # A new table has no names, partitions or features that it could lose.
     if old is None:
         return
-    check_mapping_with_cdc(old, terms, actions, name)
-    check_removed_are_told(old, terms, actions, name)
     _check_partitioning(request, old.metadata, terms.metadata)
     if not may_drop_features(name, request.conf):
         check_transition(old.protocol, terms.protocol)
@@ -207,6 +259,8 @@ def metadata_absent_error(table: str) -> DeltaAnalysisError:
 
 def _metadata_and_protocol(request: CommitRequest) -> list[Action]:
     """Metadata and protocol, in the order of delta-spark: protocol first in a new table."""
+    # To a reader the order means nothing. It is delta-spark's, so that the logs of both can be
+    # compared line by line.
     if request.old is None:
         return [each for each in (request.protocol, request.metadata) if each is not None]
     return [each for each in (request.metadata, request.protocol) if each is not None]
@@ -241,8 +295,9 @@ def _distinct_transactions(actions: Iterable[Action]) -> list[Action]:
 def _check_partitioning(request: CommitRequest, old: Metadata, metadata: Metadata) -> None:
     if list(old.partition_columns) == list(metadata.partition_columns):
         return
-    # Such an operation replaces every file, so none of the old partitioning is left.
-    if request.operation.may_change_partitioning:
+    # Such an operation replaces every file, so none of the old partitioning is left. So does what
+    # makes a table of existing files, as RESTORE and CLONE do, which are large commits.
+    if request.operation.may_change_partitioning or request.is_large:
         return
     mode = request.conf.read(keys.PARTITIONING).lower()
     if mode not in ("true", "log-only", "false"):
@@ -398,6 +453,8 @@ def resolve_isolation(
         if isinstance(action, AddFile | RemoveFile | AddCDCFile):
             if action.data_change:
                 return table_level
+        # A txn, metadata or a domain may be what another writer goes by, so there is no discount.
+        # The mark of row ids is the one that a rebase moves by itself.
         elif not (isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN):
             return table_level
     if table_level is IsolationLevel.WRITE_SERIALIZABLE and operation_changes_data:
@@ -410,6 +467,8 @@ def adds_only(actions: Iterable[Action]) -> bool:
 
     With no read recorded this makes a commit a blind append.
     """
+    # Other writers believe the flag, and let a blind append pass where they would conflict with any
+    # other commit. So whatever may depend on a row counts against it.
     return not any(isinstance(action, RemoveFile | AddCDCFile) for action in actions)
 
 

@@ -84,7 +84,7 @@ def convert_to_delta(
     log = log_of(uri, conf)
     txn = log.start_transaction()
     if txn.snapshot is not None:
-        return txn.read_version
+        return txn.reads.version
     partitions = schema_from(partition_schema, "partition_schema")
     with told(progress) as tell:
         return _convert(
@@ -126,7 +126,7 @@ def _convert(
             configuration=property_texts(properties),
         )
     )
-    stats = StatsConfig.from_properties(txn.terms.properties, log.conf)
+    stats = StatsConfig.from_properties(txn.changes.terms.properties, log.conf)
     operation = Operation(
         name="CONVERT",
         parameters={

@@ -102,11 +102,11 @@ def create_table(
     if txn.snapshot is not None and mode == "create":
         raise TableExistsError(
             f"[TABLE_OR_VIEW_ALREADY_EXISTS] there is already a Delta table at {log.table} "
-            f"(version {txn.read_version}); choose another path, or allow it to be replaced",
+            f"(version {txn.reads.version}); choose another path, or allow it to be replaced",
             table=log.table,
         )
     if txn.snapshot is not None and mode == "create_if_not_exists":
-        return txn.read_version
+        return txn.reads.version
     defined = define_table(
         txn,
         wanted_schema,
@@ -126,8 +126,8 @@ def create_table(
     )
     removed = [] if txn.snapshot is None else txn.filter_files()
     if removed:
-        txn.assert_removable()
-    check_writable(txn.protocol, txn.metadata, log.table)
+        txn.changes.assert_removable()
+    check_writable(txn.changes.protocol, txn.metadata, log.table)
     now = log.clock.now_ms()
     return txn.commit([*(file.remove(now) for file in removed), *defined.domains], operation)
 
@@ -192,7 +192,7 @@ def _clustering(
     old = None if txn.snapshot is None else txn.snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
     if not paths:
         return [] if old is None else [replace(old, removed=True)]
-    schema = txn.terms.read_schema
+    schema = txn.changes.terms.read_schema
     return [clustering_action([physical_path(schema, path) for path in paths])]
 
 
@@ -202,4 +202,4 @@ def _set_metadata(txn: OptimisticTransaction, wanted: Metadata) -> None:
         return
     # No earlier file stays, so even the way in which columns are mapped may change.
     created = txn.snapshot.metadata.created_time
-    txn.update_metadata_for_new_table(replace(wanted, created_time=created), domains={})
+    txn.changes.update_metadata_for_new_table(replace(wanted, created_time=created), domains={})

@@ -25,6 +25,7 @@ from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import told
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
+from lakelog.core.transaction.optimistic import undone_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,7 +157,7 @@ def _run(
     if batch and txn.txn_version(batch[0]) >= batch[1]:
         return RowsChanged(None)
     # Whether a row matches or not: else a job on an append-only table fails on some days alone.
-    txn.assert_removable()
+    txn.changes.assert_removable()
     condition = normalize_filter(
         where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
     )
@@ -212,7 +213,7 @@ def change_few_rows(txn: OptimisticTransaction, plan: RowsPlan) -> RowsChanged |
     """
     with AttemptFiles(txn) as files:
         try:
-            with txn.undone_on_error():
+            with undone_on_error(txn):
                 change = _Change(txn, plan)
                 actions = change.written(files)
         except ConstraintViolationError:
@@ -251,7 +252,11 @@ class _Change:
         snapshot, metrics = self._snapshot, changes.metrics
         began = clock.monotonic()
         by_partition = condition is None or is_partition_only(condition, snapshot.partition_columns)
-        found = matching_files(txn, condition) if by_partition else txn.filter_file_table(condition)
+        found = (
+            matching_files(txn, condition)
+            if by_partition
+            else txn.reads.filter_file_table(condition)
+        )
         if by_partition and self._plan.columns is None:
             changes.take_whole(to_add_files(found))
         else:
@@ -263,7 +268,7 @@ class _Change:
             changes.apply(touched, self._tell)
             metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
         actions = changes.actions()
-        txn.mark_written()
+        txn.changes.mark_written()
         metrics.execution_ms = round(1000 * (clock.monotonic() - began))
         return actions
 

@@ -53,7 +53,7 @@ def matching_rows(
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    txn.assert_removable()
+    txn.changes.assert_removable()
     now_ms = log.clock.now_ms()
     condition = normalize_filter(
         where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
@@ -70,7 +70,7 @@ def matching_rows(
         read = list(touched_files(snapshot, unknown, None)) if unknown.num_rows else []
     else:
         known = []
-        read = list(touched_files(snapshot, txn.filter_file_table(condition), condition))
+        read = list(touched_files(snapshot, txn.reads.filter_file_table(condition), condition))
     return MatchingRows(
         version=snapshot.version,
         rows=sum(known) + sum(each.hit.true_count for each in read),

@@ -111,7 +111,7 @@ class RowRewrite:
         self._ids = MovedRowIds.from_snapshot(snapshot)
         self._files = TableFileReader(snapshot, self._with_ids(self._schema))
         properties = snapshot.properties
-        layout = txn.file_layout
+        layout = txn.changes.file_layout
         self._is_given_rows = is_given_rows
         self._run_copies = run_copies or run_in_threads
         self._snapshot, self._store, self._layout = snapshot, log.store, layout

@@ -246,16 +246,16 @@ def _check_job(job: _Job) -> None:
 def _write(log: DeltaLog, job: _Job, tell: Tell) -> int:
     txn = log.start_transaction()
     if job.batch and txn.txn_version(job.batch.app_id) >= job.batch.version:
-        return txn.read_version
+        return txn.reads.version
     if txn.snapshot is not None:
         if job.mode == "error":
             raise TableExistsError(
-                f"there is already a Delta table at {log.table} (version {txn.read_version}); "
+                f"there is already a Delta table at {log.table} (version {txn.reads.version}); "
                 "write with mode='append' or mode='overwrite', or to another path",
                 table=log.table,
             )
         if job.mode == "ignore":
-            return txn.read_version
+            return txn.reads.version
     schema = _settle_schema(txn, job)
     check_holds_rows(from_arrow_schema(job.data.schema), schema, log.table)
     predicate = _predicate(txn, job, schema)
@@ -274,7 +274,13 @@ def _filled(
     zone, now = log.conf.session_tz, log.clock.now_ms()
     for data in job.data.tables():
         filled = fill_rows(
-            data, schema, txn.protocol, log.table, session_tz=zone, now_ms=now, before=written
+            data,
+            schema,
+            txn.changes.protocol,
+            log.table,
+            session_tz=zone,
+            now_ms=now,
+            before=written,
         )
         written += data.num_rows
         del data
@@ -370,13 +376,13 @@ def _replaced(txn: OptimisticTransaction, job: _Job, predicate: Expression | Non
     if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
         return []
     if _is_of_rows(txn, predicate):
-        txn.assert_removable()
+        txn.changes.assert_removable()
         return []
     found = (
         txn.filter_files() if predicate is None else to_add_files(matching_files(txn, predicate))
     )
     if found:
-        txn.assert_removable()
+        txn.changes.assert_removable()
     return found
 
 
@@ -398,11 +404,11 @@ def _without_rows(
 
     snapshot = txn.snapshot
     assert snapshot is not None
-    schema = None if txn.metadata == snapshot.metadata else txn.file_layout.schema
+    schema = None if txn.metadata == snapshot.metadata else txn.changes.file_layout.schema
     now = txn.delta_log.clock.now_ms()
     found = files.own(RowRewrite(txn, now, command="delete", schema=schema))
     found.apply(
-        list(touched_files(snapshot, txn.filter_file_table(predicate), predicate, tell)), tell
+        list(touched_files(snapshot, txn.reads.filter_file_table(predicate), predicate, tell)), tell
     )
     return found
 
@@ -446,7 +452,7 @@ def _commit(
 ) -> int:
     log = txn.delta_log
     log.store.create_folder(log.table)
-    layout = txn.file_layout
+    layout = txn.changes.file_layout
     plan = layout.plan(log.store, log.table)
     with AttemptFiles(txn) as files:
         rows_out = None
@@ -455,7 +461,7 @@ def _commit(
         writer = files.own(
             DataFileWriter(plan, layout.schema, stats=layout.stats, checks_later=True)
         )
-        txn.check_before_commit(writer.check_arrived)
+        txn.changes.check_before_commit(writer.check_arrived)
         marks: dict[str, int] = {}
         written = 0
         for each in filled:
@@ -468,12 +474,12 @@ def _commit(
             del each
         adds = writer.close()
         if _by_partitions(txn, job):
-            removed = txn.files_in_same_partitions(adds)
+            removed = txn.reads.files_in_same_partitions(adds)
             if removed:
-                txn.assert_removable()
-        txn.mark_written()
+                txn.changes.assert_removable()
+        txn.changes.mark_written()
         compact_after(txn)
-        txn.advance_identity_columns(marks)
+        txn.changes.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
         operation = _operation(job, adds, removed, predicate)

@@ -146,8 +146,8 @@ def _restored(
     if plan.missing and not log.conf.read(keys.IGNORE_MISSING):
         raise _missing_error(then, plan.missing)
     if plan.removed.num_rows:
-        txn.assert_removable()
-    txn.update_metadata_for_restore(plan.metadata, plan.protocol)
+        txn.changes.assert_removable()
+    txn.changes.update_metadata_for_restore(plan.metadata, plan.protocol)
     said = None if timestamp is None else time_in_zone(timestamp, log.conf.session_tz)
     operation = Operation(
         "RESTORE", {"version": version, "timestamp": said}, plan.metrics(), user_metadata
@@ -249,7 +249,7 @@ def _renumbered(now: pa.Table, then: pa.Table) -> pa.Table:
 
 
 def _actions(txn: OptimisticTransaction, plan: _Plan) -> Iterator[Action]:
-    at = txn.clock.now_ms()
+    at = txn.delta_log.clock.now_ms()
     yield from _files(plan.added, data_change=True)
     yield from _files(plan.renumbered)
     for add in _files(plan.removed):

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import Metadata, Protocol
-from lakelog.core.commit.lock import lock_for
 from lakelog.core.commit.prepare import append_only_error
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.file_layout import FileLayout
@@ -22,21 +21,20 @@ from lakelog.core.metadata.invariants import check_promises, refuse_deletion_vec
 from lakelog.core.metadata.metadata_changes import changed_metadata, new_table_metadata
 from lakelog.core.metadata.row_tracking_rules import check_may_enable
 from lakelog.core.schema import StructType
-from lakelog.core.transaction.reads import TransactionReads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lakelog.core.actions import Action, DomainMetadata
-    from lakelog.core.clock import Clock
-    from lakelog.core.commit.lock import LockChoice
-    from lakelog.core.events import CommitStats
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
 
-class TransactionChanges(TransactionReads):
-    """The reading half of `OptimisticTransaction`, and its changes of metadata and protocol."""
+class Changes:
+    """The metadata and the protocol that a table will have once a transaction has committed.
+
+    Data files are written for them: what is changed after `mark_written` would not fit the files.
+    """
 
     def __init__(self, delta_log: TableLog, snapshot: Snapshot | None) -> None:
         """Start with nothing changed.
@@ -45,29 +43,17 @@ class TransactionChanges(TransactionReads):
             delta_log: the table.
             snapshot: what is read; None where no table exists yet.
         """
-        super().__init__(snapshot)
-        self._log = delta_log
-        self._table, self._store, self._clock = delta_log.table, delta_log.store, delta_log.clock
+        self._table, self._clock = delta_log.table, delta_log.clock
+        self._snapshot = snapshot
         self._conf = DeltaConf.from_mapping(delta_log.conf)
-        self.txn_id = str(uuid.uuid4())
-        self.attempts: list[CommitStats] = []
-        """One record for each attempt that `commit` made."""
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._new_terms: TableTerms | None = None
-        self._has_written = False
+        self.has_written = False
+        """Whether data files were written."""
+        self.only_marks = False
+        """Whether the marks of identity columns are all that changes."""
         self._checks: list[Callable[[], object]] = []
-        self._only_marks = False
-
-    @property
-    def delta_log(self) -> TableLog:
-        """The table that it changes."""
-        return self._log
-
-    @property
-    def clock(self) -> Clock:
-        """The table's: it dates the commit, and times its waits."""
-        return self._clock
 
     @cached_property
     def _blank(self) -> Metadata:
@@ -100,19 +86,10 @@ class TransactionChanges(TransactionReads):
             return Protocol(min_reader_version=1, min_writer_version=2)
         return self._snapshot.protocol
 
-    @cached_property
-    def lock_choice(self) -> LockChoice:
-        """The lock that `commit` takes, and why.
-
-        Raises:
-            UnsafeLogStoreError: the store can't exclude other writers.
-        """
-        return lock_for(self._store, self._table, self._conf)
-
     @property
     def file_layout(self) -> FileLayout:
         """What a writer of files for this transaction must know about the metadata."""
-        domains = self.snapshot.domain_metadata if self.snapshot is not None else None
+        domains = self._snapshot.domain_metadata if self._snapshot is not None else None
         return FileLayout.from_terms(self.terms, self._conf, domains)
 
     @property
@@ -132,16 +109,7 @@ class TransactionChanges(TransactionReads):
     def update_metadata(
         self, metadata: Metadata, *, domains: Mapping[str, DomainMetadata] | None = None
     ) -> None:
-        """Set schema, partitioning and properties as of this commit.
-
-        Args:
-            metadata: as it will be.
-            domains: those that the table will have, where the commit changes them.
-
-        Raises:
-            DeltaAnalysisError: a second change, a change after `mark_written`, or a bad schema,
-                partitioning or property.
-        """
+        """See `OptimisticTransaction.update_metadata`."""
         if self._snapshot is None:
             self.update_metadata_for_new_table(metadata)
             return
@@ -211,7 +179,7 @@ class TransactionChanges(TransactionReads):
                 "Cannot change the metadata more than once in a transaction.",
                 table=self._table,
             )
-        if self._has_written:
+        if self.has_written:
             raise DeltaAnalysisError(
                 "Cannot update the metadata in a transaction that has already written data.",
                 table=self._table,
@@ -219,7 +187,7 @@ class TransactionChanges(TransactionReads):
 
     def mark_written(self) -> None:
         """Note that data files were written for the metadata as it is now."""
-        self._has_written = True
+        self.has_written = True
 
     def check_before_commit(self, check: Callable[[], object]) -> None:
         """Let something be checked before the commit is sent, beside what else is asked then.
@@ -230,7 +198,13 @@ class TransactionChanges(TransactionReads):
         """
         self._checks.append(check)
 
-    def _check_now(self) -> None:
+    @property
+    def has_checks(self) -> bool:
+        """Whether there is something left for `check_now`."""
+        return bool(self._checks)
+
+    def check_now(self) -> None:
+        """Check what `check_before_commit` was given, each once; raise what one raises."""
         while self._checks:
             self._checks.pop()()
 
@@ -245,7 +219,7 @@ class TransactionChanges(TransactionReads):
         """
         if marks:
             changed = with_marks(self.metadata, marks)
-            self._only_marks = self._new_metadata is None
+            self.only_marks = self._new_metadata is None
             self._new_metadata = changed
 
     def assert_removable(self) -> None:
@@ -259,37 +233,34 @@ class TransactionChanges(TransactionReads):
         if self._snapshot.terms.is_append_only:
             raise append_only_error(self._table)
 
+    def pending(self) -> tuple[Metadata | None, Protocol | None, bool, bool]:
+        """What a failed commit must leave as it found it."""
+        return self._new_metadata, self._new_protocol, self.has_written, self.only_marks
+
+    def restore(self, before: tuple[Metadata | None, Protocol | None, bool, bool]) -> None:
+        """Forget the metadata and the protocol that came among the actions of such a commit."""
+        self._new_metadata, self._new_protocol, self.has_written, self.only_marks = before
+
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Forget what the block reads and changes if it raises: another way is tried then.
-
-        No file of the block may be committed then, so nothing depends on what it read.
-        """
-        before, checks, reads = self._pending_changes(), [*self._checks], self._reads.copy()
+        """See the function of that name in `optimistic`."""
+        before, checks = self.pending(), [*self._checks]
         try:
             yield
         except BaseException:
-            self._restore(before)
-            self._checks, self._reads = checks, reads
+            self.restore(before)
+            self._checks = checks
             raise
 
-    def _pending_changes(self) -> tuple[Metadata | None, Protocol | None, bool, bool]:
-        """What a failed commit must leave as it found it."""
-        return self._new_metadata, self._new_protocol, self._has_written, self._only_marks
-
-    def _restore(self, before: tuple[Metadata | None, Protocol | None, bool, bool]) -> None:
-        """Forget the metadata and the protocol that came among the actions of such a commit."""
-        self._new_metadata, self._new_protocol, self._has_written, self._only_marks = before
-
-    def _take_metadata_and_protocol(self, actions: Sequence[Action]) -> Protocol | None:
+    def take(self, actions: Sequence[Action]) -> Protocol | None:
         """Apply a Metadata among the actions; give the Protocol among them."""
         metadata = [action for action in actions if isinstance(action, Metadata)]
         protocols = [action for action in actions if isinstance(action, Protocol)]
         for each in metadata:
             # Data that is in the same list was written for it.
-            written, self._has_written = self._has_written, False
+            written, self.has_written = self.has_written, False
             self.update_metadata(each)
-            self._has_written = written
+            self.has_written = written
         if self._snapshot is None and metadata and self._new_protocol and protocols:
             # The protocol of a new table follows from its metadata, unless the caller gives one
             # that has all the metadata needs.

@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
-from lakelog.core.actions.checked_values import check_actions, check_operation
+from lakelog.core.actions import CommitInfo, Metadata, Protocol
+from lakelog.core.actions.checked_values import check_actions
 from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import check_fence
-from lakelog.core.commit.file_checks import check_data_change, check_files
 from lakelog.core.commit.lock import hold_lock
-from lakelog.core.commit.prepare import PreparedCommit, commit_info
+from lakelog.core.commit.prepare import PreparedCommit
 from lakelog.core.commit.report import CommitMessages, CommitRecords
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.commit.writer import CommitWriter, Written
@@ -37,33 +36,29 @@ from lakelog.core.errors import (
     InvalidCommittedVersionError,
 )
 from lakelog.core.events import CommitOutcome
-from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.features.numbered_rows import (
     mark_action,
     with_row_ids,
     with_versions,
 )
-from lakelog.core.features.protocol import check_covers, check_transition, may_drop_features
-from lakelog.core.features.terms import TableTerms
 from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.log.file_names import log_path
-from lakelog.core.metadata.change_data_feed import check_removed_are_told
 from lakelog.core.progress import Progress
-from lakelog.core.schema import StructType
-from lakelog.core.schema.rules import partition_schema
 from lakelog.logstores.limits import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from lakelog.core.actions import Action, DomainMetadata
-    from lakelog.core.actions.operation import Operation
     from lakelog.core.commit.attempt import Landing
-    from lakelog.core.conflicts.read_set import ReadSet
+    from lakelog.core.commit.lock import LockChoice
+    from lakelog.core.commit.prepare import PreparedCommit
+    from lakelog.core.conflicts.checker import PendingCommit
     from lakelog.core.conflicts.winner import WinningCommit
+    from lakelog.core.events import CommitStats
     from lakelog.core.progress import Tell
+    from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
-    from lakelog.core.transaction.changes import TransactionChanges
 
 logger = logging.getLogger("lakelog")
 _BATCH = 1000
@@ -96,7 +91,7 @@ class _Stream:
     actions: Iterable[Action]
     protocol: Protocol | None
     ids: _RowIds | None
-    check: Callable[[list[Action]], None]
+    check: Callable[[list[Action]], list[Action]]
     tell: Tell
     fence: Callable[[], None]
     bytes: int = 0
@@ -117,8 +112,8 @@ class _Stream:
         yield self._line(self.metadata)
         rest = iter(self.actions)
         while batch := list(islice(rest, _BATCH)):
-            self.check(batch)
-            for action in batch if self.ids is None else self.ids.assign(batch):
+            kept = self.check(batch)
+            for action in kept if self.ids is None else self.ids.assign(kept):
                 self.num_actions += 1
                 self.counts.add(action)
                 yield self._line(action)
@@ -138,61 +133,98 @@ class _Stream:
         return line
 
 
-def commit_large(
-    txn: TransactionChanges,
-    actions: Iterable[Action],
-    operation: Operation,
-    *,
-    protocol: Protocol | None,
-    reads: ReadSet,
-    read_at_ms: int,
-    tell: Tell,
-    landing: Landing,
-) -> int:
-    """Stream a commit into the log; see `OptimisticTransaction.commit_large`.
+@dataclass(kw_only=True)
+class LargeCommit:
+    """A commit whose actions have not come yet."""
 
-    Whatever is raised once `landing` has a version was raised after the commit.
-    """
-    log, conf = txn.delta_log, txn.delta_log.conf
-    final = protocol or txn.protocol
-    attempt = Attempt(txn.read_version + 1)
+    log: TableLog
+    snapshot: Snapshot | None
+    """What was read."""
+    prepared: PreparedCommit
+    """Its metadata, and its protocol where that changes."""
+    check: Callable[[Iterable[Action]], list[Action]]
+    """Checks actions as they pass, and says which are kept."""
+    pending: PendingCommit
+    lock: LockChoice
+    read_at_ms: int
+    """When the table was read."""
+    attempts: list[CommitStats]
+    """Gets the record of the attempt."""
+    landing: Landing
 
-    def fence() -> None:
-        read, attempt.requests = txn.snapshot, attempt.requests + 1
-        known = (None, None) if read is None else (read.commit_info, read.state.timestamp)
-        writer.repeat(lambda: check_fence(log.store, log.table, attempt.version, *known))
+    def commit(self, actions: Iterable[Action], tell: Tell) -> int:
+        """Stream it into the log; see `OptimisticTransaction.commit_large`.
 
-    stream = _stream(txn, actions, operation, final, tell, fence)
-    pending = _pending(txn, stream, final, reads)
-    limits = replace(conf.derived(CommitSettings).limits, unknown=0)
-    writer = CommitWriter(
-        log.store, log.clock, log.table, stream, limits, Backoff(log.clock), landing
-    )
-    records = CommitRecords(log.clock, conf, txn.lock_choice, stream, txn.attempts, read_at_ms)
-    writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
-    writer.makes_lines_as_it_goes = True
+        Whatever is raised once `landing` has a version was raised after the commit.
+        """
+        log, read, pending = self.log, self.snapshot, self.pending
+        attempt = Attempt(pending.read_version + 1)
 
-    def write() -> Exception | None:
-        if attempt.version == 0:
-            log.store.create_folder(log_path(log.table))
-        with hold_lock(txn.lock_choice, log.table, timeout=limits.seconds):
-            fence()
-            return _write(writer, attempt, records, pending, landing)
+        def fence() -> None:
+            attempt.requests += 1
+            known = (None, None) if read is None else (read.commit_info, read.state.timestamp)
+            writer.repeat(lambda: check_fence(log.store, log.table, attempt.version, *known))
 
-    failure = limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic(), write)
-    if failure is not None:
-        raise failure
-    CommitMessages(log.clock, pending, txn.txn_id).committed(attempt.version, pending)
-    return attempt.version
+        stream = self._stream(actions, tell, fence)
+        limits = replace(log.conf.derived(CommitSettings).limits, unknown=0)
+        writer = CommitWriter(
+            log.store, log.clock, log.table, stream, limits, Backoff(log.clock), self.landing
+        )
+        records = CommitRecords(
+            log.clock, log.conf, self.lock, stream, self.attempts, self.read_at_ms
+        )
+        writer.deadline, writer.brief = log.clock.monotonic() + limits.seconds, limits.brief
+        writer.makes_lines_as_it_goes = True
+
+        def write() -> Exception | None:
+            if attempt.version == 0:
+                log.store.create_folder(log_path(log.table))
+            with hold_lock(self.lock, log.table, timeout=limits.seconds):
+                fence()
+                return _write(writer, attempt, records, pending, self.landing)
+
+        failure = limited(lambda: writer.deadline - limits.reserve - log.clock.monotonic(), write)
+        if failure is not None:
+            raise failure
+        messages = CommitMessages(log.clock, pending, stream.commit_info.txn_id)
+        messages.committed(attempt.version, pending)
+        return attempt.version
+
+    def _stream(self, actions: Iterable[Action], tell: Tell, fence: Callable[[], None]) -> _Stream:
+        # The in-commit timestamp, its traces in the metadata, and where row ids start.
+        draft, ids = first_draft(self.prepared, self.snapshot, self.log.table), None
+        mark = draft.row_id_mark
+        if self.prepared.terms.assigns_row_ids:
+            ids = _RowIds(self.log.table, self.pending.read_version + 1, mark, mark)
+        return _Stream(
+            commit_info=draft.commit_info,
+            metadata=draft.metadata or self.pending.metadata,
+            actions=actions,
+            protocol=next((a for a in draft.actions if isinstance(a, Protocol)), None),
+            ids=ids,
+            check=self._checked,
+            tell=tell,
+            fence=fence,
+        )
+
+    def _checked(self, batch: list[Action]) -> list[Action]:
+        for action in batch:
+            if isinstance(action, Metadata | Protocol | CommitInfo):
+                raise DeltaAnalysisError(
+                    f"a large commit to {self.log.table} takes its {action.kind} from the "
+                    "transaction, not from the actions: call update_metadata, or pass protocol",
+                    table=self.log.table,
+                )
+        check_actions(batch)
+        return self.check(batch)
 
 
-def after_large_commit(txn: TransactionChanges, version: int) -> None:
+def after_large_commit(log: TableLog, version: int) -> None:
     """Check that a large commit is there, and do what is due after it: manifests, a checkpoint.
 
     Raises:
         InvalidCommittedVersionError: the storage accepted the commit but does not show it.
     """
-    log = txn.delta_log
     try:
         check_committed_version(log, version)
     except InvalidCommittedVersionError:
@@ -276,128 +308,4 @@ def _lost(pending: PendingCommit, winner: WinningCommit | None) -> ConcurrentWri
         version=version,
         read_version=pending.read_version,
         commit_info=None if info is None else info.to_json_value(),
-    )
-
-
-def _stream(
-    txn: TransactionChanges,
-    actions: Iterable[Action],
-    operation: Operation,
-    final: Protocol,
-    tell: Tell,
-    fence: Callable[[], None],
-) -> _Stream:
-    log, metadata, snapshot = txn.delta_log, txn.metadata, txn.snapshot
-    check_operation(operation)
-    check_actions((metadata, final))
-    old = snapshot.protocol if snapshot else None
-    terms = TableTerms(metadata, final)
-    terms.check_writable(log.table)
-    before = (snapshot.protocol, snapshot.metadata) if snapshot else None
-    check_covers(final, metadata, log.table, before)
-    if old is not None and final != old and not may_drop_features(operation.name, log.conf):
-        check_transition(old, final)
-    # The in-commit timestamp, its traces in the metadata, and where row ids start.
-    heads = PreparedCommit(
-        commit_info=_commit_info(txn, operation),
-        actions=(metadata,),
-        terms=terms,
-        isolation=IsolationLevel.SERIALIZABLE,
-        is_blind_append=False,
-    )
-    draft = first_draft(heads, snapshot, log.table)
-    mark, ids = draft.row_id_mark, None
-    if terms.assigns_row_ids:
-        ids = _RowIds(log.table, txn.read_version + 1, mark, mark)
-    return _Stream(
-        commit_info=draft.commit_info,
-        metadata=draft.metadata or metadata,
-        actions=actions,
-        protocol=final if final != old else None,
-        ids=ids,
-        check=_Checks(
-            log.table,
-            snapshot.terms if snapshot else None,
-            terms,
-            log.conf.derived(CommitSettings),
-            operation,
-        ),
-        tell=tell,
-        fence=fence,
-    )
-
-
-@dataclass(slots=True)
-class _Checks:
-    """What is checked of the actions as they pass, batch by batch."""
-
-    table: str
-    old: TableTerms | None
-    terms: TableTerms
-    settings: CommitSettings
-    operation: Operation
-    data_change: set[bool] = field(default_factory=set)
-
-    def __call__(self, batch: list[Action]) -> None:
-        for action in batch:
-            if isinstance(action, Metadata | Protocol | CommitInfo):
-                raise DeltaAnalysisError(
-                    f"a large commit to {self.table} takes its {action.kind} from the "
-                    "transaction, not from the actions: call update_metadata, or pass protocol",
-                    table=self.table,
-                )
-        check_actions(batch)
-        if self.old is not None:
-            check_removed_are_told(self.old, self.terms, batch, self.operation.name)
-        check_files(
-            batch,
-            self.terms,
-            self.settings,
-            self.table,
-            operation=self.operation,
-        )
-        seen = {a.data_change for a in batch if isinstance(a, AddFile | RemoveFile)}
-        if len(seen) == 1 and self.data_change and not seen <= self.data_change:
-            # Each batch is of one kind, and together they are of both.
-            check_data_change({*seen, *self.data_change}, self.settings, self.table)
-        self.data_change |= seen
-
-
-def _commit_info(txn: TransactionChanges, operation: Operation) -> CommitInfo:
-    settings = txn.delta_log.conf.derived(CommitSettings)
-    info = commit_info(
-        operation,
-        (),
-        settings,
-        txn_id=txn.txn_id,
-        now_ms=txn.delta_log.clock.now_ms(),
-        read_version=txn.read_version,
-        isolation=IsolationLevel.SERIALIZABLE,
-        is_blind_append=False,
-    )
-    if not settings.records_operation:
-        return info
-    # Delta's large commits always name the version they read, and never say dataChange.
-    return replace(info, read_version=txn.read_version, data_change=None)
-
-
-def _pending(
-    txn: TransactionChanges, stream: _Stream, protocol: Protocol, reads: ReadSet
-) -> PendingCommit:
-    metadata = stream.metadata
-    schema = StructType.from_json(metadata.schema_string)
-    return PendingCommit(
-        table=txn.delta_log.table,
-        read_version=txn.read_version,
-        partition_schema=partition_schema(schema, metadata.partition_columns),
-        metadata=metadata,
-        protocol=protocol,
-        reads=reads,
-        isolation=IsolationLevel.SERIALIZABLE,
-        is_blind_append=False,
-        changes_metadata=txn.snapshot is None or metadata != txn.snapshot.metadata,
-        changes_protocol=stream.protocol is not None,
-        removed_paths={},
-        domains=frozenset(),
-        session_tz=txn.delta_log.conf.session_tz,
     )

@@ -29,7 +29,7 @@ def matching_files(txn: OptimisticTransaction, condition: Expression | None) -> 
         CorruptLogError: one of them has a partition value that can't be read.
         DeltaAnalysisError: the condition has no result for the values of some file.
     """
-    files = txn.filter_file_table(condition)
+    files = txn.reads.filter_file_table(condition)
     if condition is None or txn.snapshot is None:
         return files
     values = readable_partitions(txn.snapshot, files)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.transaction.changes import TransactionChanges
+    from lakelog.core.table_log import TableLog
+    from lakelog.core.transaction.reads import Reads
 
 
 @dataclass(slots=True)
@@ -25,8 +26,8 @@ class RecordedBatch:
     table: str
     app_id: str
     version: int
-    txn: TransactionChanges | None = None
-    """The transaction that records it."""
+    reads: Reads | None = None
+    """Those of the transaction that records it."""
     landed: bool = False
 
 
@@ -54,13 +55,13 @@ def record_commits(table: str, app_id: str, version: int) -> Iterator[None]:
 
 
 def recorded(
-    txn: TransactionChanges, table: str, actions: Sequence[Action], operation: Operation
+    reads: Reads, log: TableLog, actions: Sequence[Action], operation: Operation
 ) -> Sequence[Action]:
     """The actions of a commit, with the record of the batch that it is, where it is one.
 
     Args:
-        txn: the transaction that is to commit them.
-        table: its table.
+        reads: of the transaction that is to commit them.
+        log: of its table.
         actions: of the commit.
         operation: its; only those that change rows count, and not what follows them by itself.
 
@@ -68,7 +69,7 @@ def recorded(
         DeltaAnalysisError: the batch has committed to the table before.
         ConcurrentTransactionException: another process has recorded the batch meanwhile.
     """
-    batch = current_batch.get()
+    batch, table = current_batch.get(), log.table
     if batch is None or batch.table != table or not actions or not operation.changes_data:
         return actions
     if batch.landed:
@@ -79,20 +80,20 @@ def recorded(
             table=table,
             app_id=batch.app_id,
         )
-    if txn.txn_version(batch.app_id) >= batch.version:
+    if reads.txn_version(batch.app_id) >= batch.version:
         raise ConcurrentTransactionException(
             f"another process has written batch {batch.version} of {batch.app_id} to {table} in "
             "the meantime. Nothing of this attempt is in the table.",
             table=table,
         )
-    batch.txn = txn
-    now = txn.clock.now_ms()
+    batch.reads = reads
+    now = log.clock.now_ms()
     mark = SetTransaction(app_id=batch.app_id, version=batch.version, last_updated=now)
     return [mark, *actions]
 
 
-def note_commit(txn: TransactionChanges) -> None:
-    """Note that the commit of a transaction landed."""
+def note_commit(reads: Reads) -> None:
+    """Note that the commit of the transaction with these reads landed."""
     batch = current_batch.get()
-    if batch is not None and batch.txn is txn:
+    if batch is not None and batch.reads is reads:
         batch.landed = True

@@ -130,8 +130,8 @@ class _Change:
         """
         txn = self.log.start_transaction()
         snapshot = txn.snapshot or self.log.snapshot  # raises, and says what is there instead
-        txn.terms.check_writable(self.log.table)
-        txn.assert_removable()
+        txn.changes.terms.check_writable(self.log.table)
+        txn.changes.assert_removable()
         return self._in_texts(snapshot)._run(txn, snapshot)
 
     def _in_texts(self, snapshot: Snapshot) -> _Change:
@@ -217,7 +217,7 @@ class _Change:
             changes = attempt.own(
                 RowRewrite(txn, now_ms, is_given_rows=is_update, run_copies=copies)
             )
-            with job_errors(self.log.table, txn.read_version):
+            with job_errors(self.log.table, txn.reads.version):
                 self._apply(txn, snapshot, condition, changes, columns, attempt)
             if self._commit(txn, snapshot, changes) is None:
                 return 0
@@ -302,18 +302,18 @@ class _Change:
         The transaction learns what was read, by which the commits of others are judged.
         """
         if self.condition is None:
-            return txn.filter_file_table(None), False, None
+            return txn.reads.filter_file_table(None), False, None
         files = snapshot.file_table_for(known)
         condition = as_column(self.condition)
         whole = partitions_matching(self.spark, snapshot, files, condition, self.alias)
         if whole is None:
-            return txn.filter_file_table(known), False, known
+            return txn.reads.filter_file_table(known), False, known
         if known is None:
             # Only Spark knows what the condition means of a partition, and it has said so of those
             # that are there. One that another writer adds may be meant: it counts as read.
             values = readable_partitions(snapshot, files.filter(pc.invert(whole)))
             known = outside_of(snapshot, values.select(snapshot.partition_columns))
-        txn.filter_file_table(known)
+        txn.reads.filter_file_table(known)
         return files.filter(whole), True, None
 
     def _write_new(
@@ -339,7 +339,7 @@ class _Change:
         rules = table_rules(txn.metadata, table, conf)
         new = updated_rows(self._hit(rows), columns, rules, ids, firsts)
         count = sum(each.hit.true_count for each in touched)
-        layout = txn.file_layout
+        layout = txn.changes.file_layout
         variants = has_variants(layout.plan(self.log.store, self.log.table).schema)
         if count <= _FEW_ROWS and count * row_width(files) <= _FEW_BYTES and not variants:
             fresh, old = new.split(arrow_of(new.flat))
@@ -361,7 +361,7 @@ class _Change:
         self, txn: OptimisticTransaction, snapshot: Snapshot, changes: RowRewrite
     ) -> int | None:
         actions = changes.actions()
-        txn.mark_written()
+        txn.changes.mark_written()
         compact_after(txn)
         # All rows are deleted elsewhere; an UPDATE of all has no predicate in delta-spark, either.
         shown = [] if self.condition is None else [text_of(self.condition)]

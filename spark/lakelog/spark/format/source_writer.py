@@ -69,7 +69,7 @@ class SourceWriter(DataSourceArrowWriter):
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
         self._check(txn, log)
-        layout = txn.file_layout
+        layout = txn.changes.file_layout
         self._schema = layout.schema
         plan = layout.plan(
             log.store,
@@ -81,7 +81,7 @@ class SourceWriter(DataSourceArrowWriter):
     def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:
         txn = log.start_transaction()
         apply_schema(txn, log.table, self._given, self._options, planned)
-        check_writable(txn.protocol, txn.metadata, log.table)
+        check_writable(txn.changes.protocol, txn.metadata, log.table)
         return txn
 
     def _check(self, txn: OptimisticTransaction, log: DeltaLog) -> None:
@@ -151,7 +151,7 @@ class SourceWriter(DataSourceArrowWriter):
                 f"another writer changed the schema or the partitioning of {self._table} while the "
                 "data files were being written. Run the write again",
                 table=self._table,
-                version=txn.read_version,
+                version=txn.reads.version,
             )
         app_id, now = options.txn_app_id, log.clock.now_ms()
         actions: list[Action] = []
@@ -160,11 +160,11 @@ class SourceWriter(DataSourceArrowWriter):
                 return
             entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
             actions.append(entry)
-        layout = txn.file_layout
+        layout = txn.changes.file_layout
         adds = layout.add_files(results, data_change=options.data_change)
         removed = []
         if options.mode == "overwrite" and txn.snapshot is not None:
-            txn.assert_removable()
+            txn.changes.assert_removable()
             removed = txn.filter_files()
         actions += (each.remove(now, data_change=options.data_change) for each in removed)
         actions += adds

@@ -72,7 +72,7 @@ def replaced_by(
         return Replaced()
     if not txn.metadata.partition_columns:
         return Replaced(txn.filter_files())
-    return Replaced(txn.files_in_same_partitions(adds))
+    return Replaced(txn.reads.files_in_same_partitions(adds))
 
 
 def _matching(
@@ -93,7 +93,7 @@ def _matching(
         except InvalidPredicateError:  # Spark knows the zone's rules, or the function
             condition = sf.expr(str(options.replace_where))
             return _matching_column(txn, spark, target, condition)
-    files = txn.filter_file_table(predicate)
+    files = txn.reads.filter_file_table(predicate)
     if not options.data_change:
         raise DeltaAnalysisError(
             "[DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET] replaceWhere on columns that the "
@@ -121,7 +121,7 @@ def _matching_column(
 ) -> Replaced:
     """As `_matching`, for a condition that can't be read here, so that every file may match."""
     snapshot = txn.snapshot
-    files = txn.filter_file_table()
+    files = txn.reads.filter_file_table()
     if snapshot is None or not files.num_rows:
         return Replaced()
     matching = _of_partitions(snapshot, spark, files, condition)

@@ -154,11 +154,11 @@ class _Save:
         check_holds_rows(data, data, self.log.table)
         defined = self._define(txn, given)
         # The protocol is by now the one that the table will have.
-        check_writable(txn.protocol, txn.metadata, self.log.table)
+        check_writable(txn.changes.protocol, txn.metadata, self.log.table)
         if self.options.mode == "overwrite" and self.options.data_change:
-            txn.assert_removable()
+            txn.changes.assert_removable()
         with AttemptFiles(txn) as files:
-            with job_errors(self.log.table, None if txn.snapshot is None else txn.read_version):
+            with job_errors(self.log.table, None if txn.snapshot is None else txn.reads.version):
                 written = self._write(txn, given, files)
             return self._commit(txn, written, defined), written.adds
 
@@ -174,16 +174,16 @@ class _Save:
                 if self.options.mode == "overwrite":
                     txn.filter_files()
             elif txn.metadata.id in self.batch.streamed:
-                txn.read_whole_table()
+                txn.reads.read_whole_table()
             return
         read = self.options.read_version
-        if read is not None and txn.read_version != read:
+        if read is not None and txn.reads.version != read:
             raise ConcurrentAppendException(
                 f"[DELTA_CONCURRENT_APPEND] the rows to write were made from version {read} of "
-                f"{self.log.table}, and by now it is at version {txn.read_version}: they would "
+                f"{self.log.table}, and by now it is at version {txn.reads.version}: they would "
                 "replace what others wrote meanwhile. Nothing was written; run it again.",
                 table=self.log.table,
-                version=txn.read_version,
+                version=txn.reads.version,
             )
 
     def _define(self, txn: OptimisticTransaction, given: StructType) -> TableDefined | None:
@@ -208,11 +208,11 @@ class _Save:
             return True
         if txn.snapshot is not None and options.mode == "error":
             raise TableExistsError(
-                f"there is already a Delta table at {table}, at version {txn.read_version}. "
+                f"there is already a Delta table at {table}, at version {txn.reads.version}. "
                 "Choose another path, or say what to do with the table: mode('append') adds to "
                 "it, mode('overwrite') replaces its rows, mode('ignore') leaves it alone.",
                 table=table,
-                version=txn.read_version,
+                version=txn.reads.version,
             )
         # Of the version that the commit starts from: a batch that another driver writes meanwhile
         # is a conflict on the same application, which the commit finds.
@@ -228,12 +228,12 @@ class _Save:
         target = without_void(StructType.from_json(txn.metadata.schema_string))
         replaced = replaced_before(txn, frame.sparkSession, target, self.options)
         filled = FilledColumns.from_schemas(
-            given, target, txn.protocol, self.log.table, self.log.conf
+            given, target, txn.changes.protocol, self.log.table, self.log.conf
         )
         rules = [*self._rules(txn, target), *filled.rules()]
         rows = enforced(filled.rows(frame), rules)
         bounds = IdentityBounds(target, filled.identities) if filled.identities else None
-        layout = txn.file_layout
+        layout = txn.changes.file_layout
         fetch: Fetch = "cheap"
         if self.batch is not None:
             fetch = "all" if self.batch.fetched else "none"
@@ -242,14 +242,14 @@ class _Save:
         if replaced.kept_rows is None:
             few = enforced(filled.rows(frame, 1), rules) if bounds else None
             written = Written(files.write(rows, frame, few), replaced)
-        elif txn.terms.properties.change_data_feed:
+        elif txn.changes.terms.properties.change_data_feed:
             written = write_with_changes(txn, rows, replaced, files, target)
         else:
             # In one job: rows that are new and rows that stay share files.
             written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
-        txn.mark_written()
+        txn.changes.mark_written()
         if bounds is not None:
-            txn.advance_identity_columns(bounds.marks())
+            txn.changes.advance_identity_columns(bounds.marks())
         dynamic = replaced_by(txn, written.adds, self.options).files
         if not dynamic:
             return written
@@ -329,5 +329,5 @@ class _Save:
             },
             user_metadata=options.user_metadata,
             # They get new row ids in their new files.
-            tags=preservation_tags(txn.terms, preserved=False) if moves_rows else None,
+            tags=preservation_tags(txn.changes.terms, preserved=False) if moves_rows else None,
         )

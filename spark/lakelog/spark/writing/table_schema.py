@@ -45,7 +45,7 @@ def apply_schema(
     if txn.snapshot is None:
         _require_data_change(table, options, "creates a table")
         new = _new_metadata(table, data, options)
-        txn.update_metadata_for_new_table(_as_planned(new, planned))
+        txn.changes.update_metadata_for_new_table(_as_planned(new, planned))
         return
     replaces = options.mode == "overwrite" and options.overwrite_schema
     changed = (_replaced if replaces else _merged)(txn.snapshot, table, data, options)

@@ -33,7 +33,7 @@ def test_a_commit_tells_what_it_tries_and_what_it_made(
     txn = log.start_transaction()
     with caplog.at_level(logging.INFO, "lakelog"):
         txn.commit([add_file("a"), add_file("b")], APPEND)
-    prefix = f"[tableId={log.snapshot.metadata.id[:8]},txnId={txn.txn_id[:8]}]"
+    prefix = f"[tableId={log.snapshot.metadata.id[:8]},txnId={txn._committer.txn_id[:8]}]"
     assert said(caplog) == [
         f"{prefix} Attempting to commit version 1 with 3 actions with Serializable isolation level",
         f"{prefix} Committed delta #1 to {log.table}/_delta_log",

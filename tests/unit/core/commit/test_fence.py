@@ -26,7 +26,7 @@ from lakelog.core.alter import add_columns, set_properties
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
 from lakelog.core.log.file_names import commit_path
-from lakelog.core.transaction import large_commit, optimistic
+from lakelog.core.transaction import committer, large_commit
 from lakelog.logstores import Capabilities, LocalLogStore, Scope
 from support.manual_clock import ManualClock
 from support.tables import add_file
@@ -149,7 +149,7 @@ def test_what_was_read_is_looked_at_before_each_commit(
             left[0] = _state(table) - written
         return hold_lock(*given, **named)
 
-    monkeypatch.setattr(optimistic, "hold_lock", hold)
+    monkeypatch.setattr(committer, "hold_lock", hold)
     monkeypatch.setattr(large_commit, "hold_lock", hold)
     with pytest.raises(error, match="Nothing was committed") as caught:
         DOORS[door](str(table))
@@ -188,7 +188,8 @@ def test_who_is_committed_in_a_group_does_not_land_in_another_table(
     log = grouping_log(DeltaLog.for_table(table))
     txns = [log.start_transaction() for _ in range(3)]
     commits = [
-        partial(txn.commit, [add_file(txn.txn_id, p="a")], Operation("WRITE")) for txn in txns
+        partial(txn.commit, [add_file(txn._committer.txn_id, p="a")], Operation("WRITE"))
+        for txn in txns
     ]
     after: list[set[str]] = []
 
@@ -199,7 +200,7 @@ def test_who_is_committed_in_a_group_does_not_land_in_another_table(
             after[0] = _state(table)
         return hold_lock(*given, **named)
 
-    monkeypatch.setattr(optimistic, "hold_lock", hold)
+    monkeypatch.setattr(committer, "hold_lock", hold)
     version, *others = in_one_turn(log, commits[0], commits[1:])
     assert (version, [isinstance(each, error) for each in others]) == (VERSIONS - 1, [True] * 2)
     assert not any(txn.may_be_committed for txn in txns[1:])
@@ -270,7 +271,7 @@ def _shaky(table: Path, seconds: float) -> tuple[_Shaky, Any]:
     store, conf = _Shaky(), DeltaLog.for_table(table).conf
     store.seconds = seconds
     txn = DeltaLog(str(table), store, conf, store.clock).start_transaction()
-    assert txn.read_version == VERSIONS - 1
+    assert txn.reads.version == VERSIONS - 1
     return store, txn
 
 
@@ -281,7 +282,7 @@ def test_a_storage_that_fails_for_a_moment_is_looked_at_again(
 ) -> None:
     store, txn = _shaky(tmp_path / "t", seconds)
     if checked:
-        txn.check_before_commit(lambda: None)
+        txn.changes.check_before_commit(lambda: None)
     store.fails = 2
     assert txn.commit([add_file("mine", p="a")], Operation("WRITE")) == VERSIONS
     assert not store.fails
@@ -296,7 +297,7 @@ def test_a_process_that_ends_commits_without_threads(
 
     _, txn = _shaky(tmp_path / "t", 0.03)
     checked: list[int] = []
-    txn.check_before_commit(lambda: checked.append(1))
+    txn.changes.check_before_commit(lambda: checked.append(1))
     if lost:
         _append(str(tmp_path / "t"))
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refused)

@@ -57,7 +57,7 @@ def test_metadata_changes_at_most_once_and_not_after_data(uri: str) -> None:
     with pytest.raises(DeltaAnalysisError, match="more than once"):
         txn.commit([metadata], APPEND)
     late = log.start_transaction()
-    late.mark_written()
+    late.changes.mark_written()
     with pytest.raises(DeltaAnalysisError, match="already written data"):
         late.update_metadata(metadata)
 
@@ -204,7 +204,7 @@ def test_an_append_only_table_loses_no_rows_but_may_be_compacted(uri: str) -> No
     append(log, "a")
     txn = log.start_transaction()
     with pytest.raises(AppendOnlyError, match=r"delta\.appendOnly"):
-        txn.assert_removable()
+        txn.changes.assert_removable()
     with pytest.raises(AppendOnlyError):
         txn.commit([RemoveFile(path="a", data_change=True)], DELETE)
     compaction: list[Action] = [

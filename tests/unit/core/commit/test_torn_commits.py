@@ -98,7 +98,7 @@ def test_a_part_of_the_commit_is_told_as_torn_whatever_the_store_says(
     with pytest.raises(TornCommitError, match=r"version 1 is torn.*move it away") as caught:
         getattr(txn, way)(FILES, Operation(name="WRITE"))
     assert txn.may_be_committed
-    assert txn.txn_id in str(caught.value)
+    assert txn._committer.txn_id in str(caught.value)
     assert [stats.outcome.value for stats in txn.attempts][-1:] == ["unknown"]
     with pytest.raises(CommitOutcomeUnknownError):  # and it does not become done by asking again
         getattr(txn, way)(FILES, Operation(name="WRITE"))

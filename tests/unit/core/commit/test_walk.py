@@ -22,7 +22,7 @@ MOST_FILES_AT_FIRST = 45
 def commit_of_one_file(log: DeltaLog, name: str, *, is_written: bool = False) -> Walk:
     txn = log.start_transaction()
     if is_written:
-        txn.mark_written()
+        txn.changes.mark_written()
     add = AddFile(
         path=name,
         partition_values={},

@@ -59,7 +59,7 @@ def begin(log: DeltaLog, kind: str, part: int | None) -> Job:
     if kind == "dynamic overwrite":
         fresh = new_file(target)
         job.part = target
-        found = job.txn.files_in_same_partitions([fresh])
+        found = job.txn.reads.files_in_same_partitions([fresh])
         job.actions = [fresh, *(f.remove(1) for f in found)]
     else:
         found = job.txn.filter_files(job.predicate)

@@ -259,7 +259,7 @@ def test_partitions_are_replaced_by_physical_names(uri):
     txn = DeltaLog.for_table(uri).start_transaction()
     some = [each for each in snapshot(uri).files() if "u" in each.partition_values.values()]
 
-    assert [each.path for each in txn.files_in_same_partitions(some)] == [some[0].path]
+    assert [each.path for each in txn.reads.files_in_same_partitions(some)] == [some[0].path]
 
 
 def test_values_under_the_tables_own_names_are_refused(uri):
@@ -370,7 +370,7 @@ def test_files_written_while_another_turns_mapping_on_are_read_after_it(uri):
     write_arrow(uri, ROWS.select(["id", "p"]), partition_by=["p"], mode="append")
     log = DeltaLog.for_table(uri)
     txn = log.start_transaction()
-    layout = txn.file_layout
+    layout = txn.changes.file_layout
     with DataFileWriter(layout.plan(log.store, log.table), layout.schema) as writer:
         writer.write(pa.table({"id": [9], "p": ["u"]}))
         adds = writer.close()

@@ -534,7 +534,7 @@ def test_files_of_a_commit_whose_outcome_is_unknown_stay(uri, properties, monkey
     def unknown(*_: Any) -> None:
         raise CommitOutcomeUnknownError("1.json", "nobody knows")
 
-    monkeypatch.setattr("lakelog.core.transaction.optimistic.OptimisticTransaction._run", unknown)
+    monkeypatch.setattr("lakelog.core.transaction.committer.Committer._run", unknown)
     with pytest.raises(CommitOutcomeUnknownError):
         delete_rows(uri, "id = 1")
     assert len(files_on_disk(uri) - before) == 1
@@ -548,7 +548,7 @@ def test_files_of_a_refused_commit_are_deleted(uri, properties, monkeypatch):
     def refused(*_: Any) -> None:
         raise ConcurrentAppendException("no")
 
-    monkeypatch.setattr("lakelog.core.transaction.optimistic.OptimisticTransaction._run", refused)
+    monkeypatch.setattr("lakelog.core.transaction.committer.Committer._run", refused)
     with pytest.raises(ConcurrentAppendException):
         update_rows(uri, {"text": lit("x")}, "id = 1")
     assert files_on_disk(uri) == before

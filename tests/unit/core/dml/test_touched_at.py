@@ -111,7 +111,7 @@ def test_old_rows_go_and_the_rows_that_the_caller_made_come(
         changes.write_new(new)
         changes.write_changed(old, new)
         changes.apply(touched)
-        txn.filter_file_table(None)
+        txn.reads.filter_file_table(None)
         txn.commit(changes.actions(), Operation("UPDATE", {}))
 
     found = ids(log)

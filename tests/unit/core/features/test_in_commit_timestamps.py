@@ -218,7 +218,7 @@ def test_a_writer_whose_version_was_cleaned_up_meanwhile_is_told_so(uri: str) ->
     append(log, "a")
     log.checkpoint()
     slow = log_at(uri).start_transaction()
-    assert slow.read_version == 1
+    assert slow.reads.version == 1
     append(log, "b")
     (Path(uri) / "_delta_log" / commit_name(1)).unlink()
 

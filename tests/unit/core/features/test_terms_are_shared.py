@@ -55,14 +55,14 @@ def test_a_snapshot_hands_its_terms_to_its_transactions(tmp_path: Path) -> None:
     log = new_table(str(tmp_path))
     snapshot = log.update()
     txn = log.start_transaction()
-    assert txn.terms is snapshot.terms
+    assert txn.changes.terms is snapshot.terms
     assert snapshot.properties is snapshot.terms.properties
 
 
 def test_a_transaction_keeps_the_terms_of_its_new_metadata(tmp_path: Path) -> None:
     txn = new_table(str(tmp_path)).start_transaction()
-    before = txn.terms
+    before = txn.changes.terms
     txn.update_metadata(replace(txn.metadata, configuration={"delta.appendOnly": "true"}))
-    assert txn.terms is txn.terms
-    assert txn.terms is not before
-    assert txn.terms.is_append_only
+    assert txn.changes.terms is txn.changes.terms
+    assert txn.changes.terms is not before
+    assert txn.changes.terms.is_append_only

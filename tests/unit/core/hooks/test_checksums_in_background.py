@@ -74,7 +74,7 @@ def counted(table, version):
 def commit(log, *more):
     name = f"part-00000-{uuid.uuid4()}.c000.parquet"
     txn = log.start_transaction()
-    txn.mark_written()
+    txn.changes.mark_written()
     return txn.commit([add_file(name), *more], Operation("WRITE"))
 
 

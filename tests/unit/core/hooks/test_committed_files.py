@@ -77,11 +77,14 @@ def step(
     if kind == "append what is there":
         assert txn.snapshot is not None
         return [replace(f, data_change=True) for f in txn.snapshot.files()[:value]], "WRITE"
-    txn.mark_written()
+    txn.changes.mark_written()
     if kind == "append":
         return [fresh], "WRITE"
     if kind == "dynamic overwrite":
-        return [fresh, *(f.remove(NOW) for f in txn.files_in_same_partitions([fresh]))], "WRITE"
+        return [
+            fresh,
+            *(f.remove(NOW) for f in txn.reads.files_in_same_partitions([fresh])),
+        ], "WRITE"
     live = txn.filter_files("p = '0'")
     some = live[: value % 3 + 1]
     match kind:
@@ -127,7 +130,7 @@ KINDS = (
 def append(log: DeltaLog, *files: AddFile) -> int:
     """Commit files as one does who has just written them."""
     txn = log.start_transaction()
-    txn.mark_written()
+    txn.changes.mark_written()
     return txn.commit(files, Operation("WRITE"))
 
 

@@ -12,13 +12,13 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.dml.write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError, PostCommitError, PostCommitHookFailedError
 from lakelog.core.hooks.post_commit import PostCommitHook, hook_failed
-from lakelog.core.transaction.optimistic import OptimisticTransaction
 from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lakelog.core.hooks import CommittedTransaction
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 APPEND = Operation.write("Append")
 THROW = {"spark.databricks.delta.postCommitHook.throwOnError": "true"}
@@ -134,14 +134,14 @@ def test_no_transaction_is_active_while_hooks_run(log: DeltaLog) -> None:
     seen: list[object] = []
 
     def hook(committed: CommittedTransaction) -> None:
-        seen.append(OptimisticTransaction.active())
+        seen.append(DeltaLog.active_transaction())
         assert committed.delta_log is log
         log.with_new_transaction(lambda inner: inner.commit([add_file("inner")], APPEND))
 
     def work(txn: OptimisticTransaction) -> int:
         txn.register_post_commit_hook(hook)
         version = txn.commit([add_file("outer")], APPEND)
-        seen.append(OptimisticTransaction.active() is txn)
+        seen.append(DeltaLog.active_transaction() is txn)
         return version
 
     assert log.with_new_transaction(work) == 1

@@ -137,7 +137,7 @@ _MAY = {
     "core/commit/draft.py: given.get(action.path)",
     "core/features/numbered_rows.py: add.path not in keep",
     "core/features/numbered_rows.py: action.path not in keep",
-    "core/transaction/optimistic.py: {a.path: a.partition_values for a in prepared.actions "
+    "core/transaction/committer.py: {a.path: a.partition_values for a in prepared.actions "
     "if isinstance(a, RemoveFile)}",
     # Files as the transaction was handed them; one that is spelled otherwise is counted afresh.
     "core/conflicts/read_set.py: pc.is_in(files['path'], value_set=wanted)",

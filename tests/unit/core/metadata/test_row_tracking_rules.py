@@ -54,7 +54,7 @@ def test_names_outlive_metadata_that_forgets_them(uri: str) -> None:
     log = new_table(uri, properties=ENABLED)
     said = dict(configuration(log))
     txn = log.start_transaction()
-    txn.update_metadata_for_new_table(replace(txn.metadata, configuration=ENABLED))
+    txn.changes.update_metadata_for_new_table(replace(txn.metadata, configuration=ENABLED))
     txn.commit([], Operation("REPLACE TABLE"))
     assert configuration(log) == said
 

@@ -202,7 +202,7 @@ def test_two_writers_of_numbers_conflict_and_others_go_by(uri: str) -> None:
     log = DeltaLog.for_table(uri)
     numbers, plain = log.start_transaction(), log.start_transaction()
     write_arrow(uri, pa.table({"v": ["a"]}), mode="append")
-    numbers.advance_identity_columns({"id": 1})
+    numbers.changes.advance_identity_columns({"id": 1})
     with pytest.raises(MetadataChangedException):
         numbers.commit([], _write())
     assert plain.commit([], _write()) == 2

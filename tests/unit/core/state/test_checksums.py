@@ -48,7 +48,7 @@ def commit(delta_log, *actions, name="TEST", reads=False):
     txn = delta_log.start_transaction()
     if reads:
         txn.filter_files()
-    txn.mark_written()
+    txn.changes.mark_written()
     return txn.commit(list(actions), Operation(name=name))
 
 

@@ -47,7 +47,9 @@ def _table(schema: StructType = SCHEMA) -> DeltaLog:
     """A table without files, at version 0."""
     log = DeltaLog.for_table(new_uri())
     txn = log.start_transaction()
-    txn.update_metadata_for_new_table(Metadata(id=log.table, schema_string=schema.to_json()))
+    txn.changes.update_metadata_for_new_table(
+        Metadata(id=log.table, schema_string=schema.to_json())
+    )
     txn.commit([], Operation.create_table())
     return log
 

@@ -55,7 +55,7 @@ def _table(path: Path, schema: StructType = OLD) -> DeltaLog:
         partition_columns=["p"],
         configuration=MAPPED,
     )
-    txn.update_metadata_for_new_table(metadata)
+    txn.changes.update_metadata_for_new_table(metadata)
     txn.commit([], Operation.create_table())
     _add(log, "a")
     return log

@@ -279,7 +279,7 @@ def test_a_block_that_commits_nothing_leaves_no_file(tmp_path: Path, ends: str) 
     uri = str(tmp_path / "t")
     write_arrow(uri, ROWS, mode="append")
     txn = DeltaLog.for_table(uri).start_transaction()
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     before = files(tmp_path)
     (tmp_path / "t" / "new one.parquet").touch()
     add = AddFile(

@@ -78,7 +78,9 @@ def test_those_who_wait_are_committed_as_one_version() -> None:
         "numOutputRows": "8",
         "numOutputBytes": "12",
     }
-    assert info.tags == {"lakelog.groupTxnIds": ",".join(each.txn.txn_id for each in others)}
+    assert info.tags == {
+        "lakelog.groupTxnIds": ",".join(each.txn._committer.txn_id for each in others)
+    }
     assert info.is_blind_append
 
 
@@ -237,7 +239,7 @@ def test_a_failing_hook_fails_no_commit_of_the_group() -> None:
 
 
 def _reads(writer: Writer) -> None:
-    writer.txn.read_whole_table()
+    writer.txn.reads.read_whole_table()
 
 
 def _hooks(writer: Writer) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.commit import loop
-from lakelog.core.transaction import group, optimistic
+from lakelog.core.transaction import committer, group
 from lakelog.core.transaction.group import CommitGroups
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock
@@ -82,7 +82,7 @@ class _Victim:
         enter = CommitGroups.enter
 
         def entering(groups: CommitGroups, member: Member) -> None:
-            if member.txn_id == writer.txn.txn_id:
+            if member.txn_id == writer.txn._committer.txn_id:
                 member.woken = self._woken
             enter(groups, member)
 
@@ -127,7 +127,7 @@ def test_who_is_interrupted_while_others_commit_it_is_in_doubt(
         victim.interrupt()
         return group.joint_actions(members)
 
-    monkeypatch.setattr(optimistic, "joint_actions", before_anything_is_sent)
+    monkeypatch.setattr(committer, "joint_actions", before_anything_is_sent)
     assert isinstance(log.store, FaultyLogStore)
     log.store.writes.extend([Fault.NONE, fault])
     found = in_one_turn(log, first, [others[0], victim, others[2]])

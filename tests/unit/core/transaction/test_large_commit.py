@@ -261,7 +261,7 @@ def test_what_a_progress_function_raises_is_not_taken_for_the_storage(
         txn.commit_large(files(10), CONVERT, progress=stop)
     assert raised.value is mine
     assert not txn.may_be_committed
-    assert new(uri).read_version == -1
+    assert new(uri).reads.version == -1
 
 
 def test_the_actions_are_never_all_in_memory(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

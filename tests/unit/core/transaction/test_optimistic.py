@@ -36,7 +36,7 @@ def test_a_new_table_starts_with_its_protocol_and_metadata(uri: str) -> None:
 
 def test_a_new_table_starts_at_read_version_minus_one(uri: str) -> None:
     txn = DeltaLog.for_table(uri).start_transaction()
-    assert txn.read_version == -1
+    assert txn.reads.version == -1
     assert txn.snapshot is None
     assert txn.filter_files() == []
     assert txn.txn_version("any") == -1
@@ -54,7 +54,7 @@ def test_an_append_records_what_it_was(uri: str) -> None:
     log = new_table(uri, clock=clock, conf={"spark.databricks.delta.commitInfo.userMetadata": "n"})
     operation = Operation.write("Append", metrics={"numFiles": 1})
     txn = log.start_transaction()
-    assert txn.clock is clock
+    assert txn.delta_log.clock is clock
     assert txn.delta_log is log
     assert txn.commit([add_file("a")], operation) == 1
     info = info_of(log, 1)
@@ -66,7 +66,7 @@ def test_an_append_records_what_it_was(uri: str) -> None:
     assert info.operation_parameters == {"mode": "Append", "partitionBy": "[]"}
     assert info.operation_metrics == {"numFiles": "1"}
     assert info.user_metadata == "n"
-    assert info.txn_id == txn.txn_id
+    assert info.txn_id == txn._committer.txn_id
     assert (info.engine_info or "").startswith("lakelog/")
 
 
@@ -141,6 +141,6 @@ def test_a_new_table_takes_no_protocol_that_lacks_what_its_metadata_needs(uri: s
 def test_a_dynamic_overwrite_without_rows_is_no_blind_append(uri: str) -> None:
     log = new_table(uri, schema=schema_json(id="long", p="string"), partition_by=["p"])
     txn = log.start_transaction()
-    assert txn.files_in_same_partitions([]) == []
+    assert txn.reads.files_in_same_partitions([]) == []
     version = txn.commit([], Operation.write("Overwrite"))
     assert info_of(log, version).is_blind_append is False

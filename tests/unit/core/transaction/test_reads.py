@@ -22,6 +22,7 @@ from lakelog.core.errors import (
     ConcurrentTransactionException,
     MetadataChangedException,
 )
+from lakelog.core.transaction.optimistic import undone_on_error
 from support.commits import APPEND, DELETE, append, info_of, new_uri, started
 from support.tables import add_file, new_table, schema_json
 
@@ -109,12 +110,12 @@ def test_dynamic_overwrite_replaces_the_partitions_of_its_files_whatever_their_s
     log.start_transaction().commit([add_file("n", p=None)], APPEND)
     txn, other = started(log)
     new = [add_file("x", p="1"), add_file("y", p=None)]
-    replaced = txn.files_in_same_partitions(new)
+    replaced = txn.reads.files_in_same_partitions(new)
     assert sorted(f.path for f in replaced) == ["a", "b", "n"]
     append(other, "d", p="2")
     assert txn.commit([*new, *(f.remove(1) for f in replaced)], APPEND) == 6
     again, other = started(log)
-    replaced = again.files_in_same_partitions([add_file("z", p="1")])
+    replaced = again.reads.files_in_same_partitions([add_file("z", p="1")])
     append(other, "e", p="001")
     with pytest.raises(ConcurrentAppendException, match="p=001"):
         again.commit([add_file("z", p="1"), *(f.remove(1) for f in replaced)], APPEND)
@@ -127,7 +128,7 @@ def test_partition_values_with_odd_characters_stay_apart(uri: str) -> None:
         append(log, f"f{number}", p=p, q=q)
     for number, (p, q) in enumerate(itertools.product(odd, odd)):
         txn = log.start_transaction()
-        found = txn.files_in_same_partitions([add_file("x", p=p, q=q)])
+        found = txn.reads.files_in_same_partitions([add_file("x", p=p, q=q)])
         assert f"f{number}" in [f.path for f in found]
         assert all(f.partition_values == {"p": p, "q": q} or "" in (p, q) for f in found)
 
@@ -177,13 +178,13 @@ def test_a_way_that_is_given_up_leaves_nothing_behind_for_another(uri: str) -> N
     asked: list[str] = []
 
     def tried() -> None:
-        with txn.undone_on_error():
+        with undone_on_error(txn):
             txn.filter_files()
-            txn.read_whole_table()
+            txn.reads.read_whole_table()
             txn.txn_version("app")
             txn.update_metadata(replace(txn.metadata, description="tried"))
-            txn.mark_written()
-            txn.check_before_commit(lambda: asked.append("of files that are gone"))
+            txn.changes.mark_written()
+            txn.changes.check_before_commit(lambda: asked.append("of files that are gone"))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -199,7 +200,7 @@ def test_a_way_that_is_taken_stays_read_and_changed(uri: str) -> None:
     log = new_table(uri)
     append(log, "a")
     txn, other = started(log)
-    with txn.undone_on_error():
+    with undone_on_error(txn):
         txn.filter_files()
     append(other, "b")
     with pytest.raises(ConcurrentAppendException):

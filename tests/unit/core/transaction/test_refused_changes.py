@@ -37,7 +37,7 @@ STEPS = [
 
 def given(log: DeltaLog, way: str) -> OptimisticTransaction:
     txn = log.start_transaction()
-    getattr(txn, way)(CHANGED)
+    getattr(txn.changes, way)(CHANGED)
     return txn
 
 
@@ -57,10 +57,10 @@ def test_metadata_that_any_step_refuses_stays_out_of_later_commits(
     with monkeypatch.context() as patched:
         patched.setattr(tracked_changes, step, refuse)
         try:
-            getattr(txn, way)(CHANGED)
+            getattr(txn.changes, way)(CHANGED)
         except DeltaAnalysisError:
-            assert txn.new_metadata is None
-            assert txn.new_protocol is None
+            assert txn.changes.new_metadata is None
+            assert txn.changes.new_protocol is None
         else:
             return  # this way doesn't take that step
     if exists:
@@ -87,7 +87,11 @@ def test_metadata_among_the_actions_of_a_refused_commit_goes_with_it(heads: list
     txn = log.start_transaction()
     with pytest.raises(DeltaAnalysisError):
         txn.commit(heads, APPEND)
-    assert (txn.new_metadata, txn.new_protocol, txn._has_written) == (None, None, False)
+    assert (txn.changes.new_metadata, txn.changes.new_protocol, txn.changes.has_written) == (
+        None,
+        None,
+        False,
+    )
     assert kinds_of(log, txn.commit([add_file("b")], APPEND)) == ["commitInfo", "add"]
 
 
@@ -163,7 +167,7 @@ def test_the_commit_asks(large: bool) -> None:
     log = DeltaLog.for_table(new_uri())
     txn = log.start_transaction()
     txn.update_metadata(metadata)
-    txn._new_protocol = None
+    txn.changes._new_protocol = None
     files: list[AddFile] = [add_file("a")]
     commit = (
         partial(txn.commit_large, files, APPEND, protocol=OLD)

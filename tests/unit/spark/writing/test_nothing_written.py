@@ -58,7 +58,7 @@ def test_files_without_rows_do_not_stay(
     write_arrow(uri, ROWS, mode="append")
     before = _parquet(tmp_path / "t")
     log = DeltaLog.for_table(uri)
-    layout = log.start_transaction().file_layout
+    layout = log.start_transaction().changes.file_layout
     plan = layout.plan(log.store, log.table)
 
     def run(_: object, __: object, target: str, ___: object) -> None:

@@ -185,9 +185,9 @@ def _commit(log: DeltaLog, feature: str, *, truncate: bool, protects: bool) -> i
         protocol = protocol_without(snapshot.protocol, feature, plus=plus)
         metadata = _metadata(txn.metadata, feature)
         if protects:
-            record = {_PROTECTED: str(txn.read_version + 1)}
+            record = {_PROTECTED: str(txn.reads.version + 1)}
             metadata = replace(metadata, configuration={**metadata.configuration, **record})
-        txn.update_metadata_for_restore(metadata, protocol)
+        txn.changes.update_metadata_for_restore(metadata, protocol)
         operation = Operation("DROP FEATURE", {"featureName": feature, "truncateHistory": truncate})
         try:
             return txn.commit_large(_domains(snapshot, feature), operation, protocol=protocol)

@@ -115,7 +115,7 @@ def _reconfigure(
     left = set(gone)
     kept = {k: v for k, v in txn.metadata.configuration.items() if k not in left}
     metadata = replace(txn.metadata, configuration={**kept, **values})
-    txn.update_metadata_for_restore(metadata, txn.protocol)
+    txn.changes.update_metadata_for_restore(metadata, txn.changes.protocol)
     txn.commit([], operation)
 
 
@@ -172,8 +172,10 @@ def _remove_type_changes(log: DeltaLog, snapshot: Snapshot) -> None:
         }
         for path, field in changed
     ]
-    txn.read_whole_table()
-    txn.update_metadata_for_restore(replace(metadata, schema_string=schema.to_json()), txn.protocol)
+    txn.reads.read_whole_table()
+    txn.changes.update_metadata_for_restore(
+        replace(metadata, schema_string=schema.to_json()), txn.changes.protocol
+    )
     txn.commit([], Operation("DROP FEATURE", {"columns": json_text(said)}))
 
 
@@ -225,7 +227,9 @@ def _same_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _remove_mapping(log: DeltaLog) -> None:
     txn = log.start_transaction()
-    txn.update_metadata_for_restore(_without_mapping(txn.metadata, log), txn.protocol)
+    txn.changes.update_metadata_for_restore(
+        _without_mapping(txn.metadata, log), txn.changes.protocol
+    )
     snapshot = txn.snapshot
     assert snapshot is not None
     stored = clustering_columns(snapshot.domain_metadata)
@@ -273,7 +277,7 @@ def _remove_row_ids(log: DeltaLog, snapshot: Snapshot) -> None:
         ).slice(0, size)
         if not numbered.num_rows:
             return
-        txn.track_files_read(numbered)
+        txn.reads.track_files_read(numbered)
         adds = [
             replace(add, base_row_id=None, default_row_commit_version=None, data_change=False)
             for add in to_add_files(numbered)

@@ -43,7 +43,7 @@ def purge(log: DeltaLog, files: pa.Table) -> int | None:
     if not files.num_rows:
         return None
     txn = log.start_transaction()
-    txn.track_files_read(files)
+    txn.reads.track_files_read(files)
     parameters = {"predicate": [], "applyPurge": True}
     with AttemptFiles(txn) as owned:
         return _commit(txn, to_add_files(files), owned, "REORG", parameters)
@@ -63,7 +63,7 @@ def rewrite_all(txn: OptimisticTransaction, operation: str, others: Sequence[Act
     """
     snapshot = txn.snapshot
     assert snapshot is not None
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     with AttemptFiles(txn) as owned:
         return _commit(txn, to_add_files(snapshot.file_table), owned, operation, {}, others)
 
@@ -76,7 +76,7 @@ def _commit(
     parameters: dict[str, object],
     others: Sequence[Action] = (),
 ) -> int:
-    snapshot, log, layout = txn.snapshot, txn.delta_log, txn.file_layout
+    snapshot, log, layout = txn.snapshot, txn.delta_log, txn.changes.file_layout
     assert snapshot is not None
     ids = MovedRowIds.from_snapshot(snapshot)
     written = layout.schema if ids is None else ids.add_id_columns(layout.schema)
@@ -93,7 +93,7 @@ def _commit(
     for rows in BinReader(snapshot, read, ids, workers=_THREADS).tables(files):
         writer.write(rows)
     adds = writer.close()
-    now = txn.clock.now_ms()
+    now = txn.delta_log.clock.now_ms()
     removes = [file.remove(now, data_change=False) for file in files]
     metrics: dict[str, int | str] = dict(operation_metrics(adds, files))
     if name != "REORG":
@@ -102,6 +102,6 @@ def _commit(
             "numOutputBytes": sum(each.size for each in adds),
             "numCopiedRows": sum(each.num_records or 0 for each in adds),
         }
-    tags = preservation_tags(txn.terms, preserved=ids is not None)
-    txn.mark_written()
+    tags = preservation_tags(txn.changes.terms, preserved=ids is not None)
+    txn.changes.mark_written()
     return txn.commit([*adds, *removes, *others], Operation(name, parameters, metrics, tags=tags))

@@ -138,7 +138,7 @@ def clone(
     _check_target(txn, then, replace_target=replace_target)
     given = validate_properties(property_texts(properties), ours.conf)
     metadata, protocol = _terms(txn, then, given)
-    txn.update_metadata_for_restore(metadata, protocol)
+    txn.changes.update_metadata_for_restore(metadata, protocol)
     with told(progress) as tell, AttemptFiles(txn) as owned:
         files: Iterable[AddFile] = _shallow(then)
         copied = 0

@@ -95,7 +95,7 @@ class MergeRewrite:
             and "deletionVectors" in supported_features(snapshot.protocol)
             and log.conf.read(keys.MERGE_VECTORS)
         )
-        layout, table = txn.file_layout, log.table
+        layout, table = txn.changes.file_layout, log.table
         self._vectors = VectorWriter(log.store, table, properties, log.conf)
         self._data = DataFileWriter(
             replace(layout, schema=self._with_ids(layout.schema)).plan(log.store, table),

@@ -28,6 +28,7 @@ from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.optimistic import undone_on_error
 from lakelog.logstores import keys as store_keys
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def run_small_merge(txn: OptimisticTransaction, job: MergeJob) -> RowsChanged | 
     """
     with AttemptFiles(txn) as files:
         try:
-            with txn.undone_on_error():
+            with undone_on_error(txn):
                 merge = _Merge(txn, job)
                 actions = merge.written(files)
         except ConstraintViolationError:
@@ -140,7 +141,7 @@ class _Merge:
             metadata = replace(txn.metadata, schema_string=self._plan.schema.to_json())
             txn.update_metadata(metadata)
         # What files hold: without void columns, and with the names that column mapping gives.
-        self._schema = txn.file_layout.schema
+        self._schema = txn.changes.file_layout.schema
         known = StructType(tuple(f for f in self._schema if snapshot.schema.get(f.name)))
         self._sides = Sides(
             Side(known, job.target_alias),
@@ -208,14 +209,14 @@ class _Merge:
             predicate = read_predicate(self._search, self._sides, matcher.keys, matcher.candidates)
         # Recorded as read whether a row matches or not: an INSERT is right only as long as no other
         # writer adds a row that its source row would match.
-        candidates = txn.filter_file_table(predicate)
+        candidates = txn.reads.filter_file_table(predicate)
         self._check_size(candidates, has_keys=bool(matcher.keys))
         # All files are searched before one is written: only then is it known which source rows
         # match nothing, and that none matches a row that another matches, too.
         hits = list(matcher.hits(candidates, self._job.tell))
         if hits:
             # Not before: where it only inserts, an append-only table takes a MERGE.
-            txn.assert_removable()
+            txn.changes.assert_removable()
         scanned = clock.monotonic()
         metrics.scan_ms = round(1000 * (scanned - began))
         rewrite.apply(hits, self._job.tell)
@@ -225,8 +226,8 @@ class _Merge:
         actions = [*self._transaction(), *rewrite.actions()]
         # Last, when the numbers are known: another writer that took the same ones changes the mark,
         # too, and the two conflict.
-        txn.advance_identity_columns(self._numbering.marks)
-        txn.mark_written()
+        txn.changes.advance_identity_columns(self._numbering.marks)
+        txn.changes.mark_written()
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - scanned))
         metrics.execution_ms = round(1000 * (clock.monotonic() - self._began))
         return actions

@@ -104,7 +104,7 @@ class OptimizeBatch:
         done: list[Rewritten] = []
         while True:
             owner = _Owner(rewriter)
-            txn.track_files_read(_table(each.files for each in bins))
+            txn.reads.track_files_read(_table(each.files for each in bins))
             with AttemptFiles(txn) as files:
                 files.own(owner)
                 if not done:
@@ -113,7 +113,7 @@ class OptimizeBatch:
                             done.append(each)
                             on_bin(each.bin)
                     done.sort(key=lambda each: bins.index(each.bin))
-                txn.mark_written()
+                txn.changes.mark_written()
                 outcome = self._commit(txn, bins, *self._actions(txn, done, rewriter))
                 if isinstance(outcome, int):
                     return _committed(outcome, done)
@@ -139,10 +139,10 @@ class OptimizeBatch:
     def _actions(
         self, txn: OptimisticTransaction, done: Sequence[Rewritten], rewriter: BinRewriter
     ) -> tuple[list[Action], Operation]:
-        now = txn.clock.now_ms()
+        now = txn.delta_log.clock.now_ms()
         committed = _committed(-1, done)
         removes = [file.remove(now, data_change=False) for file in committed.removed]
-        tags = preservation_tags(txn.terms, preserved=rewriter.keeps_row_ids)
+        tags = preservation_tags(txn.changes.terms, preserved=rewriter.keeps_row_ids)
         metrics = operation_metrics(committed.added, committed.removed)
         operation = Operation(self._name, self._parameters, metrics, self._user_metadata, tags)
         return [*committed.added, *removes], operation

@@ -72,7 +72,7 @@ class BinRewriter:
         assert snapshot is not None
         self._strategy = strategy
         self._threads = threads
-        self._layout = layout = txn.file_layout
+        self._layout = layout = txn.changes.file_layout
         self._ids = ids = MovedRowIds.from_snapshot(snapshot)
         # Of an object store they wait for answers; on a disk more of them than processors wait for
         # each other.

@@ -144,9 +144,9 @@ def _commit(log: DeltaLog, planned: set[str], backup: Backup) -> int | None:
     snapshot = txn.snapshot
     assert snapshot is not None  # it was read before
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     # Looked for again: a writer may have been faster, and a listing wrong once.
-    files = find_file_defects(snapshot, txn.file_layout)
+    files = find_file_defects(snapshot, txn.changes.file_layout)
     gone = [each for each in files.gone if each.path in planned]
     after = [each for each in files.after if each.path in planned]
     if not gone and not after:
@@ -325,7 +325,7 @@ def _put_back(
     txn = log.start_transaction()
     snapshot = txn.snapshot
     assert snapshot is not None  # it was read before
-    txn.read_whole_table()
+    txn.reads.read_whole_table()
     live = {data_path(log.table, each.path): each for each in snapshot.files()}
     actions = [each for each in gone if data_path(log.table, each.path) not in live]
     if actions:

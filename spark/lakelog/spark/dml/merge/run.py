@@ -143,7 +143,7 @@ class _Run:
             self.metrics.source_rows = source.rows
             self.metrics.source_ms = round(1000 * (clock.monotonic() - began))
             actions = self._actions(plan, types, source, attempt)
-            self.txn.mark_written()
+            self.txn.changes.mark_written()
             self.metrics.execution_ms = round(1000 * (clock.monotonic() - began))
             found = self.metrics.operation_metrics()
             compact_after(self.txn)
@@ -294,7 +294,7 @@ class _Run:
         # A clause for rows that the source lacks is about all rows of the table, and so conflicts
         # with whatever another writer adds.
         known = None if alone else self.reads.predicate(self.snapshot, source.bounds)
-        return self.txn.filter_file_table(known), known
+        return self.txn.reads.filter_file_table(known), known
 
     def _actions(
         self,
@@ -329,7 +329,7 @@ class _Run:
             self._count_rows(rows, changed)
             self.metrics.scan_ms = round(1000 * (clock.monotonic() - began))
             if changed.places is not None and changed.places.counts:
-                self.txn.assert_removable()
+                self.txn.changes.assert_removable()
                 rewrite.apply(changed.places.touched(self.snapshot, files))
         inserted = Inserted()
         if plan.of("not matched"):

@@ -101,7 +101,7 @@ class MergeWrites:
     """Rows of the file table: those that were read."""
 
     def _writer(self, *, with_ids: bool = False, bounds: Any = None) -> TableFileWriter:
-        log, layout = self.log, self.txn.file_layout
+        log, layout = self.log, self.txn.changes.file_layout
         if with_ids and self.ids is not None:
             layout = _WithIds(
                 layout.schema, layout.partition_columns, layout.stats, layout.options, self.ids
@@ -119,7 +119,7 @@ class MergeWrites:
 
     @property
     def _names(self) -> list[str]:
-        return self.txn.file_layout.schema.names
+        return self.txn.changes.file_layout.schema.names
 
     def _own(self, frame: DataFrame) -> DataFrame:
         return frame.select(*(sf.col(quoted(name)) for name in self._names))
@@ -139,7 +139,7 @@ class MergeWrites:
             return Inserted(complete=self._own(kept), rows=kept.count())
         data = StructType(tuple(f for f in target if not left.get(f.name)))
         filled = FilledColumns.from_schemas(
-            data, target, self.txn.protocol, self.log.table, self.log.conf
+            data, target, self.txn.changes.protocol, self.log.table, self.log.conf
         )
         mine = frame.where(sf.col(CLAUSE).isin(numbers)).select(
             *(sf.col(quoted(f.name)) for f in data)
@@ -173,7 +173,7 @@ class MergeWrites:
             }
             bounds = IdentityBounds(schema, sequences)
             adds += self._writer(bounds=bounds).write(inserted.numbered)
-            self.txn.advance_identity_columns(bounds.marks())
+            self.txn.changes.advance_identity_columns(bounds.marks())
         return Written(adds, self._changes(changed, inserted))
 
     def _with_ids(self, frame: DataFrame) -> DataFrame:
@@ -234,7 +234,7 @@ class MergeWrites:
         """The columns of a row as it was, in the types of the table as it will be."""
         found = []
         target = self.rows.target
-        for new in self.txn.file_layout.schema:
+        for new in self.txn.changes.file_layout.schema:
             old = target.schema.get(new.name)
             if old is None:
                 found.append(sf.lit(None).cast(spark_type(new.data_type)).alias(new.name))

@@ -81,8 +81,8 @@ def truncate(s: CommandContext) -> Command | None:
 def _truncate(log: DeltaLog) -> None:
     """Take all files out of a table, in one commit that says so."""
     txn = log.start_transaction()
-    txn.terms.check_writable(log.table)
-    txn.assert_removable()
+    txn.changes.terms.check_writable(log.table)
+    txn.changes.assert_removable()
     began, now = log.clock.monotonic(), log.clock.now_ms()
     removed = [each.remove(now) for each in txn.filter_files()]
     metrics = {
