@@ -54,9 +54,12 @@ def publish_parquet(
     own = OwnFiles(store, snapshot.table)
     with own.staged(path) as (filesystem, draft):
         rows = _write(filesystem, draft, schema, batches)
+        # Under the draft's name: the log may be cleaned by this checkpoint, so what is wrong with
+        # it has to be seen while the commits are still there.
         size = _verify(snapshot, filesystem, draft, rows, files)
         _make_durable(filesystem, draft)
     place = store.filesystem_path(path)
+    # Under the final name as well where the rename or the upload may have done something else.
     if not store.capabilities.atomic_overwrite or not _is_there(store.filesystem, place, size):
         # Two writers of one checkpoint may have torn each other's file, or replaced it; and a proxy
         # may have answered in the storage's place.

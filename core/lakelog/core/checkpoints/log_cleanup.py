@@ -88,6 +88,8 @@ def clean_log(
         return 0
     now = clock.now_ms()
     cutoff = now - (snapshot.properties.log_retention_ms if keep_ms is None else keep_ms)
+    # Whole days, as Delta counts: writers on hosts whose clocks differ then clean the same
+    # versions.
     cutoff -= cutoff % unit_ms
     store, table = snapshot.store, snapshot.table
     times = snapshot.terms.in_commit_since
@@ -98,6 +100,7 @@ def clean_log(
     if not candidates:
         return 0
     listing = list_log(store, table, min(candidates))
+    # From the newest down, and only until one holds: each look reads a whole checkpoint.
     boundary = next(
         (
             version
@@ -109,6 +112,8 @@ def clean_log(
     )
     if boundary is None:
         return 0
+    # Before anything is deleted: from then on such a client would see a gap, and take the log for
+    # damaged.
     _tell_old_clients(snapshot, listing)
     gone = _delete(own, [each.path for each in old if each.version < boundary])
     gone += _delete(own, [each.path for each in old_drafts(store, table, boundary, cutoff, now)])
@@ -254,6 +259,8 @@ def _delete(own: OwnFiles, paths: Sequence[str]) -> int:
         for start in range(0, len(paths), _AT_ONCE):
             done = list(pool.map(lambda p: _deleted(own, p), paths[start : start + _AT_ONCE]))
             gone += sum(done)
+            # What is older goes first and nothing is left out: a hole in the middle could not be
+            # told from damage.
             if not all(done):
                 break
     return gone
@@ -281,10 +288,13 @@ def _delete_sidecars(
         return 0
     named: set[str] = set()
     for checkpoint in listing.checkpoints:
+        # Those below the boundary are gone by now, or will be; what they alone name may go with
+        # them.
         if checkpoint.version >= boundary:
             try:
                 named.update(_reader(store, table, listing, checkpoint).sidecars())
             except DeltaError as exc:
+                # Not knowing what one checkpoint names is not knowing that a file is named by none.
                 _log.warning("log cleanup keeps all sidecars: %s", exc)
                 return 0
     return _delete(own, [path for path in old if path not in named and own.owns(path)])

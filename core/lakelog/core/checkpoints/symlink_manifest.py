@@ -83,6 +83,8 @@ def update_symlink_manifests(
         for folder, paths in _by_folder(snapshot.file_table, columns).items()
         if folder in touched
     }
+    # Written before others are removed: a reader in between sees too many files rather than a
+    # partition without any.
     _write(snapshot, found)
     _remove(snapshot, touched - found.keys())
 

@@ -89,6 +89,8 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock, tell: Tell | None = None)
         hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS, tell)
     else:
         hint = _write_classic(snapshot, clock, size, tell)
+    # Last of all: a hint at a checkpoint that is not whole would send each reader there in vain.
+    # Without it they list a little more.
     write_last_checkpoint(snapshot.store, snapshot.table, hint)
     logger.info(
         "Checkpoint of version %d written to %s: %d actions, %d files of the table, %d bytes",
@@ -113,6 +115,8 @@ def _write_classic(
     live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
     written = _Written(live.num_rows + dead.num_rows, tell)
     parts = 1 if size is None else max(1, -(-(live.num_rows + dead.num_rows) // size))
+    # Two writers of one version have their files in different orders, and their parts may mix:
+    # sorted, the parts of both hold the same.
     if parts > 1:
         live, dead = _by_name(live), _by_name(dead)
     published = []
@@ -144,6 +148,8 @@ def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) ->
             "the conf spark.databricks.delta.checkpointV2.topLevelFileFormat must be json or "
             f"parquet, but it is {form!r}"
         )
+    # Before the top level, which makes them a checkpoint: a crash in between leaves sidecars that
+    # nothing names.
     sidecars = _write_sidecars(snapshot, clock, size, tell)
     rows, bytes_ = sum(each.rows for each in sidecars), sum(each.size for each in sidecars)
     tags = {
@@ -156,6 +162,8 @@ def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) ->
         *(_sidecar_action(snapshot, each) for each in sidecars),
         *_small_actions(snapshot),
     ]
+    # A name of its own: two writers of one V2 checkpoint never write to the same file, and each top
+    # level names only its own sidecars.
     path = log_path(snapshot.table, f"{snapshot.version:020d}.checkpoint.{uuid.uuid4()}.{form}")
     if form == "json":
         lines = [orjson.dumps({each.kind: each.to_json_value()}).decode() for each in actions]
@@ -253,6 +261,8 @@ def _small_batch(snapshot: Snapshot, layout: Layout) -> pa.RecordBatch:
 
 
 def _fresh_tombstones(snapshot: Snapshot, clock: Clock) -> pa.Table:
+    # An expired tombstone protects nothing any more: VACUUM may have deleted its file, and a reader
+    # of that version can't expect it.
     oldest = clock.now_ms() - snapshot.properties.deleted_file_retention_ms
     tombstones = snapshot.tombstones
     # A tombstone without a time counts as long expired.

@@ -73,6 +73,7 @@ class Landing:
 
     def given(self, digest: bytes) -> None:
         """A store gets the last of these lines with the next statement; see `LineDigest`."""
+        # A set: a commit that is rebased sends other lines than before, and each may have landed.
         self._given.add(digest)
 
     def was_given(self, digest: bytes) -> bool:
@@ -86,6 +87,7 @@ class Landing:
 
     def refused(self, version: int) -> None:
         """It is proven that this version does not hold the commit, and never will."""
+        # Proof about an older version says nothing of a later write that may be on its way.
         if version == self._tried and self._version is None:
             self._tried = None
 
@@ -153,6 +155,8 @@ class CommitLines:
 
     def __iter__(self) -> Iterator[str]:
         self.bytes = 0
+        # A store repeats a write by asking for the lines again, and a lost version changes few of
+        # them: most are encoded once, however many races are lost.
         keep = len(self.actions) < _KEPT_LINES
         for action in (self.commit_info, *self.actions):
             known = self._kept.get(id(action))

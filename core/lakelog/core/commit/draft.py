@@ -85,6 +85,7 @@ class Draft:
                 rows it has; or both change row tracking (see `rebase_unbackfill`).
             CorruptLogError: the winner's high-water mark can't be read.
         """
+        # Only a winner that may be ignored comes here, so nothing below decides about a conflict.
         draft = self._without_replaced_domains(winner)
         if self.commit_info.operation == UNBACKFILL:
             draft = replace(draft, actions=rebase_unbackfill(draft.actions, winner, after.table))
@@ -193,6 +194,7 @@ def first_draft(prepared: PreparedCommit, snapshot: Snapshot | None, table: str)
         DeltaAnalysisError: row ids are needed, and a file does not say how many rows it has.
         CorruptLogError: the table's high-water mark, or the time of its version, can't be read.
     """
+    # Read once here: the mark belongs to the version that was read, and each winner moves it on.
     domains = snapshot.domain_metadata if snapshot else {}
     mark = high_water_mark(domains, table) if ROW_TRACKING_DOMAIN in domains else NO_MARK
     draft = Draft(
@@ -209,6 +211,8 @@ def _with_first_ids(
 ) -> Draft:
     if not prepared.terms.assigns_row_ids:
         return draft
+    # Ids above the mark are this commit's only if it is the next version: whoever loses the version
+    # draws again, above what the winner drew.
     actions, reached = with_row_ids(draft.actions, draft.row_id_mark, table)
     actions = with_versions(actions, 0 if snapshot is None else snapshot.version + 1)
     # Last in a first attempt and first after a rebase, as delta-spark orders them.
@@ -255,6 +259,7 @@ def _with_ids_of(given: dict[str, AddFile], actions: Iterable[Action]) -> Iterab
 def untouched(actions: Iterable[Action], winner: WinningCommit, table: str) -> Iterator[Action]:
     """The actions of a commit without those that add a file which another commit touched."""
     theirs = (*(add.path for add in winner.adds), *winner.removed_paths)
+    # By place: another client may spell the path of one file in another way.
     touched = {path_key(table, path) for path in theirs}
     for action in actions:
         if not (isinstance(action, AddFile) and path_key(table, action.path) in touched):
@@ -281,6 +286,8 @@ def rebase_unbackfill(
             table=table,
             version=winner.version,
         )
+    # A file that the winner touched is added again by nobody: it has the winner's state, and an
+    # older add after it would bring removed rows back.
     kept = untouched(actions, winner, table)
     numbered = (add for add in winner.adds if add.base_row_id is not None)
     return (

@@ -46,9 +46,13 @@ def check_fence(
         OSError: the storage can't be read.
     """
     if version == 0:
+        # Version 0 is free in a log whose start was cleaned away as well. A commit there would lie
+        # below the living versions, and be read by whoever replays from the start.
         if has_lost_its_start(store, table):
             raise gone_error(table, version)
         return
+    # The usual case, in one small read. What follows is for a refusal, which must be right: it says
+    # whether the table was dropped, and that ends a job otherwise than a conflict does.
     if still_there(store, table, version - 1, read_info, read_modified):
         return
     try:
@@ -56,6 +60,8 @@ def check_fence(
         listing = list_log(store, table, version - 1)
     except (FileNotFoundError, NotADirectoryError):
         raise _dropped_error(table, version) from None
+    # A listing from this version on is empty in a log that was made anew and is shorter: that table
+    # exists.
     if listing.latest() is None and not _has_commits(store, table):
         raise _dropped_error(table, version)
     if version - 1 not in listing.commits:

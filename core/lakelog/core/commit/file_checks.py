@@ -54,6 +54,8 @@ def check_files(
     if not adds:
         return
     for add in adds:
+        # A path that leads out of the table would let VACUUM and readers follow it to files of
+        # others.
         refuse_escape(table, add.path)
     if settings.checks_partition_keys:
         _check_partition_keys(adds, terms, table)
@@ -70,6 +72,8 @@ def _check_duplicates(actions: Iterable[Action], table: str) -> None:
     for action in actions:
         if not isinstance(action, AddFile | RemoveFile):
             continue
+        # Replay has no order within a commit but removes before adds: of a path that comes twice
+        # the reader would choose.
         mine, other = (adds, removes) if isinstance(action, AddFile) else (removes, adds)
         place = path_key(table, action.path)
         vector = vector_key(table, action.deletion_vector)

@@ -76,6 +76,8 @@ def choose_lock(
     conf = DeltaConf.from_mapping(conf)
     scope = capabilities.exclusive_create
     enabled = conf.read(keys.COMMIT_LOCK)
+    # Before the conf that turns the lock off: without an exclusive create a lock of this host is
+    # all there is, and it does not hold writers elsewhere.
     if scope == Scope.NONE and not conf.read(store_keys.SINGLE_WRITER):
         raise UnsafeLogStoreError(
             f"{store} can't create a file exclusively, so two writers may overwrite each other's "
@@ -142,6 +144,8 @@ def hold_lock(
     if choice.kind is LockKind.NONE:
         yield
         return
+    # Held through all attempts of a commit and not for each: with a lock that losers give back, a
+    # writer that waits would let others overtake it time and again.
     lock = host_lock if choice.kind is LockKind.HOST else process_lock
     with lock(f"commit:{table}", timeout=timeout):
         yield

@@ -77,6 +77,8 @@ class LookAhead:
         if known is not None and not is_ours(known):
             return known
         # A version can only be missing now if all after it are: a later one was there, so look.
+        # What was missing when it was fetched may have come since. It decides only that no more is
+        # read now; the create that follows finds out by itself.
         if version in self._missing and not self._found:
             return None
         if self._width == 1:
@@ -100,6 +102,8 @@ class LookAhead:
             with suppress(RuntimeError):  # nobody may ask for threads any more
                 for each in others:
                     pool.submit(copy_context().run, each)
+            # By the writer itself, with its repeats: the others are a bet, and what they lose is
+            # read again.
             winner = read(version)
         self._width = min(_MOST, 2 * self._width)
         return winner

@@ -176,9 +176,13 @@ class CommitLoop:
         """
         warn_if_not_durable(self._store, self._conf)
         # The wait for the lock is a part of it.
+        # One budget for the lock, the writes, the waits and the checks: a caller that has ten
+        # minutes has them for the commit as a whole.
         deadline = self._clock.monotonic() + self._limits.seconds - self.lock_wait
         reserve = self._limits.reserve
         self._writer.deadline, self._writer.brief = deadline, self._limits.brief
+        # Stores repeat requests by themselves. They have to stop a reserve early, so that there is
+        # time to read back what they may have left.
         return limited(
             lambda: deadline - reserve - self._clock.monotonic(),
             lambda: self._commit_until(deadline, reserve),
@@ -203,6 +207,7 @@ class CommitLoop:
         version = self._pending.read_version + 1
         attempt = Attempt(version)
         if version == 0:
+            # For a new table alone: of one that was dropped meanwhile nothing must come back.
             self._store.create_folder(log_path(self._pending.table))
         while True:
             committed, version = self._do_commit(attempt, deadline)
@@ -285,8 +290,12 @@ class CommitLoop:
             attempt.write_seconds = self._clock.monotonic() - began
             self._record(attempt, CommitOutcome.UNKNOWN)
             return None, attempt.version
+        # Nothing between the fence and the write may take long: what the fence saw is as old as
+        # that.
         lines = len(self._lines.actions) + 1
         self._messages.attempting(attempt.version, self._pending, lines)
+        # There is no look whether the version is free: another writer could take it after the look.
+        # The create is the look.
         written = self._writer.write(attempt)
         if written is Written.OURS:
             self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
@@ -307,6 +316,8 @@ class CommitLoop:
             None and the version after the last winner.
         """
         began = self._clock.monotonic()
+        # From the version that was lost: those before it were checked in earlier attempts, each
+        # once.
         version, number = attempt.version, self._records.attempts + 1
         self._messages.checking(number, version, self._pending, self._lines.actions)
         self._looked = looked = _Looked(self._check_fence)
@@ -317,6 +328,8 @@ class CommitLoop:
 
         try:
             while (winner := ahead.read(version, read, self._writer.is_ours)) is not None:
+                # Checked before conflicts: our own commit would conflict with itself, and the job
+                # would write its rows twice.
                 if self._writer.is_ours(winner):
                     self._landing.landed(version)
                     self._record(attempt, CommitOutcome.COMMITTED, version)
@@ -332,6 +345,8 @@ class CommitLoop:
 
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
         # The version that was in doubt is another's: ours can't land there any more.
+        # A version is written once. Whatever of ours is still on its way to that name meets this
+        # file.
         self._landing.refused(winner.version)
         if not self._landing.is_possible:
             self._writer.in_doubt = None
@@ -357,6 +372,8 @@ class CommitLoop:
 
     def _rebase(self, winner: WinningCommit) -> None:
         """Check a winner, and from now on say what is right after it."""
+        # All that the commit says is changed after the check and together: an error in between
+        # leaves the attempt as it was, for the record.
         after = check_conflicts(self._pending, winner)
         self._draft = self._draft.rebased(
             self._pending, after, winner, lambda: self._landed_at(winner.version)

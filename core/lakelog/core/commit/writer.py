@@ -126,12 +126,18 @@ class CommitWriter:
         # A write in doubt is repeated as it was: its last line may have been sent before.
         self._sent = self._sent and self._landing.is_possible
         self._took_all = False
+        # Before the call and not in it: a signal handler may raise before the first byte, and a
+        # doubt too many costs a read, one too few costs files.
         self._landing.trying(attempt.version)
         try:
+            # Never with overwrite, also where the last try was ours: the file may have become
+            # another's since.
             self._store.write(path, _Lines(self._given), overwrite=False)
         except FileExistsError as exc:
+            # Raised by who makes the lines, a caller's iterator perhaps, and no word of the store.
             if exc is self._unmade:
                 raise
+            # Perhaps by ourselves: the reader of the winners knows our txnId and finds out.
             return Written.TAKEN
         except CommitOutcomeUnknownError as exc:
             self._took = self._since_the_last_line(began)
@@ -144,6 +150,7 @@ class CommitWriter:
             return self._settle_failure(attempt, path, exc, outer)
         finally:
             attempt.write_seconds = self._clock.monotonic() - began
+        # A store that says yes before it had the last line can't have written it.
         if not self._took_all:
             reason = "the store reported success without reading all of the commit's lines"
             attempt.error = reason
@@ -196,6 +203,8 @@ class CommitWriter:
 
     def _in_doubt(self, unknown: CommitOutcomeUnknownError) -> Written:
         self.in_doubt = unknown
+        # Only what the storage leaves open counts here, and not lost races: of these there may be
+        # many.
         self._unknown += 1
         if self._unknown > self._limits.unknown:
             raise unknown
@@ -266,6 +275,8 @@ class CommitWriter:
             if held is not None:
                 yield held
             held = line
+        # Last but for the line itself: until a store has that, no version can hold all of the
+        # commit.
         self._landing.given(digest.value)
         self._given_at = self._clock.monotonic()
         if self.makes_lines_as_it_goes:
@@ -304,6 +315,7 @@ class CommitWriter:
         attempt.requests += 1
         path = commit_path(self._table, version)
         data = read_log_file(self._store, path, LogBudget.from_store(self._store))
+        # The txnId is in the first line; that a file is ours does not say that it is whole.
         if self._landing.was_given(digest_of_file(data)):
             return  # it has become whole since it was read
         if broken is not None and not self._begins_as_ours(data):

@@ -93,8 +93,12 @@ def check_conflicts(current: PendingCommit, winner: WinningCommit) -> PendingCom
         DeltaConcurrentModificationException: the winner did something `current` must not ignore.
         UnsupportedFeatureError: the winner made the table one that we can't write.
     """
+    # Before the metadata: whether a change of that is harmless depends on the features that the
+    # winner may just have added.
     current = _check_protocol(current, winner)
     current = _check_metadata(current, winner)
+    # Files last: only these checks may have to read and compare much, and what is refused above has
+    # other advice for the job.
     _check_domains(current, winner)
     _check_transactions(current, winner)
     _check_added_files(current, winner)
@@ -145,6 +149,8 @@ def _check_protocol(current: PendingCommit, winner: WinningCommit) -> PendingCom
             current,
             winner,
         )
+    # With the winner's metadata where it has some: a feature that is listed but off forbids
+    # nothing.
     check_writable(protocol, winner.metadata or current.metadata, current.table)
     return replace(current, protocol=protocol)
 
@@ -272,6 +278,8 @@ def _first_read(current: PendingCommit, adds: list[AddFile]) -> AddFile | None:
             key = partition_key(
                 add.partition_values, current.partition_schema, session_tz=current.session_tz
             )
+            # Whatever the new file holds: the partition is replaced as a whole, and its rows would
+            # survive it.
             if key in current.reads.partitions:
                 return add
     for predicate in current.reads.predicates:

@@ -99,6 +99,7 @@ def harmless_change(ours: Metadata, theirs: Metadata, features: frozenset[str]) 
     alike = replace(theirs, configuration=old, schema_string=ours.schema_string)
     if alike != ours or not _schema_is_harmless(ours, theirs):
         return False
+    # Nothing in the list takes a property away: what relied on it was written while it held.
     if old.keys() - new.keys():
         return False
     return all(

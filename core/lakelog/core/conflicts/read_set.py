@@ -62,12 +62,15 @@ class ReadSet:
 
     def add_predicate(self, predicate: Expression | None) -> None:
         """Record that every row that matches was read, whether there was one or not."""
+        # Each is evaluated against each winner's files; a MERGE asks with one condition many times.
         if predicate not in self.predicates:
             self.predicates.append(predicate)
 
     def add_files(self, files: pa.Table) -> None:
         """Record the files of a file table as read."""
         if files.num_rows:
+            # Without the statistics, which are most of a file table: a transaction may live for
+            # hours.
             self._tables.append(files.select(["path", "partition_values"]))
             self.add_seen(files)
 
@@ -93,6 +96,8 @@ class ReadSet:
 
     def add_partitions(self, keys: Iterable[tuple[Any, ...]]) -> None:
         """Record partitions, by `partition_key`, as replaced whole; even none counts as a read."""
+        # Beside the keys: an overwrite of no partition has decided by what the table holds, and is
+        # no blind append.
         self._replaces = True
         self.partitions.update(keys)
 

@@ -117,5 +117,6 @@ def read_winner(store: LogStore, table: str, version: int) -> WinningCommit | No
     """
     try:
         return WinningCommit(read_commit(store, table, version))
+    # A missing version is an answer: it ends the search for winners. All else is raised.
     except FileNotFoundError:
         return None

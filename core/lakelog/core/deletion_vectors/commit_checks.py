@@ -37,6 +37,7 @@ def check_vectors(
         return
     _check_allowed(with_vectors[0], terms, table, operation)
     for add in with_vectors:
+        # Readers subtract the cardinality from it: without it nobody knows how many rows are left.
         if add.num_records is None:
             raise DeltaAnalysisError(
                 f"[DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS] {table}: the file {add.path} has a "
@@ -46,6 +47,8 @@ def check_vectors(
             )
         if operation.takes_files_as_they_are:
             continue
+        # The smallest and largest values may be those of deleted rows now. A reader that took them
+        # for tight would answer MIN and MAX from them.
         if orjson.loads(add.stats or "{}").get("tightBounds") is not False:
             raise DeltaAnalysisError(
                 "[DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED] "

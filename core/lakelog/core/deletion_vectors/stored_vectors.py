@@ -110,9 +110,12 @@ class DeletionVector:
             DataFileError: the vector is damaged, or is of another data file.
         """
         try:
+            # Before the memory is asked for: sizes in a log may be anything.
             self._check_size(rows)
             data = self._inline() if self.path is None else self._stored(filesystem)
             marks, count = rows_marked(data, rows)
+            # The last check, after size and checksum: it also finds a whole bitmap that is another
+            # file's.
             if count != self.cardinality:
                 raise ValueError(f"it has {count} rows, but the log says {self.cardinality}")
         except FileNotFoundError as exc:

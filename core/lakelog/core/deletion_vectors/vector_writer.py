@@ -82,6 +82,8 @@ class VectorWriter:
         """
         data = bitmap_of(marks)
         cardinality = marks.true_count
+        # Off by default, as in Delta: what is inline is read and checkpointed by everybody who
+        # opens the table.
         if len(data) <= self._max_inline:
             return DeletionVectorDescriptor(
                 storage_type="i",
@@ -89,6 +91,8 @@ class VectorWriter:
                 size_in_bytes=len(data),
                 cardinality=cardinality,
             )
+        # Several vectors in a file: an object store charges by the file, and a DELETE touches many
+        # files a little.
         if self._content and len(self._content) + len(data) > self._target:
             self._end()
         self._content = self._content or bytearray([FILE_VERSION])
@@ -128,11 +132,14 @@ class VectorWriter:
         local = self._filesystem.type_name == "local"
         if self._prefix and local:
             make_folder(self._filesystem, self._root, self._prefix)
+        # Before the file is opened: one that fails half-way is there and has to be deleted, too.
         self._made.append(path)
         with self._filesystem.open_output_stream(f"{self._root}/{path}") as sink:
             sink.write(bytes(self._content))
         self._sizes.append((f"{self._root}/{path}", len(self._content)))
         if local:
+            # The commit is flushed to the disk; what it names must not be lost in the crash that it
+            # survives.
             sync_files(self._root, [path])
         self._content = bytearray()
         self._start()

@@ -64,6 +64,8 @@ def check_readable(protocol: Protocol, table: str, metadata: Metadata | None = N
     # Reader 2 has no list and implies column mapping, even beside a writer that lists features.
     if protocol.min_reader_version == 2:
         names = frozenset({"columnMapping"})
+    # Named before the shape is judged: a client that made a protocol of a shape unknown here has
+    # most likely a feature that is unknown, too, and that says what to do.
     missing = {name for name in names if not _allowed(name, frozenset(), write=False)}
     if missing:
         raise _unsupported(missing, protocol, table, "read")
@@ -87,6 +89,8 @@ def check_writable(protocol: Protocol, metadata: Metadata, table: str) -> None:
     check_readable(protocol, table, metadata)
     if protocol.min_writer_version > _LISTS_WRITER:
         raise _unknown_version(protocol, table, "write")
+    # A writer's feature that the metadata does not use has no duties yet, so a table is not refused
+    # for a list that another client filled.
     active = active_features(metadata)
     missing = {
         name for name in supported_features(protocol) if not _allowed(name, active, write=True)

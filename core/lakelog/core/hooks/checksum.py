@@ -73,6 +73,8 @@ def checksum_hook(committed: CommittedTransaction) -> None:
     if not (is_near(table) if wanted is None else wanted):
         return
     snapshot = log.snapshot
+    # Another commit followed before this thread came here, or this one is not known yet: the state
+    # is that of another version.
     if snapshot.version != committed.version:
         return
     # Not the commit itself, which holds all of its actions, is kept for the background.
@@ -240,6 +242,7 @@ def file_change(committed: CommittedTransaction) -> FileChange | None:
     adds = {a.path: a for a in committed.actions if isinstance(a, AddFile)}
     removes = {a.path: a for a in committed.actions if isinstance(a, RemoveFile)}
     named = sum(isinstance(action, AddFile | RemoveFile) for action in committed.actions)
+    # One path twice, with two vectors perhaps: a sum would count the file twice.
     if named != len(adds) + len(removes):
         return None
     handed: Handed = {}

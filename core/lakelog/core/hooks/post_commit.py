@@ -230,6 +230,7 @@ def post_commit(
             committed.version,
             exc_info=True,
         )
+    # All the same: a checkpoint that is due is due, whatever the storage shows at the moment.
     run_hooks(hooks, committed)
     if failure is not None:
         raise failure
@@ -281,6 +282,7 @@ def take_over(committed: CommittedTransaction, winners: Sequence[WinningCommit] 
     them one by one.
     """
     log = committed.delta_log
+    # In their order: the log takes a commit over only where it follows directly what is known.
     for winner in winners:
         log.after_commit(winner.commit)
     if len(committed.actions) > _TAKEN_OVER:

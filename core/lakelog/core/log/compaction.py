@@ -75,6 +75,8 @@ def read_compacted(
     if segment.compacted and paths:
         for each in covering(segment.compacted, min(paths), segment.version):
             try:
+                # Taken for one commit of its last version: reconciled actions have no order that
+                # would matter.
                 commit = read_commit(store, segment.table, each.last, each.file.path)
                 _check(commit)
             except (OSError, CorruptCommitError, LogTooLargeError) as exc:
@@ -82,6 +84,8 @@ def read_compacted(
                 continue
             compacted.append(commit)
             for version in range(each.first, each.last + 1):
+                # The last commit is read all the same: the file that stands for many has no
+                # commitInfo of one.
                 if version != segment.version:
                     del paths[version]
     # Sorting is stable: the last commit comes after a file that holds it as well.

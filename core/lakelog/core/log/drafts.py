@@ -55,6 +55,7 @@ def old_drafts(
     Raises:
         OSError: the storage can't be listed.
     """
+    # By both: a retention of an hour must not take the draft of a commit that is under way.
     latest = min(cutoff, now - _LIVING_MS)
     for status, name in _drafts(store, table):
         if status.is_directory or status.modification_time > latest:

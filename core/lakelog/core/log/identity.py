@@ -56,6 +56,8 @@ def still_there(
         CorruptCommitError: its `commitInfo` is not JSON.
     """
     try:
+        # Time is the second choice: a copy of the table, or one that was restored, has new times
+        # and the same commits.
         if modified is not None and not _names_its_commit(info):
             listed = list_log(store, table, version, version).commits.get(version)
             # Whole seconds: a store may list finer times than it says of one file.

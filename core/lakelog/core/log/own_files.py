@@ -84,6 +84,7 @@ class OwnFiles:
         for path in paths:
             folder = path.rpartition("/")[0]
             if folder not in folders:
+                # Asked again for each batch: a link may be put there while a long command runs.
                 folders[folder] = self.link_error(folder)
             error = folders[folder] or self._of_name(path)
             if error is None:

@@ -174,12 +174,16 @@ def _list_into(listing: Listing, store: LogStore, table: str, start: int, end: i
     v2: list[CheckpointFiles] = []
     for status, name in log_files(store.list_from(log_path(table, f"{start:020d}."))):
         if end is not None and name.version > end:
+            # A compaction file lies where its first version is and counts as its last one; so only
+            # a commit shows that the listing has passed the end.
             if name.kind is LogFileKind.COMMIT:
                 break
             continue
         match name.kind:
             case LogFileKind.COMMIT:
                 listing.commits[name.version] = status
+            # An empty file is a writer's who died on storage that shows what is not whole; no
+            # checkpoint is empty.
             case LogFileKind.CHECKPOINT | LogFileKind.MULTIPART if status.length:
                 key = (name.version, -1 if name.kind is LogFileKind.CHECKPOINT else name.parts)
                 parts.setdefault(key, {})[name.part] = status
@@ -259,6 +263,7 @@ def _complete(
     parts: dict[tuple[int, int], dict[int, FileStatus]],
 ) -> Iterator[CheckpointFiles]:
     for (version, count), found in parts.items():
+        # Parts come one by one: until the last is there, readers use what is older.
         if len(found) == max(count, 1):
             yield CheckpointFiles(version, tuple(found[part] for part in sorted(found)))
 
@@ -291,6 +296,8 @@ def find_segment(
         VersionNotFoundError: the version is newer than the newest, or too old to be rebuilt.
         LogGapError: commits are missing.
     """
+    # It only shortens the listing. What it says may be old or wrong; the listing decides which
+    # checkpoint is used.
     hint = read_last_checkpoint(store, table)
     start = hint.version if hint and not rejected else 0
     if version is not None and start > version:
@@ -302,6 +309,7 @@ def find_segment(
     latest = listing.latest()
     if latest is None:
         raise _not_found(store, table, version)
+    # Not the newest one instead: who asks for a version must not get another unnoticed.
     if version is not None and latest < version:
         raise version_not_found(store, table, version)
     version = latest if version is None else version
@@ -336,6 +344,8 @@ def _segment(
         raise _gap(store, table, listing, version, checkpoint, missing)
     commits = tuple(listing.commits[v] for v in range(first, version + 1))
     last = listing.commits.get(version)
+    # Log cleanup may have removed the commit of a checkpoint's own version: the checkpoint holds
+    # its state, though not who made it.
     if last is None:
         assert checkpoint is not None  # `commits` would hold the version otherwise
         last = checkpoint.files[0]

@@ -73,6 +73,8 @@ class FileState:
         if not commits:
             return self
         state = object.__new__(FileState)
+        # Live files and tombstones apart: a writer or a reader hardly ever asks for tombstones,
+        # which may be more than the files.
         state._live = self._live.after(commits)
         state._tombstones = self._tombstones.after(commits)
         return state
@@ -183,6 +185,8 @@ class _Chain:
             if self._rows is not None or self._read is not None:
                 return None
             base, commits = self._nearest()
+        # A base that is read from a checkpoint may have any number of files; one that is computed
+        # has its columns already.
         if base._rows is not None or base._read is not _no_files:
             return None
         return _few_live(self._table, commits)

@@ -56,6 +56,8 @@ def reconciled(table: str, commits: Sequence[Commit]) -> Reconciled | None:
     Raises:
         CorruptCommitError: an action is malformed.
     """
+    # All commits at once: the last action on a file wins, so that what is between need not be
+    # replayed in steps.
     removed, added = _rows(commits, "remove"), _rows(commits, "add")
     count = removed.num_rows + added.num_rows
     if not count:

@@ -94,6 +94,8 @@ def load_state(
     first: CorruptCheckpointError | None = None
     while True:
         try:
+            # Searched anew and not only without the checkpoint: commits from before it are needed
+            # then, and an older checkpoint may be the nearest.
             segment = find_segment(store, table, version, rejected=rejects)
         except (LogGapError, VersionNotFoundError):
             if first is None:
@@ -112,6 +114,8 @@ def load_state(
             first = first or exc
             assert segment.checkpoint is not None  # else nothing could be corrupt in this way
             rejects.append(segment.checkpoint)
+            # The version is fixed by now: a commit that has come since must not make the second try
+            # another answer.
             version = segment.version
             _log.warning("falling back to an older checkpoint: %s", exc)
 
@@ -137,6 +141,8 @@ def _load(
         segment = replace(segment, compacted=())
     read = partial(read_commits, store, segment.table, skim=elsewhere is not None)
     small, commits = _small_and_commits(store, segment, reader, read)
+    # Removed domains stay among the others until all is folded: they have to hide what the
+    # checkpoint says.
     for commit in commits:
         _fold(small, commit)
     if (small.protocol is None or small.metadata is None) and segment.compacted:
@@ -308,6 +314,8 @@ def advance(state: State, commits: Sequence[Commit], timestamp: int | None = Non
     return replace(
         state,
         version=commits[-1].version,
+        # None where only commits are known: to ask the storage for it would cost each commit a
+        # request, and few users want it.
         timestamp=timestamp,
         protocol=small.protocol,
         metadata=small.metadata,
@@ -319,6 +327,8 @@ def advance(state: State, commits: Sequence[Commit], timestamp: int | None = Non
 
 
 def _fold(small: SmallActions, commit: Commit) -> None:
+    # The objects themselves and no copies: a table's terms, which are costly to work out, are
+    # handed on for as long as both are the same.
     small.protocol = commit.protocol or small.protocol
     small.metadata = commit.metadata or small.metadata
     small.transactions.update(commit.transactions)

@@ -129,8 +129,11 @@ class Snapshot:
         return utc_time(self.timestamp)
 
     def _read_timestamp(self) -> int:
+        # First: a copy of the table has other file times, and a file time is that of the storage's
+        # clock.
         if self.properties.in_commit_timestamps:
             return self._in_commit_timestamp()
+        # Known from the listing that opened the table; after commits of this process it is not.
         if self._state.timestamp is not None:
             return self._state.timestamp
         found = list_log(self._store, self._table, self.version, self.version).commits

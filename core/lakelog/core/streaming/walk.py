@@ -78,6 +78,7 @@ class TableStream(ABC):
             TimestampOutOfRangeError: `startingTimestamp` is after the latest version.
         """
         options, newest = self._options, self._log.snapshot
+        # The next version and not this one: what is there already was there before the query.
         if options.starting_version == "latest":
             return SourceOffset(newest.version + 1, BASE_INDEX)
         lenient = self._log.conf.read(keys.FEED_LENIENT)
@@ -120,6 +121,7 @@ class TableStream(ABC):
             VersionNotFoundError: the start is after the newest version.
             LogGapError: a commit that the stream needs is gone.
         """
+        # Once for a batch: what is committed while it is planned belongs to the next one.
         newest = self._update().version
         self._track(start, newest)
         self._check_begin(start)
@@ -134,9 +136,13 @@ class TableStream(ABC):
             return SourceOffset(start.version + 1, BASE_INDEX)
         if start.version > newest + 1 and not self._log.conf.read(keys.FEED_LENIENT):
             raise self._not_there(start.version, newest)
+        # An empty batch: Spark writes its end to the checkpoint, and only then may the columns
+        # change, so that a restart on either side knows which it has.
         if start.barrier == _BEFORE:
             return replace(start, barrier=_BEHIND)
         at = start
+        # Commit by commit, since limits and changes of metadata may end the batch anywhere; what is
+        # read here is kept for the read of the batch itself.
         while at.version <= last:
             pending = self._pending_commit(at.version, newest)
             if self._stops_at(at, pending):
@@ -179,6 +185,8 @@ class TableStream(ABC):
         """
         begin = _begin(start, end)
         self._check_begin(begin)
+        # Spark plans a batch again by the offsets in its checkpoint, whatever the table looks like
+        # by then.
         if (begin.version, begin.index) > (end.version, end.index):
             raise DeltaAnalysisError(
                 f"the stream from {self._log.table} can't go back from {start} to {end}. With "
@@ -348,6 +356,8 @@ class TableStream(ABC):
 
     def _update(self) -> Snapshot:
         newest = self._log.update()
+        # Versions of a table that was made again at the path begin at 0 as well: offsets would go
+        # on in the middle of another log.
         if newest.metadata.id != self.snapshot.metadata.id:
             raise DeltaAnalysisError(
                 "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query was reading "
@@ -368,6 +378,8 @@ class TableStream(ABC):
             if snapshot.version != version:
                 snapshot = self._log.snapshot_at(version)
                 self._compare(snapshot.metadata, version)
+            # The offset is a number in this order, so a restart, in another process or of another
+            # client, must find the same. Times alone may be equal.
             order = [("modification_time", "ascending"), ("path", "ascending")]
             files = snapshot.file_table.select(FILE_SCHEMA.names).sort_by(order)
             self._state = version, self._of_state(snapshot, files.cast(FILE_SCHEMA))
@@ -385,6 +397,7 @@ class TableStream(ABC):
         if self._tracker is not None:
             pending = self._of_commit(commit)
             return replace(pending, metadata=commit.metadata, protocol=commit.protocol)
+        # Before the files of the commit, which are written for it.
         if commit.metadata is not None:
             self._compare(commit.metadata, commit.version)
         return self._of_commit(commit)
@@ -394,6 +407,7 @@ class TableStream(ABC):
         try:
             return self._read_commit(commit_path(log.table, version), version, newest)
         except FileNotFoundError as exc:
+            # Lost rows would be lost unnoticed: the user has to say that this is acceptable.
             if not self._options.fail_on_data_loss:
                 return None
             commits = list_log(log.store, log.table, 0, newest).commits

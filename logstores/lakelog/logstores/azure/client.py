@@ -110,10 +110,13 @@ class AzureClient(RangedObjectClient):
 
     def create(self, key: str, body: bytes, token: str) -> None:
         def request() -> None:
+            # One Put Blob whatever the size: blocks would be made a blob by a second request, whose
+            # lost reply is one doubt more.
             self._blob(key).upload_blob(
                 body, length=len(body), overwrite=False, metadata={TOKEN_NAME: token}
             )
 
+        # Azure says 409 where S3 and Google say 412.
         self._ask(key, request, KeyTakenError, _TAKEN)
 
     def put(self, key: str, body: bytes) -> None:

@@ -110,8 +110,11 @@ class GCSClient(RangedObjectClient):
     def create(self, key: str, body: bytes, token: str) -> None:
         self._pace.wait(self._bucket, key)
         try:
+            # By `ifGenerationMatch=0`, which holds for an object that never was and for one that
+            # was deleted.
             self._send(key, body, token, once=True)
         except (KeyTakenError, PermissionError, FileNotFoundError):
+            # Nothing was written, so the limit on writes of one object does not count this one.
             self._pace.forget(self._bucket, key)
             raise
 

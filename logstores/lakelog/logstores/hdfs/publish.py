@@ -140,6 +140,8 @@ def publish(
     patience = policy.start()
     while True:
         try:
+            # Asked for again with the same draft: only one of the requests can find it, so a
+            # repeated one can't publish twice.
             client.rename(draft, target, overwrite=overwrite)
         except FileNotFoundError:
             _judge(client, target, body, lost, overwrite=overwrite)
@@ -173,6 +175,7 @@ def _give_up(
     overwrite: bool,
 ) -> None:
     try:
+        # To delete it is to ask: if it was there nothing was renamed, and nothing can be any more.
         was_there = _delete_draft(client, draft, policy)
     except _LostDeletionError as error:
         if lost and not _is_absent(client, target):
@@ -242,6 +245,7 @@ def _judge(client: HdfsClient, target: str, body: bytes, lost: str, *, overwrite
             content = client.again(
                 target, lambda: client.piece(target, client.reader(target), 0, len(body))
             )
+            # By the bytes: a commit names its transaction in them, so equal ones are this writer's.
             if content == body:
                 client.again(target, lambda: client.confirm(target, found))
                 return

@@ -65,9 +65,13 @@ class HDFSLogStore(LogStore):
             if taken is not None:
                 raise _exists_error(taken, path)
         policy = self._hdfs.policy
+        # Not by `create` under the final name, which is exclusive too: the file would be there
+        # while it is written, and a writer that dies would leave its part.
         draft = write_draft(client, web, target, body, policy)
         try:
             publish(client, draft, target, body, policy, overwrite=overwrite)
+        # The draft stays: a late rename may still make a version of it, and log cleanup removes it
+        # otherwise.
         except CommitOutcomeUnknownError:
             raise
         except BaseException:

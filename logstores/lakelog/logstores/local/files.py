@@ -154,6 +154,8 @@ class Draft:
     def _open(self, anonymous: bool) -> int:
         device = self._folder.device
         if anonymous and _O_TMPFILE and device not in _without_anonymous:
+            # A file without a name goes with its process: a killed writer leaves nothing to clean
+            # up.
             flags = _O_TMPFILE | os.O_RDWR | _O_CLOEXEC
             try:
                 return os.open(".", flags, 0o666, dir_fd=self._folder.fd)
@@ -200,6 +202,8 @@ class Draft:
             UnsafeLogStoreError: no rung of the ladder holds on this file system.
         """
         refused: list[str] = []
+        # Each refuses where the name is taken, in the kernel or in the server. rename(2) is not
+        # among them: it replaces what another writer has just made.
         for rung in (self._link_anonymous, self._link, self._rename):
             try:
                 if rung():
@@ -276,6 +280,7 @@ class Draft:
 
     def _has_name(self) -> bool:
         try:
+            # By inode and not by name or bytes: two writers may commit the same lines.
             there = os.stat(self._name, dir_fd=self._folder.fd, follow_symlinks=False)
         except OSError:
             return False

@@ -69,14 +69,21 @@ class LocalLogStore(LogStore):
         with Folder(folder_path) as folder:
             if not overwrite and folder.holds(name):  # losers of an old race flush nothing
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+            # O_EXCL on the name itself would exclude other writers as well, but readers would see
+            # the file while it grows, and a crash would leave half a commit under a name that no
+            # later writer may take.
             with Draft(folder, name, anonymous=not overwrite) as draft:
                 for chunk in encode_lines(lines):
                     draft.append(chunk)
+                # Bytes first, then the name, then the folder: in any other order a crash may leave
+                # a name without bytes, or take back a commit that was acknowledged.
                 draft.flush()
                 if overwrite:
                     draft.replace()
                 else:
                     draft.publish(single_writer=self._single_writer)
+            # Behind the block: from here on the file is public, and a failure can't mean that
+            # nothing was written.
             folder.keep(target)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:  # noqa: D102

@@ -156,6 +156,7 @@ def create_once(
         CommitOutcomeUnknownError: it can't be found out; the object may exist, now or later.
         OSError: it was not made. Other exceptions of the client pass through likewise.
     """
+    # One for all tries of a call. An ETag would not do: two writers may have the same bytes.
     token = uuid.uuid4().hex
     patience = policy.start()
     uncertain, seen = False, ""
@@ -163,8 +164,12 @@ def create_once(
     while True:
         watch.begin()
         try:
+            # The condition is the service's: a look before the request would leave a gap in which
+            # another writer creates the object.
             client.create(key, body, token)
         except KeyTakenError as error:
+            # "Exists" is also what the second delivery of one request hears: an SDK, a proxy or
+            # this loop may have sent it twice.
             if _is_ours(client, key, token, path, policy):
                 return
             # It was deleted since. A server that contradicts itself may be wrong about either,
@@ -174,6 +179,8 @@ def create_once(
         except TryAgainError as error:
             watch.end()
             uncertain, seen = uncertain or error.may_have_landed, str(error)
+            # Looked for before it is sent again: where it has landed, the job goes on at once and
+            # need not find out by a refusal.
             if error.may_have_landed and _has_landed(client, key, token, path, patience, watch):
                 return
             more = watch.allows and patience.pause_after(error)
@@ -189,6 +196,7 @@ def create_once(
             if uncertain:
                 _settle(client, key, token, path, policy, seen, watch)
                 return
+            # Each request was refused or never left, so this is certain.
             raise patience.spent(f"{path} was not written: {seen}")
 
 
@@ -276,6 +284,8 @@ def _settle(
         owner = _owner(client, key, policy)
     except _OwnerHiddenError as hidden:
         _unknown(path, f"{seen}; afterwards it could not be looked up: {hidden}")
+    # Absent proves nothing: the request may be on its way still, and arrive after we have said that
+    # it failed.
     if owner is None:
         _unknown(path, f"{seen}; it is absent now, and may still land")
     if owner.token != token:

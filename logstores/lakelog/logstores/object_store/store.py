@@ -123,11 +123,16 @@ class ObjectLogStore(LogStore):
         return data
 
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        # The whole object in one request: only its end makes it visible. A multipart upload would
+        # be as atomic and cost three requests.
         body = b"".join(encode_lines(lines))
         client, key = self._locate(path)
         if overwrite:
+            # May be repeated blindly, as no version is ever overwritten; see above.
             self._again(path, lambda: client.put(key, body))
         else:
+            # Some services take the condition and ignore it. What that would cost is found out
+            # once, before the first commit and not by it.
             ensure_trusted(client, key, self.conf, self._timeout)
             create_once(client, key, body, path, self._policy)
 

@@ -76,6 +76,8 @@ class S3Client(ObjectClient):
         """One PUT with `If-None-Match: *`, of 5 GB at most."""
         place = self._place(key)
         with speaking_s3("create", place):
+            # The token is metadata: in the body it would be a line of the log, which readers of all
+            # clients see.
             reply = self.sdk.put_object(
                 Key=key, Body=body, IfNoneMatch="*", Metadata={TOKEN_NAME: token}, **self._storing
             )

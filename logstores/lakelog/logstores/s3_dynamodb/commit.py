@@ -47,11 +47,15 @@ def commit(log: LockedLog, file: LogFile, body: bytes) -> None:
     began, began_wall = time.monotonic(), log.rules.clock()
     if log.objects.owner(file.name) is not None:
         raise _version_taken(file)
+    # A row of the version before may stand for a file that is not there yet: to commit after it
+    # would make a gap for those who do not ask the table.
     _prepare(log, file)
     row = file.new_row()
+    # Before the row, which makes the commit: whoever finds the row has to find its bytes.
     log.objects.put_draft(row, body)
     rival = _claim(log, file, row)
     if rival is not None:
+        # The loser is about to read the winner, which may be only a row so far.
         _make_readable(log, rival)
         raise _version_taken(file)
     # The two clocks differ where the machine was asleep.
@@ -150,6 +154,8 @@ def _claim(log: LockedLog, file: LogFile, row: CommitRow) -> CommitRow | None:
         try:
             log.rows.insert(row)
         except RowTakenError as taken:
+            # A condition that fails says that there is a row, and not whose: it may be our own,
+            # inserted by a request whose reply was lost.
             holder = taken.row or _holder(log, file, "the table says that its row exists")
             if holder is not None:
                 return _rival(holder, row)
@@ -216,6 +222,8 @@ def _publish(log: LockedLog, file: LogFile, row: CommitRow, body: bytes) -> None
     """Steps 3 and 4. The commit is made: the next reader or writer completes what fails here."""
     ours = True
     with log.forgiven(f"making {row.file_name}"):
+        # A failure here is no failure of the commit, and must not be reported as one: the job would
+        # write its rows again.
         ours = log.objects.publish(row, body)
         if ours:
             log.complete(row)
