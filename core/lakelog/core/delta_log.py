@@ -59,7 +59,8 @@ class DeltaLog(TableLog):
         """The transaction of this thread that `with_new_transaction` runs."""
         from lakelog.core.transaction.committer import active_transaction
 
-        return active_transaction.get()
+        active: OptimisticTransaction | None = active_transaction.get()
+        return active
 
     @property
     def is_commit_lock_enabled(self) -> bool:

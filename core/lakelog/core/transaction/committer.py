@@ -14,7 +14,7 @@ import uuid
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core import keys
 from lakelog.core.actions import (
@@ -86,15 +86,12 @@ if TYPE_CHECKING:
     from lakelog.core.progress import GivenProgress, Tell
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 _Version = TypeVar("_Version", int, int | None)
 
 
-active_transaction: ContextVar[OptimisticTransaction | None] = ContextVar(
-    "lakelog_active", default=None
-)
-"""The transaction of this thread that `DeltaLog.with_new_transaction` runs."""
+active_transaction: ContextVar[Any] = ContextVar("lakelog_active", default=None)
+"""The `OptimisticTransaction` that `DeltaLog.with_new_transaction` runs in this thread, if any."""
 
 
 class Committer:

@@ -235,7 +235,7 @@ def run_active(transaction: OptimisticTransaction, work: Callable[[OptimisticTra
     Raises:
         DeltaAnalysisError: there is one already.
     """
-    before = active_transaction.get()
+    before: OptimisticTransaction | None = active_transaction.get()
     if before is not None:
         there = before.delta_log.table
         raise DeltaAnalysisError(
