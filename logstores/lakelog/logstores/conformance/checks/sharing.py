@@ -68,7 +68,7 @@ class SharingChecks(Checks):
         """A process that used the store forks: parent and child go on with the instance."""
         folder = fresh_folder(store, root)
         # In a process of its own: a fork of this one would copy locks that threads hold.
-        with Child("forks:fork_and_use", store, folder) as child:
+        with Child("forked:fork_and_use", store, folder) as child:
             expect_equal(_answer_of(child), "fine", "what a fork of the store's process met")
         if self.shared_with_processes(store, folder):
             for name in ("0.json", "1.json", "2.json"):
