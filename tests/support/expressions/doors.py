@@ -6,19 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.actions import Metadata
 from lakelog.core.dml.merge.sides import Side, Sides
-from lakelog.core.errors import DeltaAnalysisError, DeltaError, InvalidPredicateError
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    DeltaError,
+    InvalidPredicateError,
+)
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
+from lakelog.core.metadata.filled_columns import check_filled_columns
+from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.expressions.texts import SCHEMA, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ZONE", "as_condition", "as_filter", "as_value", "outcome"]
+__all__ = [
+    "as_check",
+    "as_condition",
+    "as_filter",
+    "as_generated",
+    "as_set_value",
+    "as_value",
+    "outcome",
+]
 
 ZONE = "America/Los_Angeles"
 NOW_MS = 1_709_500_000_000
@@ -69,12 +85,51 @@ def as_condition(text: str) -> Any:
     return _run(lambda: _shown(_SIDES.evaluate(bound, _BOTH)))
 
 
+def as_set_value(text: str) -> Any:
+    """What an UPDATE would set a column of type boolean to."""
+    sides = Sides(Side(SCHEMA, None), Side(StructType(()), None), ZONE, NOW_MS, "UPDATE")
+    bound = sides.bind(text, (sides.target,), "SET clause", condition=False)
+    _refuse_others(sides.type_of(bound))
+    sides.check(bound)
+    return _run(lambda: _shown(sides.evaluate(bound, _ROWS)))
+
+
+def as_generated(text: str) -> Any:
+    """The values of a generated column of type boolean."""
+    field = StructField("made", _BOOLEAN, metadata={"delta.generationExpression": text})
+    check_filled_columns(StructType((*SCHEMA, field)), [])
+    _refuse_others(value_type(text, SCHEMA, session_tz=ZONE, now_ms=None))
+    return _run(lambda: _shown(_values(text, _BOOLEAN)))
+
+
+def as_check(text: str) -> Any:
+    """Which rows satisfy a CHECK: asked about each alone."""
+    metadata = Metadata(
+        id="id",
+        schema_string=SCHEMA.to_json(),
+        partition_columns=[],
+        configuration={"delta.constraints.given": text},
+    )
+
+    def satisfies(at: int) -> bool | None:
+        try:
+            ruled_rows(_ROWS.slice(at, 1), metadata, SCHEMA, "t", session_tz=ZONE)
+        except ConstraintViolationError:
+            return False
+        return True
+
+    return ["".join("01"[satisfies(at) or False] for at in range(_ROWS.num_rows))]
+
+
+def _refuse_others(kind: Any) -> None:
+    if kind not in (_BOOLEAN, PrimitiveType("void")):
+        raise InvalidPredicateError(f"of type {kind}")
+
+
 def _run(evaluate: Callable[[], Any]) -> list[Any]:
     """The values, or that some row has none: only then the text was taken."""
     try:
         return [evaluate()]
-    except InvalidPredicateError:
-        raise
     except DeltaAnalysisError:
         return [None]
 

@@ -21,8 +21,9 @@ from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
+from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import columns as columns_of
-from lakelog.core.expressions.tree import join_and, to_sql
+from lakelog.core.expressions.tree import join_and
 from lakelog.core.progress import Progress, check_told, told
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list

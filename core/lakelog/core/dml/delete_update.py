@@ -18,7 +18,8 @@ from lakelog.core.errors import (
     InvalidPredicateError,
 )
 from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import is_partition_only, to_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.maintain.optimize.auto_compaction import compact_after

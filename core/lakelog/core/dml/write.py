@@ -437,7 +437,7 @@ def _predicate_text(job: _Job, predicate: Expression | None) -> str | None:
     """The text that the history shows: what was given, where that is SQL."""
     if predicate is None or isinstance(job.replace_where, str):
         return job.replace_where if isinstance(job.replace_where, str) else None
-    from lakelog.core.expressions.tree import to_sql
+    from lakelog.core.expressions.sql_text import to_sql
 
     return to_sql(predicate)
 

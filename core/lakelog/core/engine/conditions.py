@@ -16,21 +16,28 @@ from lakelog.core.engine import offers
 if TYPE_CHECKING:
     from lakelog.core.data.answers import known_count, known_extreme
     from lakelog.core.expressions.filter import normalize_filter
+    from lakelog.core.expressions.parse.sql import parse_sql
     from lakelog.core.expressions.prune import keep_files
+    from lakelog.core.expressions.sql_text import to_sql
     from lakelog.core.expressions.stored_sql import check_stored
     from lakelog.core.expressions.tree import (
         Column,
+        Compare,
         Comparison,
         In,
         IsNull,
         Literal,
+        Name,
         Not,
         StartsWith,
         columns,
+        conjuncts,
         is_partition_only,
         join_and,
+        names,
+        renamed,
+        walk,
     )
-    from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
     from lakelog.core.transaction.matching_files import matching_files
 else:
     __getattr__ = offers(
@@ -38,13 +45,14 @@ else:
         {
             "lakelog.core.data.answers": "known_count known_extreme",
             "lakelog.core.expressions.filter": "normalize_filter",
+            "lakelog.core.expressions.parse.sql": "parse_sql",
             "lakelog.core.expressions.prune": "keep_files",
+            "lakelog.core.expressions.sql_text": "to_sql",
             "lakelog.core.expressions.stored_sql": "check_stored",
             "lakelog.core.expressions.tree": (
-                "Column Comparison In IsNull Literal Not StartsWith columns is_partition_only "
-                "join_and"
+                "Column Compare Comparison In IsNull Literal Name Not StartsWith columns conjuncts "
+                "is_partition_only join_and names renamed walk"
             ),
-            "lakelog.core.expressions.values.evaluate": "parse_sql tree_sql",
             "lakelog.core.transaction.matching_files": "matching_files",
         },
     )

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         Value,
     )
     from lakelog.core.dml.merge.run import MergeJob, run_small_merge
-    from lakelog.core.dml.merge.search_condition import conjuncts
     from lakelog.core.dml.merge.source import MergeSource
 else:
     __getattr__ = offers(
@@ -51,7 +50,6 @@ else:
                 "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
             ),
             "lakelog.core.dml.merge.run": "MergeJob run_small_merge",
-            "lakelog.core.dml.merge.search_condition": "conjuncts",
             "lakelog.core.dml.merge.source": "MergeSource",
         },
     )

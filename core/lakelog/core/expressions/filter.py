@@ -57,7 +57,7 @@ def normalize_filter(
     from lakelog.core.expressions.nesting import check_levels
 
     if isinstance(given, str):
-        from lakelog.core.expressions.parse.conditions import parse_filter
+        from lakelog.core.expressions.conditions import parse_filter
 
         found = parse_filter(given, schema, session_tz=session_tz, now_ms=now_ms)
         check_levels(_levels(found))

@@ -1,27 +1,25 @@
-"""Filters as a small tree: what pruning, conflict detection and scans understand of SQL.
+"""Expressions of Spark's SQL as a tree: what filters, values and the parser have in common.
 
 The meaning is Spark's: three-valued logic, `<=>` treats null as a value, NaN equals itself and is
 greater than every number, -0.0 equals 0.0. What the tree can't express is kept as `Opaque`, which
 is not evaluated here: pruning keeps every file for it, and a scan refuses it.
 
-A tree that `normalize_filter` returned is *bound*: its columns are spelled as in the schema and
-know their type, and in a `Comparison` of a column with a literal the column is on the left
-and the literal's type is the one that both are compared in.
+A text is parsed into nodes that know columns by their written names (`Name`) and that any value may
+be a part of. A filter that `normalize_filter` returned is *bound*: what statistics can answer is a
+node of its own there (`Comparison`, `In`, `IsNull`, `StartsWith`), in which columns are spelled as
+in the schema and know their type, a column is on the left, and the type of the literal is the one
+that both are compared in. All else is `Computed`, which has a tree of the first kind, or `Opaque`.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.core.schema import DataType, PrimitiveType
-from lakelog.core.schema.column_paths import dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +112,24 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A condition that only an engine understands."""
+    """A part that only an engine understands."""
 
     sql: str
     columns: frozenset[tuple[str, ...]] = frozenset()
-    """The columns it is known to refer to; there may be more."""
+    """The columns it is known to refer to; there may be more. Empty until it is bound."""
+    names: tuple[Name, ...] = field(default=(), compare=False)
+    """What may be columns, as the parser found them; variables of lambdas are not among them."""
+    calls: tuple[str, ...] = field(default=(), compare=False)
+    """The functions that it calls."""
+    holds: frozenset[str] = field(default=frozenset(), compare=False)
+    """Of `subquery`, `lambda` and `other` (windows, stars, placeholders) those within it."""
+    why: str = field(default="", compare=False)
+    """What an error says instead of `sql`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A condition of arithmetic, casts or functions, evaluated row by row.
+    """A condition of arithmetic, casts or functions, which is evaluated row by row.
 
     No statistics answer it, and it may have no result for some row.
     """
@@ -137,11 +143,146 @@ class Computed:
     """The result of `current_timestamp()`, where that is used."""
     arrow: bytes | None = None
     """Instead of SQL an expression of pyarrow, pickled: two of those have no equality."""
+    root: Expression | None = field(default=None, compare=False, repr=False)
+    """What `sql` is the text of; `None` beside `arrow`."""
+
+
+# What the parser makes of text ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column as it is written, or a function of the time without its parentheses."""
+
+    path: tuple[str, ...]
+    quoted: bool = False
+    """Whether the first part stands in backticks: then it is no function."""
+    span: tuple[int, int] | None = field(default=None, compare=False)
+    """Where it stands in the text: from, to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """`-part`."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`first op part op part …`, from left to right whatever the operators are.
+
+    A chain is one node, so that no sum is too long for Python's stack.
+    """
+
+    first: Expression
+    rest: tuple[tuple[str, Expression], ...]
+    """Of `+`, `-`, `*`, `/`, `DIV`, `%`, and what is on the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`INTERVAL number unit`, on the right of `+` or `-`."""
+
+    number: int
+    unit: str
+    """In capitals, without a plural's S."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """`CAST(part AS type)`, and what is short for it: `DATE '…'`, `12L`."""
+
+    part: Expression
+    target: DataType
+    safe: bool = False
+    """`TRY_CAST`: null where there is no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, by its name in lower case."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`CASE WHEN test THEN result … ELSE otherwise END`, and `IF`."""
+
+    tests: tuple[Expression, ...]
+    results: tuple[Expression, ...]
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`, of any two values; `Comparison` is the one that statistics answer."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`part BETWEEN low AND high`.
+
+    Not the same as two comparisons: these fill up a CHAR, and it does not.
+    """
+
+    part: Expression
+    low: Expression
+    high: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """`part IN (items)`, of any values."""
+
+    part: Expression
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """`part IS NULL`, of any value."""
+
+    part: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class TruthTest:
+    """`part IS TRUE` or `part IS FALSE`; never null itself."""
+
+    part: Expression
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`part LIKE pattern`, or `ILIKE`."""
+
+    part: Expression
+    pattern: Expression
+    ignores_case: bool = False
 
 
 Expression: TypeAlias = (
     Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
+    | Name | Negative | Arithmetic | Interval | Cast | Call | Case
+    | Compare | Between | Among | NullTest | TruthTest | Like
+)  # fmt: skip
+
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The equivalent operator with the sides exchanged, where it is a different one."""
+
+_JOINTS = (
+    *(And, Or, Not, Negative, Arithmetic, Cast, Call, Case),
+    *(Compare, Between, Among, NullTest, TruthTest, Like),
 )
+_NODES = (*_JOINTS, Literal, Comparison, In, IsNull, StartsWith, Computed, Opaque, Name, Interval)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 
@@ -221,64 +362,69 @@ def is_computed(expr: Expression) -> bool:
             return isinstance(expr, Computed)
 
 
-def to_sql(expr: Expression) -> str:
-    """The expression as Spark SQL; parsing it gives the same tree."""
-    match expr:
-        case And(parts):
-            return " AND ".join(_in_parentheses(p) for p in parts) or "TRUE"
-        case Or(parts):
-            return " OR ".join(_in_parentheses(p) for p in parts) or "FALSE"
-        case Not(part):
-            return f"NOT {_in_parentheses(part)}"
-        case Comparison(op, left, right):
-            return f"{_operand(left)} {op} {_operand(right)}"
-        case In(column, values):
-            return f"{_operand(column)} IN ({', '.join(map(_operand, values))})"
-        case IsNull(column):
-            return f"{_operand(column)} IS NULL"
-        case StartsWith(column, prefix):
-            return f"startswith({_operand(column)}, {_string(prefix)})"
-        case Opaque(sql, _) | Computed(sql, _):
-            return sql
-        case _:
-            return _operand(expr)
+def children(expr: Expression) -> tuple[Expression, ...]:
+    """The expressions that a node is made of; none for bound, opaque and computed ones."""
+    if not isinstance(expr, _JOINTS):
+        return ()
+    return tuple(_within(getattr(expr, each) for each in expr.__dataclass_fields__))
 
 
-def _in_parentheses(expr: Expression) -> str:
-    simple = isinstance(expr, Literal | Comparison | In | IsNull | StartsWith)
-    return to_sql(expr) if simple else f"({to_sql(expr)})"
+def _within(values: Iterable[Any]) -> Iterator[Expression]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _within(value)
+        elif isinstance(value, _NODES):
+            yield value
 
 
-def _operand(operand: Column | Literal) -> str:
-    if isinstance(operand, Column):
-        return dotted(operand.path)
-    value = operand.value
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return str(value).upper()
-        case int():
-            return str(value)
-        case float() if math.isfinite(value):
-            return f"{value!r}D"
-        case float():
-            text = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-            return f"double('{text}')"
-        case Decimal():
-            return f"{value:f}BD"
-        case bytes():
-            return f"X'{value.hex().upper()}'"
-        case datetime() if value.tzinfo is not None:
-            return f"TIMESTAMP '{value.astimezone(UTC).replace(tzinfo=None).isoformat(' ')}Z'"
-        case datetime():
-            return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return _string(str(value))
+def walk(expr: Expression) -> Iterator[Expression]:
+    """All nodes, each before what it is made of, from left to right."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += reversed(children(node))
 
 
-def _string(text: str) -> str:
-    # Versions of Spark read doubled quotes in two ways; they agree on a backslash.
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def renamed(expr: Expression, change: Callable[[Name], Expression]) -> Expression:
+    """The same tree with each `Name` replaced; within opaque parts names stay as they are."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        if isinstance(value, Name):
+            return change(value)
+        if not isinstance(value, _JOINTS):
+            return value
+        parts = (changed(getattr(value, each)) for each in value.__dataclass_fields__)
+        return type(value)(*parts)
+
+    found: Expression = changed(expr)
+    return found
+
+
+def names(expr: Expression) -> list[Name]:
+    """All names, those within opaque parts too, in the order of the text."""
+    found: list[Name] = []
+    for node in walk(expr):
+        if isinstance(node, Name):
+            found.append(node)
+        elif isinstance(node, Opaque):
+            found += node.names
+    return found
+
+
+def calls(expr: Expression) -> list[str]:
+    """The names of all functions, in lower case, in the order of the text."""
+    found: list[str] = []
+    for node in walk(expr):
+        if isinstance(node, Call):
+            found.append(node.name)
+        elif isinstance(node, Opaque):
+            found += node.calls
+    return found
+
+
+def holds(expr: Expression) -> frozenset[str]:
+    """See `Opaque.holds`, of all opaque parts."""
+    return frozenset().union(*(n.holds for n in walk(expr) if isinstance(n, Opaque)))

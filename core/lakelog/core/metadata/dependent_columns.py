@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.expressions.nesting import explained_depth
-from lakelog.core.expressions.parse.string_literals import for_sqlglot
+from lakelog.core.expressions.parse.sql import referenced_columns
 from lakelog.core.schema import DataType, StructType
 from lakelog.core.schema.column_paths import dotted, walk
 from lakelog.core.schema.diff import same_type
@@ -31,28 +30,6 @@ class _Rule(NamedTuple):
     what: str
     codes: tuple[str, str]
     """The error conditions of a column that is gone, and of one that has another type."""
-
-
-def referenced_columns(sql: str) -> frozenset[tuple[str, ...]]:
-    """The paths of the columns that an expression of Spark SQL names, as it spells them.
-
-    Variables of lambda functions are not columns. Empty where the text can't be parsed: Spark may
-    know more than the parser here, and has the better error where it does not.
-
-    Raises:
-        InvalidPredicateError: it nests too deeply to be parsed.
-    """
-    import sqlglot
-    from sqlglot import errors, exp
-
-    with explained_depth(sql):
-        try:
-            root = sqlglot.parse_one(for_sqlglot(sql), dialect="spark")
-        except errors.SqlglotError:
-            return frozenset()
-    return frozenset(
-        tuple(part.name for part in column.parts) for column in root.find_all(exp.Column)
-    )
 
 
 def check_dependent_columns(

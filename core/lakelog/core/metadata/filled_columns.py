@@ -7,7 +7,7 @@ from a client that had Spark to check it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -17,6 +17,8 @@ from lakelog.core.schema.column_paths import dotted, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from lakelog.core.expressions.tree import Expression
 
 _LONG = PrimitiveType("long")
 _ROW = StructType((StructField("row", _LONG),))
@@ -115,7 +117,7 @@ def _check_identity(field: StructField, partition_columns: Sequence[str]) -> Non
 
 
 def _check_generated(field: StructField, schema: StructType, *, judged: bool) -> None:
-    from lakelog.core.expressions.values.evaluate import parse_sql
+    from lakelog.core.expressions.parse.sql import parse_sql
 
     sql = generation_of(field)
     assert sql is not None  # the caller asked
@@ -169,7 +171,9 @@ def _check_type(field: StructField, sql: str, schema: StructType) -> None:
 def _check_default(field: StructField) -> None:
     import pyarrow as pa
 
-    from lakelog.core.expressions.values.evaluate import evaluate_value, parse_sql
+    from lakelog.core.expressions.parse.sql import parse_sql
+    from lakelog.core.expressions.tree import holds
+    from lakelog.core.expressions.values.evaluate import evaluate_value
 
     sql = default_of(field)
     assert sql is not None  # the caller asked
@@ -180,7 +184,7 @@ def _check_default(field: StructField) -> None:
         if _SUBQUERY.match(sql):
             raise _subquery(where, field.name) from exc
         raise DeltaAnalysisError(f"[INVALID_DEFAULT_VALUE] {where}: {exc}") from exc
-    if root.find(*_queries()) is not None:
+    if "subquery" in holds(root):
         raise _subquery(where, field.name)
     columns = [name for name in _references(root) if name.lower() not in _PRESENT]
     if columns:
@@ -208,12 +212,6 @@ def _check_default(field: StructField) -> None:
         )
 
 
-def _queries() -> tuple[type[Any], ...]:
-    from sqlglot import exp
-
-    return exp.Query, exp.Subquery, exp.Exists
-
-
 def _subquery(where: str, column: str) -> DeltaAnalysisError:
     return DeltaAnalysisError(
         f"[INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION] {where} contains a subquery, but a default "
@@ -222,43 +220,26 @@ def _subquery(where: str, column: str) -> DeltaAnalysisError:
     )
 
 
-def _references(root: Any) -> list[str]:
+def _references(root: Expression) -> list[str]:
     """The names of the top-level columns that an expression refers to, in order."""
-    from sqlglot import exp
+    from lakelog.core.expressions.tree import names
 
-    found: dict[str, None] = {}
-    for column in root.find_all(exp.Column):
-        first = column.parts[0]
-        if isinstance(first, exp.Identifier) and not _bound(column, first.name):
-            found[first.name] = None
-    return list(found)
+    return list(dict.fromkeys(each.path[0] for each in names(root)))
 
 
-def _bound(node: Any, name: str) -> bool:
-    """Whether a name is that of a lambda's argument."""
-    from sqlglot import exp
-
-    around = node.find_ancestor(exp.Lambda)
-    while around is not None:
-        if any(each.name == name for each in around.expressions):
-            return True
-        around = around.find_ancestor(exp.Lambda)
-    return False
-
-
-def _check_functions(root: Any, where: str, kind: str, *, allowed: Sequence[str] = ()) -> None:
-    from sqlglot import exp
-
+def _check_functions(
+    root: Expression, where: str, kind: str, *, allowed: Sequence[str] = ()
+) -> None:
     from lakelog.core.expressions.function_names import AGGREGATES, NOT_DETERMINISTIC, SCALARS
+    from lakelog.core.expressions.tree import Opaque, calls, names, walk
 
-    odd = root.find(*_queries(), exp.Window, exp.Star, exp.Placeholder)
-    if odd is not None:
-        raise DeltaAnalysisError(
-            f"[DELTA_UNSUPPORTED_EXPRESSION_{kind}] {odd.sql(dialect='spark')} cannot be used in "
-            f"a {where}.",
-        )
-    bare = [each.name for each in root.find_all(exp.Column) if each.name.lower() in _PRESENT]
-    for name in [*(str(each.this) for each in root.find_all(exp.Anonymous)), *bare]:
+    for each in walk(root):
+        if isinstance(each, Opaque) and each.holds - {"lambda"}:
+            raise DeltaAnalysisError(
+                f"[DELTA_UNSUPPORTED_EXPRESSION_{kind}] {each.sql} cannot be used in a {where}."
+            )
+    bare = [each.path[0] for each in names(root) if each.path[0].lower() in _PRESENT]
+    for name in [*calls(root), *bare]:
         lower = name.lower()
         if lower in allowed or lower in SCALARS:
             continue

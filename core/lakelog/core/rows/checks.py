@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from lakelog.core.arrow.limited_text import too_long, with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.filter import normalize_filter
-from lakelog.core.expressions.tree import columns, is_opaque
-from lakelog.core.metadata.dependent_columns import referenced_columns
+from lakelog.core.expressions.conditions import parse_filter
+from lakelog.core.expressions.tree import columns
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.constraints import table_constraints
-from lakelog.core.schema import PrimitiveType
 from lakelog.core.schema.column_paths import split_path
 
 if TYPE_CHECKING:
@@ -58,11 +56,8 @@ def ruled_rows(
             f"of {table}"
         )
         try:
-            predicate = normalize_filter(rule.sql, schema, session_tz=session_tz)
-            if predicate is not None and not is_opaque(predicate):
-                check_rows(rows, predicate, schema, what)
-            else:
-                _check_value(rows, rule.sql, schema, what, session_tz)
+            predicate = parse_filter(rule.sql, schema, session_tz=session_tz)
+            check_rows(rows, predicate, schema, what)
         except InvalidPredicateError as exc:
             raise DeltaAnalysisError(
                 f"{table} has the rule {rule.name} ({rule.sql}), which can't be checked without "
@@ -106,19 +101,6 @@ def check_rows(rows: pa.Table, predicate: Expression, schema: StructType, what: 
         return
     first = pc.index(kept, False).as_py()
     raise _broken(rows, broken, first, {path[0] for path in columns(predicate)}, what)
-
-
-def _check_value(rows: pa.Table, sql: str, schema: StructType, what: str, session_tz: str) -> None:
-    """The same for a condition with functions, which a filter can't express."""
-    from lakelog.core.expressions.values.evaluate import evaluate_value
-
-    found = evaluate_value(sql, rows, schema, PrimitiveType("boolean"), session_tz=session_tz)
-    kept = pc.fill_null(found, False)
-    broken = rows.num_rows - (pc.sum(kept).as_py() or 0)
-    if broken:
-        first = pc.index(kept, False).as_py()
-        used = (schema.get(path[0]) for path in referenced_columns(sql))
-        raise _broken(rows, broken, first, {f.name for f in used if f is not None}, what)
 
 
 def _broken(

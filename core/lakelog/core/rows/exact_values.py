@@ -20,7 +20,8 @@ from lakelog.core.arrow.arrow_types import is_list, to_arrow_type
 from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_views
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.compute import pc
-from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
+from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.plain_values import MISSING
 from lakelog.core.schema import (
     ArrayType,

@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.engine.conditions import (
     Column,
+    Compare,
     Comparison,
     Literal,
+    Name,
     Not,
+    conjuncts,
     join_and,
+    names,
     normalize_filter,
     parse_sql,
-    tree_sql,
+    renamed,
+    to_sql,
 )
-from lakelog.core.engine.merge import conjuncts
-from lakelog.core.engine.schemas import limit_of, sql_path
+from lakelog.core.engine.schemas import limit_of
 from lakelog.core.errors import DeltaError
 from lakelog.core.schema import DecimalType, PrimitiveType
-from lakelog.spark.dml.merge.char_comparisons import column_path_of, compared_columns
+from lakelog.spark.dml.merge.char_comparisons import compared_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -183,19 +187,16 @@ def _understood(text: str, snapshot: Snapshot) -> Expression | None:
 
 
 def _of_table(
-    node: Any, target: StructType, alias: str | None, source: StructType | None = None
+    node: Expression, target: StructType, alias: str | None, source: StructType | None = None
 ) -> str | None:
     """A condition on the table alone, without the alias, if it is one.
 
     Beside a source, a name without the alias is the table's where the source has no such column;
     what is before a dot is taken for an alias then.
     """
-    from sqlglot import exp
 
-    def own(path: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def own(path: tuple[str, ...]) -> tuple[str, ...] | None:
         """The path without the alias."""
-        if not path:
-            return None
         first, second = path[0], next(iter(path[1:]), None)
         if alias is not None and first.lower() == alias.lower():
             # A column of the alias's name has fields that look the same.
@@ -207,25 +208,16 @@ def _of_table(
             return None
         return path if target.get(first) is not None else None
 
-    columns = list(node.find_all(exp.Column))
-    if any(own(column_path_of(each)) is None for each in columns):
+    paths = [each.path for each in names(node)]
+    if not paths or any(own(path) is None for path in paths):
         return None
-    if not columns:
-        return None
-
-    def bare(each: Any) -> Any:
-        path = own(column_path_of(each))
-        return each if path is None else parse_sql(sql_path(path))
-
-    return str(tree_sql(node.copy().transform(bare)))
+    return to_sql(renamed(node, lambda name: Name(own(name.path) or name.path, quoted=True)))
 
 
 def _key(
-    node: Any, target: StructType, source: StructType, alias: str | None
+    node: Expression, target: StructType, source: StructType, alias: str | None
 ) -> tuple[str, str] | None:
-    from sqlglot import exp
-
-    if not isinstance(node, exp.EQ):
+    if not isinstance(node, Compare) or node.op != "=":
         return None
     found = compared_columns(node, target, source, alias)
     if found is None or found[0].data_type != found[1].data_type:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import keys
-from lakelog.core.engine.conditions import parse_sql
+from lakelog.core.engine.conditions import names, parse_sql
 from lakelog.core.engine.merge import MergeJob, MergeSource, run_small_merge
 from lakelog.core.engine.schemas import column_path, same_type
 from lakelog.core.engine.values import from_arrow_schema
@@ -142,16 +142,11 @@ def expressions_of(merge: Merge) -> Iterator[Any]:
 
 def _qualifiers(merge: Merge) -> set[str] | None:
     """The names before the first dot of columns, in lower case; `None` beside a Column."""
-    from sqlglot import exp
-
     found: set[str] = set()
     for each in expressions_of(merge):
         if not isinstance(each, str):
             return None
-        for node in parse_sql(each).find_all(exp.Column):
-            parts = node.parts
-            if len(parts) > 1:
-                found.add(parts[0].name.lower())
+        found |= {name.path[0].lower() for name in names(parse_sql(each)) if len(name.path) > 1}
     return found
 
 

@@ -30,8 +30,9 @@ from lakelog.core.arrow.time_zones import (
 )
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.binding import from_tuples
-from lakelog.core.expressions.parse.conditions import parse_filter
-from lakelog.core.expressions.tree import is_opaque, to_sql
+from lakelog.core.expressions.conditions import parse_filter
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.examples import examples

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.values import evaluate as evaluator
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
+from lakelog.core.expressions.values.evaluator import Evaluator
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def test_substrings_are_those_of_spark_s_definition(
         "CAST(NULL AS MAP<STRING, ARRAY<DECIMAL(3, 2)>>)",
         "a + 1.5F",
         "date_format(current_date(), 'yyyy')",
-        "CASE a WHEN 1 THEN 2 END",
         "if(a > 0, cbrt(a), 0)",
         "s || a + 1",
         "'back\\slash'",
@@ -255,13 +254,13 @@ def test_what_is_nested_is_evaluated_once_a_level(
 ) -> None:
     """A part that is tried and then evaluated again would double the work with each level."""
     walked: list[object] = []
-    walk = evaluator._Walker._of
+    walk = Evaluator.value
 
     def counted(self: Any, node: Any) -> Any:
         walked.append(node)
         return walk(self, node)
 
-    monkeypatch.setattr(evaluator._Walker, "_of", counted)
+    monkeypatch.setattr(Evaluator, "value", counted)
     counts = []
     for depth in (4, 8):
         sql = NESTED[form]

@@ -11,10 +11,11 @@ from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.nesting import MAX_LEVELS
+from lakelog.core.expressions.parse.sql import referenced_columns
 from lakelog.core.expressions.prune import keep_files
-from lakelog.core.expressions.tree import And, Column, Comparison, Literal, Not, Or, to_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import And, Column, Comparison, Literal, Not, Or
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
-from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.schema import PrimitiveType, StructType
 
 if TYPE_CHECKING:

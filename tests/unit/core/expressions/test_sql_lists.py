@@ -15,7 +15,8 @@ from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import Filter, normalize_filter
 from lakelog.core.expressions.parse import long_lists as sql_lists
 from lakelog.core.expressions.prune import keep_files
-from lakelog.core.expressions.tree import In, is_opaque, to_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import In, is_opaque
 from lakelog.core.schema import StructType
 from support.garbage import uncollected
 

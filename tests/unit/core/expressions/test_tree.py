@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.filter import normalize_filter
+from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -28,7 +29,6 @@ from lakelog.core.expressions.tree import (
     is_computed,
     is_opaque,
     is_partition_only,
-    to_sql,
 )
 from lakelog.core.schema import DecimalType, PrimitiveType, StructType
 
@@ -52,7 +52,7 @@ def parsed(sql: str, tz: str = "UTC") -> Expression:
 
 
 def col(*path: str) -> Column:
-    from lakelog.core.expressions.binding import resolve
+    from lakelog.core.expressions.coerce import resolve
 
     found = resolve(path, SCHEMA)
     assert found is not None

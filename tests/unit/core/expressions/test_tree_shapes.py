@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +13,20 @@ from sqlglot import exp
 
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.parse import conditions as parsing
-from lakelog.core.expressions.parse.conditions import parse_filter
+from lakelog.core.expressions.conditions import bound_condition, parse_filter
 from lakelog.core.expressions.parse.long_lists import cut_lists
+from lakelog.core.expressions.parse.sql import (
+    _plain_dialect,
+    _Reader,
+    _remembered,
+    parse_sql,
+    referenced_columns,
+)
 from lakelog.core.expressions.parse.string_literals import for_sqlglot
 from lakelog.core.expressions.parse.tree_shapes import SQLGLOT, check_sqlglot, is_read
 from lakelog.core.expressions.tree import Column, Comparison, Literal, is_opaque
-from lakelog.core.expressions.values.evaluate import (
-    constant_of,
-    evaluate_value,
-    parse_sql,
-    value_type,
-)
+from lakelog.core.expressions.values.evaluate import constant_of, evaluate_value, value_type
 from lakelog.core.input.given_types import schema_from
-from lakelog.core.metadata.dependent_columns import referenced_columns
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
@@ -77,6 +76,10 @@ CONDITIONS = [
 ]
 
 
+def plain(sql: str) -> Any:
+    return sqlglot.parse_one(for_sqlglot(sql), dialect=_plain_dialect())
+
+
 def altered(root: Any) -> Iterator[tuple[str, Any]]:
     """The tree once for each of its nodes, with an argument that nobody knows at that node."""
     for index, node in enumerate(root.walk()):
@@ -88,7 +91,8 @@ def altered(root: Any) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("sql", CONDITIONS)
 def test_an_unknown_argument_of_any_node_is_never_passed_over(sql: str) -> None:
     wanted = PrimitiveType("boolean")
-    for where, root in altered(parse_sql(sql)):
+    for where, changed in altered(plain(sql)):
+        root = _Reader(sql, cut_lists(sql)).read(changed)
         with pytest.raises(InvalidPredicateError, match="which only Spark evaluates"):
             evaluate_value(sql, ROWS, SCHEMA, wanted, root=root)
         assert value_type(sql, SCHEMA, root=root) is None, where
@@ -98,23 +102,22 @@ def test_an_unknown_argument_of_any_node_is_never_passed_over(sql: str) -> None:
 @pytest.mark.parametrize("sql", CONDITIONS)
 @pytest.mark.parametrize("grammar", ["plain", "spark"])
 def test_a_filter_with_an_unknown_argument_is_left_to_an_engine(sql: str, grammar: str) -> None:
-    plain = grammar == "plain"
-    given = parse_sql(sql) if plain else sqlglot.parse_one(for_sqlglot(sql), dialect="spark")
-    for where, root in altered(given):
-        parser = parsing._Parser(sql, cut_lists(sql), SCHEMA, "UTC", None, computes=plain)
-        with contextlib.suppress(parsing._RewrittenError):  # then it is read by the other grammar
-            assert is_opaque(parser.parse(root)), where
+    simple = grammar == "spark"
+    given = sqlglot.parse_one(for_sqlglot(sql), dialect="spark") if simple else plain(sql)
+    for where, changed in altered(given):
+        root = _Reader(sql, cut_lists(sql), simple=simple).read(changed)
+        assert is_opaque(bound_condition(root, SCHEMA)), where
 
 
 def test_an_unknown_kind_of_node_is_left_to_an_engine() -> None:
-    root = exp.And(this=parse_sql("n = 1"), expression=exp.Glob(this="n", expression="1"))
-    assert value_type("", SCHEMA, root=root) is None
-    assert not is_read(root.expression)
+    given = exp.And(this=plain("n = 1"), expression=exp.Glob(this="n", expression="1"))
+    assert value_type("", SCHEMA, root=_Reader("", cut_lists("")).read(given)) is None
+    assert not is_read(given.expression)
     assert is_opaque(parse_filter("n = 1 AND s GLOB 'a'", SCHEMA))
 
 
 def test_what_sqlglot_says_of_the_dialect_counts_only_as_it_says_it() -> None:
-    root = parse_sql("x / 2D")
+    root = plain("x / 2D")
     assert is_read(root)
     root.set("typed", True)
     assert not is_read(root)
@@ -125,7 +128,7 @@ def test_what_sqlglot_says_of_the_dialect_counts_only_as_it_says_it() -> None:
     [
         ("CAST(s AS STRING COLLATE UTF8_LCASE) = 'A'", "COLLATE"),
         ("n BETWEEN SYMMETRIC 2 AND 1", "SYMMETRIC"),
-        ("CASE n WHEN 1 THEN b END", "CASE"),
+        ("CASE n WHEN 1 THEN b ELSE (SELECT b) END", "SELECT"),
         ("n IN (SELECT 1)", "IN"),
     ],
 )
@@ -166,6 +169,7 @@ def test_a_release_whose_trees_are_not_known_reads_no_condition(
 ) -> None:
     monkeypatch.setattr(sqlglot, "__version__", release)
     check_sqlglot.cache_clear()
+    _remembered.cache_clear()
     try:
         with pytest.raises(InvalidPredicateError, match=r"pip install 'sqlglot>=30\.24,<31'"):
             parse_filter("n <= 1.5BD", SCHEMA)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.parse.sql import referenced_columns
 from lakelog.core.features.table_properties import TableProperties
-from lakelog.core.metadata.dependent_columns import check_dependent_columns, referenced_columns
+from lakelog.core.metadata.dependent_columns import check_dependent_columns
 from lakelog.core.schema import ArrayType, DataType, PrimitiveType, StructField, StructType
 
 LONG, INT = PrimitiveType("long"), PrimitiveType("integer")

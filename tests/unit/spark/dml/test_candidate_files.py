@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, create_table, write_arrow
-from lakelog.core.expressions.tree import is_opaque, to_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import is_opaque
 from lakelog.core.input.given_types import schema_from
 from lakelog.spark.dml.candidate_files import MergeReads, RowCondition, outside_of
 

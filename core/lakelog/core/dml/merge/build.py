@@ -30,9 +30,10 @@ from lakelog.core.errors import (
     InvalidPredicateError,
     SchemaMismatchError,
 )
+from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.tree import Literal
-from lakelog.core.expressions.values.casts import NotInCoreError, cast_value
 from lakelog.core.expressions.values.casts import Value as Typed
+from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.compute import pc
-from lakelog.core.expressions.filter import normalize_filter
+from lakelog.core.expressions.conditions import bound_condition
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -17,10 +17,11 @@ from lakelog.core.expressions.tree import (
     In,
     IsNull,
     Literal,
+    Name,
     join_and,
     join_or,
+    renamed,
 )
-from lakelog.core.expressions.values.evaluate import parse_sql
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.column_paths import find_column
 
@@ -63,20 +64,18 @@ def read_predicate(
 
 def _of_target(bound: Bound, sides: Sides) -> Expression | None:
     """A condition on the target alone, over its own columns."""
-    from sqlglot import exp
-
-    from lakelog.core.expressions.values.evaluate import tree_sql
-
     prefix = sides.target.named("")
 
-    def bare(node: Any) -> Any:
-        if isinstance(node, exp.Identifier) and node.name in bound.names:
-            return exp.to_identifier(node.name.removeprefix(prefix), quoted=True)
-        return node
+    def bare(name: Name) -> Name:
+        if name.path[0] not in bound.names:
+            return name
+        return Name((name.path[0].removeprefix(prefix), *name.path[1:]), quoted=True)
 
-    text = tree_sql(parse_sql(bound.sql).transform(bare))
-    return normalize_filter(
-        text, sides.target.schema, session_tz=sides.session_tz, now_ms=sides.now_ms
+    return bound_condition(
+        renamed(bound.root, bare),
+        sides.target.schema,
+        session_tz=sides.session_tz,
+        now_ms=sides.now_ms,
     )
 
 
@@ -105,12 +104,9 @@ def _of_key(pair: KeyPair, values: pa.Array[Any], sides: Sides) -> Expression | 
 
 def _column(pair: KeyPair, sides: Sides) -> Column | None:
     """The target's column, where the key is one and compared in its own type."""
-    from sqlglot import exp
-
-    node = parse_sql(pair.target.sql)
-    if not isinstance(node, exp.Column | exp.Dot):
+    if not isinstance(pair.target.root, Name):
         return None
-    path = tuple(each.name for each in node.parts)
+    path = pair.target.root.path
     prefix = sides.target.named("")
     if not path[0].startswith(prefix):
         return None

@@ -19,7 +19,7 @@ from lakelog.core.dml.merge.new_rows import (
     Taken,
 )
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.metadata.dependent_columns import referenced_columns
+from lakelog.core.expressions.parse.sql import referenced_columns
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_fills import default_of, generation_of, identity_of
 from lakelog.core.schema.column_paths import dotted

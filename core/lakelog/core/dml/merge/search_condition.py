@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.values.casts import NotInCoreError, Value
-from lakelog.core.expressions.values.evaluate import parse_sql, tree_sql
-from lakelog.core.expressions.values.functions import compared_type
+from lakelog.core.expressions.coerce import NotInCoreError, compared_type
+from lakelog.core.expressions.parse.sql import parse_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import Compare, Name, conjuncts
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.char_varchar import limit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from lakelog.core.dml.merge.sides import Bound, Sides
+    from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType
 
 
@@ -57,7 +59,7 @@ class SearchCondition:
         both = (sides.target, sides.source)
         keys, target_only, source_only, pairs = [], [], [], []
         for part in conjuncts(parse_sql(sql)):
-            bound = sides.bind(tree_sql(part), both, "search condition", condition=True)
+            bound = sides.bind(part, both, "search condition", condition=True)
             sides.check_condition(bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
             mine = {sides.side_of(name) is sides.target for name in bound.names}
             if mine == {True}:
@@ -86,31 +88,14 @@ def condition_of_columns(names: Sequence[str], target: str, source: str) -> str:
     return " AND ".join(terms)
 
 
-def conjuncts(node: Any) -> Iterator[Any]:
-    """The parts of a parsed condition that must all be true, in their order."""
-    from sqlglot import exp
-
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, exp.Paren):
-            stack.append(each.this)
-        elif isinstance(each, exp.And):
-            stack += [each.expression, each.this]
-        else:
-            yield each
-
-
-def _key(node: Any, sides: Sides) -> KeyPair | None:
+def _key(node: Expression, sides: Sides) -> KeyPair | None:
     """A comparison of the one table with the other, if that is what the condition is."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+    if not isinstance(node, Compare) or node.op not in ("=", "<=>"):
         return None
     both = (sides.target, sides.source)
     found = [
-        sides.bind(tree_sql(each), both, "search condition", condition=True)
-        for each in (node.this, node.expression)
+        sides.bind(each, both, "search condition", condition=True)
+        for each in (node.left, node.right)
     ]
     owners = [{sides.side_of(name) is sides.target for name in each.names} for each in found]
     if owners == [{False}, {True}]:
@@ -121,24 +106,22 @@ def _key(node: Any, sides: Sides) -> KeyPair | None:
     if types[0] is None or types[1] is None:
         return None
     try:
-        common = compared_type([Value(None, types[0]), Value(None, types[1])])
+        common = compared_type([types[0], types[1]])
     except NotInCoreError as exc:
         raise InvalidPredicateError(
-            f"the search condition needs {exc}, which only Spark evaluates", sql=tree_sql(node)
+            f"the search condition needs {exc}, which only Spark evaluates", sql=to_sql(node)
         ) from None
     if not isinstance(common, PrimitiveType | DecimalType) or common == PrimitiveType("void"):
         return None
     for each in found:
         sides.check(each, common)
     length = _char_length(found[0], sides)
-    return KeyPair(found[0], found[1], common, isinstance(node, exp.NullSafeEQ), length)
+    return KeyPair(found[0], found[1], common, node.op == "<=>", length)
 
 
 def _char_length(bound: Bound, sides: Sides) -> int:
     """The length of the target's CHAR column that this is; 0 for anything else."""
-    from sqlglot import exp
-
-    if not isinstance(bound.root, exp.Column) or len(bound.root.parts) > 1:
+    if not isinstance(bound.root, Name) or len(bound.root.path) > 1:
         return 0
     for field in sides.target.schema:
         limit = limit_of(field)

@@ -17,22 +17,20 @@ from lakelog.core.dml.merge.arrow_expressions import ArrowBound, ArrowNames, arr
 from lakelog.core.dml.merge.names import unresolved
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.function_names import AGGREGATES, NOT_DETERMINISTIC
-from lakelog.core.expressions.values.evaluate import (
-    check_value,
-    evaluate_value,
-    is_now,
-    parse_sql,
-    tree_sql,
-    value_type,
-)
+from lakelog.core.expressions.parse.sql import parse_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import Name, calls, holds, names, renamed
+from lakelog.core.expressions.values.evaluate import check_value, evaluate_value, value_type
+from lakelog.core.expressions.values.evaluator import is_now
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import MARK
-from lakelog.core.schema.column_paths import dotted, find_column, sql_path, unknown_column
+from lakelog.core.schema.column_paths import dotted, find_column, unknown_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from lakelog.core.dml.merge.clauses import When
+    from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType
 
 _BOOLEAN, _VOID = PrimitiveType("boolean"), PrimitiveType("void")
@@ -72,8 +70,8 @@ class Bound:
     """The columns that it uses, by their names in `Sides.schema`."""
     shown: str
     """As the user wrote it."""
-    root: Any = field(compare=False, repr=False)
-    """What `parse_sql` makes of it: it is evaluated for every batch."""
+    root: Expression = field(compare=False, repr=False)
+    """What `sql` is the text of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +120,13 @@ class Sides:
         """Whose a column of `schema` is."""
         return self.target if name in self._of_target else self.source
 
-    def bind(self, sql: str, sides: tuple[Side, ...], what: str, *, condition: bool) -> Bound:
+    def bind(
+        self, given: str | Expression, sides: tuple[Side, ...], what: str, *, condition: bool
+    ) -> Bound:
         """Resolve the names of an expression.
 
         Args:
-            sql: the expression.
+            given: the expression, as text or as `parse_sql` makes it.
             sides: the tables whose columns it may name.
             what: where it stands, for messages: `search condition`, `UPDATE clause`.
             condition: whether it is one: these must give the same for each evaluation.
@@ -136,35 +136,24 @@ class Sides:
             DeltaAnalysisError: an unknown or ambiguous name, a subquery, an aggregate, or a
                 condition that is not deterministic.
         """
-        from sqlglot import exp
-
-        root = parse_sql(sql)
+        root = parse_sql(given) if isinstance(given, str) else given
+        sql = given if isinstance(given, str) else to_sql(given)
         _refuse(root, sql, f"{what} of {self.statement}", condition=condition)
-        names: set[str] = set()
+        used: set[str] = set()
 
-        def resolved(node: Any) -> Any:
-            if not isinstance(node, exp.Column | exp.Dot):
-                return node
-            inner: Any = node
-            while isinstance(inner, exp.Dot):
-                inner = inner.this
-            if not isinstance(inner, exp.Column):
-                return node
-            parts = node.parts
-            if not all(isinstance(each, exp.Identifier) for each in parts):
-                return node
-            path = tuple(each.name for each in parts)
-            found = self._resolved(path, sides, what)
+        def resolved(node: Name) -> Name:
+            found = self._resolved(node.path, sides, what)
             if found is None:
                 return node
             side, spelled = found
             name = side.named(spelled[0])
-            names.add(name)
-            return parse_sql(sql_path((name, *spelled[1:])))
+            used.add(name)
+            return Name((name, *spelled[1:]), quoted=True)
 
-        changed = root.transform(resolved)
-        bound = tree_sql(changed)
-        return Bound(bound, frozenset(names), sql, parse_sql(bound))
+        for each in names(root):
+            resolved(each)
+        bound = renamed(root, resolved)
+        return Bound(to_sql(bound), frozenset(used), sql, bound)
 
     def bind_arrow(
         self, expression: Any, sides: tuple[Side, ...], what: str, *, condition: bool
@@ -310,20 +299,19 @@ def _with_alias(side: Side) -> StructType:
     return StructType((StructField(side.alias or "", side.schema),))
 
 
-def _refuse(root: Any, sql: str, what: str, *, condition: bool) -> None:
-    from sqlglot import exp
-
-    if root.find(exp.Query, exp.Subquery, exp.Exists) is not None:
+def _refuse(root: Expression, sql: str, what: str, *, condition: bool) -> None:
+    held = holds(root)
+    if "subquery" in held:
         raise DeltaAnalysisError(
             f"[DELTA_UNSUPPORTED_SUBQUERY] Subqueries are not supported in the {what} "
             f"(condition = {sql}). Join the subquery into the source of a MERGE.",
             sql=sql,
         )
-    if root.find(exp.Lambda, exp.Window, exp.Star, exp.Placeholder) is not None:
+    if held:
         raise InvalidPredicateError(
             f"the {what} {sql!r} has a part that only Spark evaluates; use lakelog.spark", sql=sql
         )
-    for each in _functions(root):
+    for each in calls(root):
         if each in AGGREGATES:
             raise DeltaAnalysisError(
                 f"[DELTA_AGGREGATION_NOT_SUPPORTED] Aggregate functions are not supported in the "
@@ -336,12 +324,6 @@ def _refuse(root: Any, sql: str, what: str, *, condition: bool) -> None:
                 f"not supported in the {what}: {each} in {sql}.",
                 sql=sql,
             )
-
-
-def _functions(root: Any) -> Iterable[str]:
-    from sqlglot import exp
-
-    return (str(each.this).lower() for each in root.find_all(exp.Anonymous))
 
 
 def side_by_side(

@@ -18,6 +18,7 @@ from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.binding import bind
+from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -31,7 +32,6 @@ from lakelog.core.expressions.tree import (
     Or,
     StartsWith,
     is_computed,
-    to_sql,
 )
 from lakelog.core.schema import PrimitiveType
 
@@ -112,7 +112,9 @@ def _plain_mask(bound: Expression, batch: pa.RecordBatch, schema: StructType) ->
             return arrow_mask(each, batch)
         from lakelog.core.expressions.values.evaluate import true_for
 
-        return true_for(each.sql, batch, schema, session_tz=each.session_tz, now_ms=each.now_ms)
+        assert each.root is not None
+        zone, now = each.session_tz, each.now_ms
+        return true_for(each.sql, each.root, batch, schema, session_tz=zone, now_ms=now)
 
     found = _Translator(column, lambda value: value, compute).translate(bound)
     return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found

@@ -53,7 +53,8 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "In": ("this", "expressions"),
     **dict.fromkeys(("Like", "ILike"), (*_BOTH, "negate")),
     "If": ("this", "true", "false"),
-    "Case": ("ifs", "default"),
+    "Case": ("this", "ifs", "default"),
+    "Concat": ("expressions",),
 }
 _IMPLIED: Final = {("DPipe", "safe"): True, ("Div", "safe"): True}
 """What sqlglot says of Spark's dialect itself, whatever the text."""

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
-from lakelog.core.expressions.values.casts import NotInCoreError, Value
+from lakelog.core.expressions.coerce import NotInCoreError
+from lakelog.core.expressions.values.casts import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,13 +15,12 @@ from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at
 from lakelog.core.compute import pc
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTEGERS = ("byte", "short", "integer", "long")
-"""By rank: where two meet, the result is the later one."""
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^NaN$|^-?Infinity$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
@@ -33,10 +32,6 @@ _ONLY_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?$"
 _SHORT_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[ T].*)?)?)?$"
 _WIDE = Context(prec=200)
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
-
-
-class NotInCoreError(Exception):
-    """A part of an expression that only Spark evaluates; the text says which."""
 
 
 class Value(NamedTuple):

@@ -38,21 +38,14 @@ def _bounded(precision: int, scale: int) -> DecimalType:
 def _result(kind: str, left: DecimalType, right: DecimalType) -> DecimalType:
     scale = max(left.scale, right.scale)
     whole = (left.precision - left.scale, right.precision - right.scale)
-    if kind in ("Add", "Sub"):
+    if kind in ("+", "-"):
         return _bounded(max(whole) + scale + 1, scale)
-    if kind == "Mul":
+    if kind == "*":
         return _bounded(left.precision + right.precision + 1, left.scale + right.scale)
-    if kind == "Div":
+    if kind == "/":
         scale = max(_LEAST_SCALE, left.scale + right.precision + 1)
         return _bounded(whole[0] + right.scale + scale, scale)
-    return _bounded(min(whole) + scale, scale)  # Mod
-
-
-def wider(kinds: list[DecimalType]) -> DecimalType | None:
-    """The decimal that holds all of the others; `None` where 38 digits don't."""
-    scale = max(each.scale for each in kinds)
-    whole = max(each.precision - each.scale for each in kinds)
-    return DecimalType(whole + scale, scale) if whole + scale <= _MOST else None
+    return _bounded(min(whole) + scale, scale)  # %
 
 
 def rounded_type(kind: DecimalType, scale: int) -> DecimalType:
@@ -68,7 +61,7 @@ def arithmetic(kind: str, left: Value, right: Value) -> Value:
     """`+`, `-`, `*`, `/` or `%` of two decimals.
 
     Args:
-        kind: sqlglot's name of the operation.
+        kind: which of them.
         left: a decimal.
         right: a decimal.
 
@@ -78,9 +71,9 @@ def arithmetic(kind: str, left: Value, right: Value) -> Value:
     assert isinstance(left.data_type, DecimalType)
     assert isinstance(right.data_type, DecimalType)
     result = _result(kind, left.data_type, right.data_type)
-    quick = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}.get(kind)
+    quick = {"+": "add", "-": "subtract", "*": "multiply"}.get(kind)
     if quick is not None:
-        scale = left.data_type.scale + right.data_type.scale if kind == "Mul" else result.scale
+        scale = left.data_type.scale + right.data_type.scale if kind == "*" else result.scale
         if result.precision < _MOST and result.scale == scale:
             # Arrow has the same types for them, and no digit is lost.
             found = getattr(pc, quick)(left.data, right.data)
@@ -128,9 +121,9 @@ def _refuse_zero(number: Decimal) -> None:
 
 
 _OPERATIONS: Final[dict[str, Any]] = {
-    "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
-    "Mul": lambda a, b: a * b,
-    "Div": _divided,
-    "Mod": _rest,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _divided,
+    "%": _rest,
 }

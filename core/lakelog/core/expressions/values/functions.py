@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_type
 from lakelog.core.expressions.values.by_rows import plain
-from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
-from lakelog.core.expressions.values.decimals import wider
+from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.expressions.values.numbers import (
     greatest,
     least,
@@ -46,75 +46,9 @@ _WHOLE = dict(zip(map(PrimitiveType, INTEGERS), (3, 5, 10, 20), strict=True))
 """Integers, and the digits of the decimals that hold them."""
 
 
-def common_type(values: Sequence[Value]) -> DataType:
-    """The type in which values meet, as in `coalesce` and in arithmetic.
-
-    Raises:
-        NotInCoreError: a combination that is left to Spark.
-    """
-    kinds = {v.data_type for v in values} - {_VOID}
-    if len(kinds) <= 1:
-        return next(iter(kinds), _VOID)
-    names = {kind.name if isinstance(kind, PrimitiveType) else "" for kind in kinds}
-    if names <= set(INTEGERS):
-        return PrimitiveType(max(names, key=INTEGERS.index))
-    if names <= {*INTEGERS, "double"}:
-        return _DOUBLE
-    decimals = [as_decimal(kind) for kind in kinds]
-    if all(decimals):
-        found = wider([each for each in decimals if each is not None])
-        if found is not None:
-            return found
-    if kinds <= {*_FLOATS, *(k for k in kinds if isinstance(k, DecimalType))} and _DOUBLE in kinds:
-        return _DOUBLE
-    raise NotInCoreError(f"{' and '.join(sorted(map(str, kinds)))} in one operation")
-
-
-def compared_type(values: Sequence[Value]) -> DataType:
-    """The type in which values are compared, by Spark's rules for ANSI mode.
-
-    Text meets whole numbers as a bigint, other numbers as a double, and anything else as the other
-    type.
-
-    Raises:
-        NotInCoreError: a combination that is left to Spark.
-    """
-    kinds = {v.data_type for v in values} - {_VOID}
-    if len(kinds) <= 1:
-        return next(iter(kinds), _VOID)
-    others = kinds - {_STRING}
-    if len(others) < len(kinds):
-        if all(k in _WHOLE for k in others):
-            return _LONG
-        if all(k in _WHOLE or k in _FLOATS or isinstance(k, DecimalType) for k in others):
-            return _DOUBLE
-    decimals = [as_decimal(k) for k in others]
-    if others & _FLOATS and all(k in _FLOATS or d for k, d in zip(others, decimals, strict=True)):
-        return _DOUBLE
-    known = [d for d in decimals if d is not None]
-    if len(known) == len(others) and any(isinstance(k, DecimalType) for k in others):
-        scale = max(d.scale for d in known)
-        whole = max(d.precision - d.scale for d in known)
-        if whole + scale <= 38:
-            return DecimalType(whole + scale, scale)
-    if others <= {_DATE, _TIMESTAMP, _NTZ}:
-        if len(others) == 1:
-            return next(iter(others))
-        return _TIMESTAMP if _TIMESTAMP in others else _NTZ
-    return common_type([Value(None, k) for k in others])
-
-
-def as_decimal(kind: DataType) -> DecimalType | None:
-    """The decimal that holds all of a type of exact numbers; `None` of any other type."""
-    if isinstance(kind, DecimalType):
-        return kind
-    digits = _WHOLE.get(kind) if isinstance(kind, PrimitiveType) else None
-    return None if digits is None else DecimalType(digits, 0)
-
-
 def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Any], DataType]:
     """The data of values in their common type."""
-    kind = common_type(values)
+    kind = common_type([each.data_type for each in values])
     return [cast_value(v, kind, zone).data for v in values], kind
 
 

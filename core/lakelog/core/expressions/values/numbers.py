@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.compute import pc
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import INTEGERS, NotInCoreError, Value, cast_value
+from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.expressions.values.decimals import exactly, rounded_type
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 

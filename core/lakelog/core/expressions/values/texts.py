@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import NotInCoreError, Value, cast_value
+from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:

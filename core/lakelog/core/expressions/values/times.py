@@ -12,16 +12,9 @@ import pyarrow as pa
 
 from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import (
-    INTEGERS,
-    NotInCoreError,
-    Value,
-    cast_value,
-    in_reach,
-    instants,
-    localized,
-)
+from lakelog.core.expressions.values.casts import Value, cast_value, in_reach, instants, localized
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.filter import normalize_filter
+from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -22,7 +23,6 @@ from lakelog.core.expressions.tree import (
     Or,
     columns,
     is_computed,
-    to_sql,
 )
 
 if TYPE_CHECKING:
