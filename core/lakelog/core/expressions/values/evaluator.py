@@ -65,16 +65,16 @@ _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
 _FLOAT, _DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 _ADDED: Final = {"+": "add", "-": "subtract", "*": "multiply"}
 _NULL = pa.nulls(1, pa.bool_())[0]
-_LAZY: Final = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
+LAZY: Final = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
 """Functions of which Spark evaluates an argument only for the rows that need it."""
-_NOW: Final = ("current_timestamp", "now")
-_TODAY: Final = ("current_date", "curdate")
+NOW: Final = ("current_timestamp", "now")
+TODAY: Final = ("current_date", "curdate")
 _HARMLESS: Final = (Name, Literal, NullTest, TruthTest, Not, And, Or, Between, Among, Compare)
 
 
 def is_now(name: str) -> bool:
     """Whether a name without parentheses may be a function of the current time."""
-    return name.lower() in (*_NOW, *_TODAY)
+    return name.lower() in (*NOW, *TODAY)
 
 
 class Evaluator:
@@ -155,7 +155,7 @@ class Evaluator:
         seconds, rest = divmod(self._now_ms, 1000)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
         now = Value(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
-        return now if name in _NOW else cast_value(now, _DATE, self._zone)
+        return now if name in NOW else cast_value(now, _DATE, self._zone)
 
     def _cast(self, node: Cast) -> Value:
         if node.safe:
@@ -165,7 +165,7 @@ class Evaluator:
     def _call(self, node: Call) -> Value:
         if is_now(node.name) and not node.arguments:
             return self._now(node.name)
-        if node.name in _LAZY:
+        if node.name in LAZY:
             return self._first(node)
         function = FUNCTIONS.get(node.name)
         if function is None:
