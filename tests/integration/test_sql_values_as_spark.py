@@ -13,7 +13,14 @@ from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
 from lakelog.core.expressions.values.functions import FUNCTIONS
-from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.schema import (
+    ArrayType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 
 SCHEMA = StructType(
     (
@@ -35,6 +42,9 @@ SCHEMA = StructType(
         StructField("word", PrimitiveType("string")),
         StructField("ok", PrimitiveType("boolean")),
         StructField("st", StructType((StructField("n", PrimitiveType("integer")),))),
+        StructField("numbers", ArrayType(PrimitiveType("integer"), contains_null=True)),
+        StructField("words", ArrayType(PrimitiveType("string"), contains_null=True)),
+        StructField("held", MapType(PrimitiveType("string"), PrimitiveType("integer"), True)),
     )
 )
 MOMENTS = [
@@ -80,6 +90,9 @@ def table():
                 "word": WORDS[index],
                 "ok": index % 2 == 0,
                 "st": {"n": index},
+                "numbers": [[], [1, 2], [None, 7], [7], None][index % 5],
+                "words": [["x", text], [None], []][index % 3],
+                "held": [[("a", 1), (text, None)], [], None][index % 3],
             }
         )
     return pa.Table.from_pylist([*found, {}], schema=to_arrow_schema(SCHEMA))
@@ -343,6 +356,36 @@ EXPRESSIONS = [
     "timestamp_seconds(a)",
     "timestamp_millis(b)",
     "timestamp_micros(b)",
+    "size(numbers)",
+    "size(held)",
+    "cardinality(words)",
+    "array_size(numbers)",
+    "array_contains(numbers, 7)",
+    "array_contains(numbers, i)",
+    "array_contains(words, 'x')",
+    "array_contains(words, s)",
+    "map_keys(held)",
+    "map_values(held)",
+    "size(map_keys(held)) > 1",
+    "bin(a)",
+    "bin(t)",
+    "ascii(s)",
+    "char(a)",
+    "chr(b)",
+    "chr(i + 160)",
+    "bit_length(s)",
+    "octet_length(word)",
+    "octet_length(CAST(s AS BINARY))",
+    "space(i)",
+    "btrim(s)",
+    *(f"substring_index(word, '-', {count})" for count in (-2, -1, 0, 1, 2, 9)),
+    "find_in_set(word, 'x,aaa,,b')",
+    "find_in_set('a-b', word)",
+    "factorial(i * 4)",
+    "factorial(a)",
+    "negative(a)",
+    "negative(m)",
+    "date_diff(d, DATE'2024-01-01')",
     "5",
     "2147483648",
     "1.50",

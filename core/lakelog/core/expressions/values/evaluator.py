@@ -125,10 +125,7 @@ class Evaluator:
         return Value(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
 
     def _negative(self, node: Negative) -> Value:
-        found = self.value(node.part)
-        if found.data_type == _VOID:
-            return found
-        return Value(pc.negate_checked(found.data), found.data_type)
+        return FUNCTIONS["negative"]([self.value(node.part)], self._zone)
 
     def _name(self, node: Name) -> Value:
         found = find_column(node.path, self._schema)

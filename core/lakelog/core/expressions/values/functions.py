@@ -12,9 +12,13 @@ from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_type
 from lakelog.core.expressions.values.by_rows import plain
 from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.collections import COLLECTIONS
 from lakelog.core.expressions.values.numbers import (
+    binary_digits,
+    factorial,
     greatest,
     least,
+    negative,
     rounded,
     sign,
     square_root,
@@ -209,14 +213,17 @@ _CASTS = {
 GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "numbers": {
         "abs": _abs,
+        "bin": binary_digits,
         "bround": rounded(ROUND_HALF_EVEN),
         "ceil": stepped(ROUND_CEILING),
         "ceiling": stepped(ROUND_CEILING),
+        "factorial": factorial,
         "floor": stepped(ROUND_FLOOR),
         "greatest": lambda v, zone: greatest(*conjoined(v, zone)),
         "isnan": _is_nan,
         "least": lambda v, zone: least(*conjoined(v, zone)),
         "mod": _mod,
+        "negative": negative,
         "pmod": _pmod,
         "round": rounded(ROUND_HALF_UP),
         "sign": sign,
@@ -225,6 +232,7 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     },
     "text": {
         **TEXTS,
+        "btrim": _trimmed("utf8_trim"),
         "char_length": _length,
         "character_length": _length,
         "concat": _concat,
@@ -247,6 +255,7 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
         **{name: _part(name) for name in PARTS},
         **TIMES,
         "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
+        "date_diff": _date_diff,
         "date_format": lambda v, zone: date_format(v[0], plain(v[1], str), zone),
         "date_part": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
         "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
@@ -256,6 +265,7 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
         "datepart": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
         "trunc": lambda v, zone: trunc(v[0], plain(v[1], str), zone),
     },
+    "arrays and maps": COLLECTIONS,
     "casts": {sql: _casting(name) for sql, name in _CASTS.items()},
 }
 """By what they are about: name in lower case -> what computes the result from arguments and zone.

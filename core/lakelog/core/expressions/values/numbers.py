@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_SCALE = 38
 _WIDE = Context(prec=400)
 """Digits enough for the largest double."""
+_ALL_BITS = (1 << 64) - 1
+_MOST_FACTORIAL = 20
 _LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
 _FLOATS = (PrimitiveType("float"), _DOUBLE)
 
@@ -120,6 +122,32 @@ def sign(values: Sequence[Value], zone: str) -> Value:
         lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
         _DOUBLE,
         Value(data, _DOUBLE),
+    )
+
+
+def negative(values: Sequence[Value], _: str) -> Value:
+    """`-x`."""
+    (value,) = values
+    if value.data_type == PrimitiveType("void"):
+        return value
+    return Value(pc.negate_checked(value.data), value.data_type)
+
+
+def binary_digits(values: Sequence[Value], _: str) -> Value:
+    """`bin`: the bits of a long, of a negative one all 64."""
+    (value,) = values
+    _integral(value.data_type, "bin")
+    return by_rows(lambda number: f"{number & _ALL_BITS:b}", PrimitiveType("string"), value)
+
+
+def factorial(values: Sequence[Value], zone: str) -> Value:
+    """`factorial`: null where a long can't hold it, too."""
+    (value,) = values
+    _integral(value.data_type, "factorial")
+    return by_rows(
+        lambda number: math.factorial(number) if 0 <= number <= _MOST_FACTORIAL else None,
+        _LONG,
+        cast_value(value, PrimitiveType("integer"), zone),
     )
 
 

@@ -189,16 +189,61 @@ def _checksum(values: Sequence[Value], zone: str) -> Value:
     return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, zone))
 
 
+def _bytes_of(values: Sequence[Value], zone: str) -> Value:
+    (value,) = values
+    return by_rows(len, _INTEGER, _taken(value, _BINARY, zone))
+
+
+def _bits_of(values: Sequence[Value], zone: str) -> Value:
+    (value,) = values
+    return by_rows(lambda data: 8 * len(data), _INTEGER, _taken(value, _BINARY, zone))
+
+
+def _char(values: Sequence[Value], zone: str) -> Value:
+    """Of the last byte of a number; Spark knows no character beyond Latin-1 here."""
+    (value,) = values
+    if value.data_type not in (*_COUNTS, _LONG):
+        raise NotInCoreError(f"chr of {value.data_type}")
+    number = cast_value(value, _LONG, zone)
+    return by_rows(lambda n: chr(n & 0xFF) if n >= 0 else "", _STRING, number)
+
+
+def _place_in(text: str, listed: str) -> int:
+    """The place in a list with commas; what has a comma itself is in none."""
+    items = listed.split(",")
+    return items.index(text) + 1 if text in items else 0
+
+
+def _spaces(values: Sequence[Value], zone: str) -> Value:
+    (value,) = values
+    return by_rows(lambda count: " " * max(count, 0), _STRING, _taken(value, _INTEGER, zone))
+
+
+def _up_to(text: str, separator: str, count: int) -> str:
+    if len(separator) > 1:
+        raise NotInCoreError("substring_index by more than one character")
+    if not separator or not count:
+        return ""
+    parts = text.split(separator)
+    return separator.join(parts[:count] if count > 0 else parts[count:])
+
+
 TEXTS: Final[dict[str, Any]] = {
+    "ascii": _of_texts(lambda text: ord(text[0]) if text else 0, _INTEGER),
+    "bit_length": _bits_of,
+    "char": _char,
+    "chr": _char,
     "concat_ws": _concat_ws,
     "contains": _of_texts(lambda text, part: part in text, _BOOLEAN, _STRING),
     "crc32": _checksum,
     "endswith": _of_texts(str.endswith, _BOOLEAN, _STRING),
+    "find_in_set": _of_texts(_place_in, _INTEGER, _STRING),
     "initcap": _of_texts(_initcap, _STRING),
     "instr": _of_texts(_instr, _INTEGER, _STRING),
     "locate": _of_texts(_locate, _INTEGER, _STRING, _INTEGER, optional=1),
     "lpad": _of_texts(_padded("left"), _STRING, _INTEGER, _STRING, optional=1),
     "md5": _hashed("md5"),
+    "octet_length": _bytes_of,
     "regexp": matches,
     "regexp_extract": _extracted,
     "regexp_like": matches,
@@ -210,8 +255,10 @@ TEXTS: Final[dict[str, Any]] = {
     "sha": _hashed("sha1"),
     "sha1": _hashed("sha1"),
     "sha2": _sha2,
+    "space": _spaces,
     "split_part": _of_texts(_split_part, _STRING, _STRING, _INTEGER),
     "startswith": _of_texts(str.startswith, _BOOLEAN, _STRING),
+    "substring_index": _of_texts(_up_to, _STRING, _STRING, _INTEGER),
     "translate": _of_texts(_translate, _STRING, _STRING, _STRING),
 }
 """Name in lower case -> the function that computes the result, from arguments and time zone."""
