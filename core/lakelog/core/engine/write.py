@@ -1,11 +1,11 @@
 """Writes: how files of rows are laid out, and what is said of those that were written.
 
 `OptimisticTransaction.changes.file_layout` is the `FileLayout` of a table as the commit will have
-it; its `plan` is a `WritePlan`, by which `write_batches` writes here and `write_in_arrow` on executors that
-have pyarrow and no lakelog (`PICKLED_BY_VALUE`). Its `add_files` makes the actions of what they
-return, statistics included. Rows must have the table's types: `cast_batch` casts what loses
-nothing, and raises `SchemaMismatchError` else. Hand the files to `AttemptFiles`, which deletes them
-where the commit fails.
+it; its `plan` is a `WritePlan`, by which `write_batches` writes here and `write_in_arrow` on
+executors that have pyarrow and no lakelog (`PICKLED_BY_VALUE`). Its `add_files` makes the actions
+of what they return, statistics included. Rows must have the table's types: `cast_batch` casts what
+loses nothing, and raises `SchemaMismatchError` else. Hand the files to `AttemptFiles`, which
+deletes them where the commit fails.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def test_a_module_gives_the_names_that_it_is_said_to_have(module: str) -> None:
         assert getattr(door, name) is getattr(importlib.import_module(home), name), name
 
 
-def test_no_name_is_shown_twice() -> None:
-    names = [name for module in MODULES for name in _imported(module)]
-    assert len(names) == len(set(names))
+def test_nothing_is_shown_twice() -> None:
+    shown = [each for module in MODULES for each in _imported(module).items()]
+    assert len(shown) == len(set(shown))
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:
