@@ -76,7 +76,7 @@ SECTIONS: Final = {
         "convert": "Make a table of a folder of Parquet files.",
         "manifest": "Write symlink manifests, for Presto, Athena and the like.",
         "optimize": "Put small files together, or rows in order.",
-        "repair": "Say what is broken in a table, and mend it.",
+        "repair": "Find what is broken in a table, and mend it.",
         "restore": "Go back to an older version.",
         "vacuum": "Delete files that no version needs.",
     },

@@ -18,7 +18,7 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 def yes_option(function: _F) -> _F:
     """`--yes`: answers the question, for scripts. Passed on as `yes`."""
-    return click.option("--yes", is_flag=True, help="Don't ask before what is dangerous.")(function)
+    return click.option("--yes", is_flag=True, help="Don't ask for confirmation.")(function)
 
 
 def confirm(what: str) -> None:

@@ -57,7 +57,7 @@ def rows_of(files: Sequence[Path], form: str | None, known: StructType | None) -
 
     forms = {form or _FORMATS.get(each.suffix.lower(), "") for each in files}
     if len(forms) > 1 or "" in forms:
-        raise click.UsageError("Give --format: the names of the files don't say what they are.")
+        raise click.UsageError("Give --format: the file names don't show the format.")
     (one,) = forms
     try:
         if one == "json":

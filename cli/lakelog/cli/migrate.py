@@ -26,7 +26,7 @@ _NEXT: Final = {
     "dynamodb": (
         "From now on every writer must use the DynamoDB table: spark.delta.logStore.s3a.impl="
         "io.delta.storage.S3DynamoDBLogStore, with one tableName, region and ddb.ttl for all. "
-        "Nothing stops a writer of conditional puts that is still there: make sure there is none."
+        "Nothing stops writers of conditional puts that are still running: stop them all."
     ),
 }
 

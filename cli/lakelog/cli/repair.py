@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from lakelog.core import TableRepaired
 
 
-@click.command(short_help="Say what is broken in a table, and mend it.")
+@click.command(short_help="Find what is broken in a table, and mend it.")
 @uri_argument
 @conf_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--undo", metavar="FOLDER", help="Take back a repair, by the backup that it made.")
 @yes_option
 @json_option
@@ -57,9 +57,7 @@ def command(
             tell("mending")
             found = repair(log, dry_run=False)
         if not as_json:
-            line(
-                f"Mended. What was there before is in {scrubber.text(str(found.backup))}.", "green"
-            )
+            line(f"Mended. The replaced files are in {scrubber.text(str(found.backup))}.", "green")
     elif hopeful and not as_json:
         line("Nothing was changed (--dry-run).")
     if as_json:
@@ -81,7 +79,7 @@ def _undo(
         print_json(scrubber.data({"table": log.table, "backup": backup, "version": version}))
     else:
         commit = "" if version is None else f", by version {version}"
-        line(f"What was there before the repair is there again{commit}.", "green")
+        line(f"The table is as it was before the repair{commit}.", "green")
 
 
 def _json(found: TableRepaired) -> dict[str, Any]:

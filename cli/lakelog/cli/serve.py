@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The endpoint file; LAKELOG_BRIDGE or ~/.lakelog/bridge if not given.",
 )
-@click.option("--tcp", is_flag=True, help="Listen on 127.0.0.1, too: for a Java older than 16.")
+@click.option("--tcp", is_flag=True, help="Also listen on 127.0.0.1, for a Java older than 16.")
 def command(conf: dict[str, str], endpoint: Path | None, tcp: bool) -> None:
     """Serve lakelog's stores to delta-spark, Flink or Thrift servers of this host and user.
 

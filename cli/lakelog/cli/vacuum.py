@@ -45,9 +45,9 @@ _SHOWN: Final = 20
     "saved",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the list of what goes to this Parquet file; --inventory takes it.",
+    help="Write the list of files to delete to this Parquet file; --inventory takes it.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would go; delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; delete nothing.")
 @json_option
 def command(
     uri: str,

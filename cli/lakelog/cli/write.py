@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=click.Choice(["error", "append", "overwrite", "ignore"]),
     default="error",
     show_default=True,
-    help="What to do where the table exists.",
+    help="What to do if the table exists.",
 )
 @format_option
 @click.option(

@@ -42,7 +42,7 @@ CHECK_VECTORS: Final = flag(
 DATA_CHANGE: Final = text(
     f"{_D}commitValidation.consistentDataChange.mode",
     "log",
-    "What a mixture of `dataChange` in one commit means: `off`, `log` or `fatal`.",
+    "How to treat a mixture of `dataChange` in one commit: `off`, `log` or `fatal`.",
 )
 EMPTY_FILES: Final = flag(
     f"{_D}emptyFileCheck.throwEnabled", False, "A file of no bytes is an error, not a warning."
@@ -102,7 +102,7 @@ ARBITRARY: Final = flag(
 CONSTRAINT_PROPERTIES: Final = flag(
     f"{_D}tablePropertyConstraintsCheck.enabled",
     True,
-    "Checks that what properties ask for goes together.",
+    "Checks that properties do not contradict each other.",
 )
 TYPE_CHECK: Final = flag(
     f"{_D}schema.typeCheck.enabled",
@@ -226,7 +226,7 @@ OPTIMIZE_BATCH: Final[Key[str | None]] = Key(
     f"{_D}optimize.batchSize",
     "text",
     None,
-    "OPTIMIZE commits each time it has rewritten so many bytes; once at the end where not set.",
+    "OPTIMIZE commits each time it has rewritten this many bytes; if not set, once at the end.",
 )
 OPTIMIZE_THREADS: Final = whole(
     f"{_D}optimize.maxThreads", 15, "Files that OPTIMIZE writes at once, at most one a processor."

@@ -232,7 +232,7 @@ EVENTS_JOB: Final[Key[str | None]] = Key(
 MAX_INLINE: Final = whole(
     f"{LAKELOG_PREFIX}deletionVectors.maxInlineBytes",
     0,
-    "Deletion vectors of up to so many bytes are written into the log instead of a file.",
+    "Deletion vectors of up to this many bytes are written into the log instead of a file.",
 )
 READ_PATH: Final = text(
     f"{LAKELOG_PREFIX}read.path",

@@ -51,7 +51,7 @@ _STYLES: Final = {"fine": "green", "note": "yellow", "failed": "bold red", "skip
 @click.option(
     "--jvm",
     is_flag=True,
-    help="Say what delta-spark would commit by with this conf, and whom it excludes; no probe.",
+    help="Show which store delta-spark would use with this conf, and what it excludes; no probe.",
 )
 @click.option("--read-only", is_flag=True, help="Write nothing: no probe, no race.")
 @json_option

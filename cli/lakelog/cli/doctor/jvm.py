@@ -113,13 +113,11 @@ def _judged(name: str, value: str, scheme: str) -> tuple[str, Finding]:
                 "it looks and then renames, so it may replace what another process just committed"
             )
             return _ONE_JVM, Finding("jvm-store", Status.FAILED, told, remedy)
-        told = (
-            f"it commits by a rename, and nobody says that {scheme} refuses one onto a taken name"
-        )
+        told = f"it commits by a rename, and {scheme} may not refuse one onto a taken name"
         return "whomever the storage's rename excludes", _failed(told, remedy)
     excludes = _EXCLUDES.get(name)
     if excludes is None:
-        told = f"{value} is not one of Delta's: what it excludes is for its author to say"
+        told = f"{value} is not one of Delta's stores: ask its author what it excludes"
         return "not known", Finding("jvm-store", Status.NOTE, told)
     if excludes is _ONE_JVM:
         told = f"it excludes {excludes} and nobody else: two drivers lose each other's commits"
@@ -138,7 +136,7 @@ def _bridged(uri: str, conf: Mapping[str, str], key: str) -> JvmStore:
     file = Path(named) if named else default_endpoint_file()
     finding = _fine(f"excludes {told}; the service's endpoint file is {file}")
     if scope is Scope.NONE:
-        finding = _failed("the store behind the bridge excludes nobody", "name another store")
+        finding = _failed("the bridge's store excludes no other writer", "name another store")
     elif not file.exists():
         finding = Finding(
             "jvm-store",

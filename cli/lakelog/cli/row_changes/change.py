@@ -38,7 +38,7 @@ def attempts_option(function: _F) -> _F:
         type=click.IntRange(1),
         default=10,
         show_default=True,
-        help="Runs at most, where other writers are faster.",
+        help="The most attempts if other writers win.",
     )(function)
 
 

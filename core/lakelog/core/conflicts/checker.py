@@ -246,7 +246,7 @@ def _check_added_files(current: PendingCommit, winner: WinningCommit) -> None:
 def _append_advice(current: PendingCommit) -> str:
     if not len(current.partition_schema):
         return (
-            f"{_AGAIN}. Writers of an unpartitioned table can't be told apart: partition "
+            f"{_AGAIN}. Writers of an unpartitioned table can't be distinguished: partition "
             "it, or run its jobs one after another."
         )
     names = ", ".join(current.partition_schema.names)

@@ -309,7 +309,7 @@ class TableFileReader:
             raise DataFileMissingError(
                 f"the data file {file.path} is missing: version {snapshot.version} of "
                 f"{snapshot.table} lists it. VACUUM may have deleted it, if the version is older "
-                "than the retention period, or it was deleted by hand. Read a newer version, or "
+                "than the retention period, or it was deleted manually. Read a newer version, or "
                 "restore the file.",
                 table=snapshot.table,
                 path=file.path,

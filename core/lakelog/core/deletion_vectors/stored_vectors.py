@@ -122,7 +122,7 @@ class DeletionVector:
             raise DataFileMissingError(
                 f"the deletion vector {self.path} of the data file {self.data_file} is missing: "
                 f"version {self.version} of {self.table} lists it. Vacuum may have deleted it, if "
-                "the version is older than the retention period, or it was deleted by hand. Read "
+                "the version is older than the retention period, or it was deleted manually. Read "
                 "a newer version, or restore the file.",
                 table=self.table,
                 path=self.path,

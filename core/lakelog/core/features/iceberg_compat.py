@@ -55,7 +55,7 @@ def check_compat_metadata(
         return
     if properties.column_mapping_mode == "none":
         raise _violation(
-            version, "WRONG_REQUIRED_TABLE_PROPERTY", f"Set {_MODE} to name; it is none."
+            version, "WRONG_REQUIRED_TABLE_PROPERTY", f"Set {_MODE} to name; it is not set."
         )
     if properties.get("delta.enableDeletionVectors"):
         raise _violation(

@@ -194,7 +194,7 @@ class OwnFiles:
         return OSError(
             errno.EPERM,
             f"{path} was not touched: it is not a file that belongs to the table "
-            f"{self._base[:-1]}. Delete or move it by other means, if that is meant",
+            f"{self._base[:-1]}. To delete or move it anyway, use other means",
             path,
         )
 

@@ -413,7 +413,7 @@ def version_not_found(store: LogStore, table: str, version: int) -> VersionNotFo
     there = (
         f"versions {earliest} to {latest} can be read"
         if earliest is not None
-        else "no version can be rebuilt from what is left of the log"
+        else "no version can be rebuilt from the rest of the log"
     )
     return VersionNotFoundError(
         f"[DELTA_VERSION_NOT_FOUND] version {version} of {table} can't be read: {there}",

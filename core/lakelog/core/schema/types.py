@@ -264,7 +264,7 @@ def _needed(value: Mapping[str, Any], key: str, kind: type = object) -> Any:
 def _flag(value: Mapping[str, Any], key: str) -> bool:
     found = value.get(key)
     if not isinstance(found, bool | None):
-        raise ValueError(f"a schema has {key}: {_shown(found)}, and true or false is meant")
+        raise ValueError(f"a schema has {key}: {_shown(found)}, but it must be true or false")
     return found is not False
 
 

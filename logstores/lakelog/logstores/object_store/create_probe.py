@@ -85,8 +85,8 @@ class CreateProbe:
         if self.verdict is CreateVerdict.NOT_ATOMIC:
             worst = max(self.winners, default=0)
             return (
-                f"NOT ATOMIC: up to {worst} writers of one race were told that they created the "
-                f"file; {self.failures} failed of {races}"
+                f"NOT ATOMIC: in one race, up to {worst} writers got a reply that they created "
+                f"the file; {self.failures} failed of {races}"
             )
         silent = f"; {self.unanswered} requests got no clear answer" if self.unanswered else ""
         return f"no failure seen in {races}{silent}"
@@ -142,7 +142,7 @@ def probe_exclusive_create(
         verdict = CreateVerdict.NOT_ATOMIC
     elif undecided * 2 > run:
         verdict = CreateVerdict.UNDECIDED
-        reason = f"in {undecided} of {run} races no writer was told that it won"
+        reason = f"in {undecided} of {run} races no writer got a reply saying it won"
     return CreateProbe(
         verdict,
         writers,

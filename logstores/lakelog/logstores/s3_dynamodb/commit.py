@@ -92,7 +92,7 @@ def _refuse_taken(log: LockedLog, file: LogFile, newest: CommitRow) -> None:
     raise LockTableError(
         f"{file.path} does not exist, but {log.rows.place} has a row for {newest.file_name} of "
         f"{newest.table_path}: old rows of a table that was dropped, or commit files that were "
-        "deleted by hand. To start the table again, delete all rows of that tablePath first; "
+        "deleted manually. To start the table again, delete all rows of that tablePath first; "
         "if its files were lost, restore them. Nothing was written."
     )
 

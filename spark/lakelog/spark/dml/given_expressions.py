@@ -192,7 +192,7 @@ def check_expressions(
     except AnalysisException as exc:
         if names_another_frame(exc):
             exc.add_note(
-                "A column of another DataFrame, df['x'], is none of the table's rows here (in a "
+                "A column of another DataFrame, df['x'], does not belong to the table here (in a "
                 "classic session, one of this DeltaTable's toDF() is, while the table has the "
                 "same columns): name it, as functions.col('x') or in SQL."
             )

@@ -180,7 +180,7 @@ class _Save:
         if read is not None and txn.reads.version != read:
             raise ConcurrentAppendException(
                 f"[DELTA_CONCURRENT_APPEND] the rows to write were made from version {read} of "
-                f"{self.log.table}, and by now it is at version {txn.reads.version}: they would "
+                f"{self.log.table}, but it is now at version {txn.reads.version}: they would "
                 "replace what others wrote meanwhile. Nothing was written; run it again.",
                 table=self.log.table,
                 version=txn.reads.version,

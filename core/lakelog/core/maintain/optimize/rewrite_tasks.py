@@ -133,7 +133,7 @@ class BinTask:
                 raise DataFileMissingError(
                     f"the data file {each.path} is missing: version {way.version} of {way.table} "
                     "lists it. VACUUM may have deleted it, if the version is older than the "
-                    "retention period, or it was deleted by hand. Restore the file, or an older "
+                    "retention period, or it was deleted manually. Restore the file, or an older "
                     "version of the table.",
                     table=way.table,
                     path=each.path,

@@ -295,8 +295,8 @@ def _committed_as(log: DeltaLog, after: int, backup: str) -> int | None:
         except FileNotFoundError:
             raise DeltaAnalysisError(
                 f"nothing was put back into {log.table}: version {version} is no longer in the "
-                f"log, so what came after the repair of version {after} can't be told. The backup "
-                f"{backup} has what the repair took out.",
+                f"log, so what came after the repair of version {after} can't be determined. The "
+                f"backup {backup} has what the repair took out.",
                 table=log.table,
                 version=version,
             ) from None

@@ -82,8 +82,7 @@ def find_log_defects(log: DeltaLog) -> LogDefects:
         found.add(
             "checkpoint",
             log_path(table),
-            f"there is none of the last {missing} versions, and the table asks for one in "
-            f"{interval}",
+            f"none covers the last {missing} versions, but the table asks for one every {interval}",
             "one of the newest version is written",
         )
         found.wants_checkpoint = True
@@ -226,7 +225,7 @@ def _hint(
     elif hint.version > newest:
         problem = f"it names version {hint.version}, and the newest is {newest}"
     elif all(each.version != hint.version for each in listing.checkpoints):
-        problem = f"it names a checkpoint of version {hint.version}, and there is none"
+        problem = f"it names a checkpoint of version {hint.version}, which does not exist"
     elif good is not None and good.version == hint.version:
         segment = replace(find_segment(log.store, log.table, newest), checkpoint=good, hint=hint)
         try:

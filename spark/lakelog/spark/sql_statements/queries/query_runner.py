@@ -419,8 +419,8 @@ class QueryRunner:
                 f"[DELTA_TIMESTAMP_INVALID] The provided timestamp ({when}) cannot be converted to "
                 "a valid timestamp."
                 if travel == "timestamp"
-                else f"[DELTA_INVALID_TIME_TRAVEL_SPEC] VERSION AS OF needs a whole number, and "
-                f"{when} is none",
+                else f"[DELTA_INVALID_TIME_TRAVEL_SPEC] VERSION AS OF needs a whole number, but "
+                f"{when} is not one",
                 sql=when,
             )
         return str(found)
