@@ -31,10 +31,12 @@ ONCE_WRONG = (
     "merge columns / struct / less / asked",
     "merge columns / array / less / as it is",
     "stream / array / type / as it is",
+    "insert / list / is null / as it is",
+    "merge columns / values / is null / as it is",
 )
 DRAWN = [
     case
-    for case in random.Random(SEED_OF_THE_DAY).sample(CASES, min(len(CASES), examples(60)))
+    for case in random.Random(SEED_OF_THE_DAY).sample(CASES, min(len(CASES), examples(40)))
     if case.name not in ONCE_WRONG
 ] + [case for case in CASES if case.name in ONCE_WRONG]
 
@@ -70,5 +72,5 @@ def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
 def test_every_case_is_recorded_and_every_difference_is_met():
     assert RECORDED.names() == {each.name for each in CASES}
     assert set(ONCE_WRONG) <= RECORDED.names()
-    met = {expected(each, RECORDED.found(each), RECORDED.found)[1] for each in CASES}
-    assert met == {None, *DIFFERENCES}
+    met = [expected(each, RECORDED.found(each), RECORDED.found)[1] for each in CASES]
+    assert [each for each in (None, *DIFFERENCES) if each not in met] == []

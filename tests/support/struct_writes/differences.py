@@ -23,8 +23,8 @@ class Difference:
     """Patterns of the names of cases."""
     theirs: str | None = None
     """The condition of delta-spark's error; `None` for whatever it does."""
-    ours: str | None = None
-    """The condition of lakelog's."""
+    ours: Any = None
+    """The condition of lakelog's, or the schema and the rows that it leaves."""
     like: str | None = None
     """The way of writing by which delta-spark ends as lakelog does by this one."""
 
@@ -98,8 +98,20 @@ DIFFERENCES: Final = (
     ),
     Difference(
         "delta-spark writes nulls where the table says that there are none; readers trust it.",
-        ("* / is null / *",),
+        ("insert* / is null / *", "save* / is null / *", "merge * / is null / *"),
         ours="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+    ),
+    Difference(
+        "Spark's analyzer refuses elements that may be null; lakelog looks at what they are.",
+        ("update / list / * null / *",),
+        theirs="DATATYPE_MISMATCH",
+        ours=["struct<id:int,s:array<int>>", [{"id": 1, "s": [1]}]],
+    ),
+    Difference(
+        "So it does in a MERGE.",
+        ("merge columns / list / may be null / *",),
+        theirs="DATATYPE_MISMATCH",
+        ours=["struct<id:int,s:array<int>>", [{"id": 1, "s": [1]}, {"id": 2, "s": [1]}]],
     ),
 )
 
