@@ -22,6 +22,7 @@ from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.errors import PostCommitError
 from lakelog.core.portable.writer import PartitionedWriter
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.committer import Committer
 from lakelog.core.transaction.optimistic import OptimisticTransaction
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.logstores.limits import seconds_left
@@ -205,7 +206,7 @@ def on_stage(stage: Stage) -> Iterator[None]:
         (VectorWriter, "_end"),
         (AttemptFiles, "add"),
         (AttemptFiles, "at"),
-        (OptimisticTransaction, "_guarded"),
+        (Committer, "_guarded"),
     ):
         patched.setattr(owner, name, _arming(getattr(owner, name)))
     for name in ("commit", "commit_if_needed", "commit_large"):

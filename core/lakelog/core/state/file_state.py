@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MANY_CHUNKS = 256
 
 # Up to so many, a dict knows which files are live sooner than Arrow has made columns of them.
-_FEW_ACTIONS = 100
+_FEW_ACTIONS = 20
 
 
 def _no_files() -> pa.Table:
