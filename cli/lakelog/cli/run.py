@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from lakelog.logstores.errors import MissingExtraError
+from lakelog.logstores.locations import without_secrets
 
 
 @click.command(
@@ -62,14 +63,16 @@ def _folder() -> str:
 
 
 def _started_by(program: str) -> list[str]:
+    # Somebody may have given a table's URI.
+    named = without_secrets(program)
     if program.endswith(".py"):
         if not Path(program).is_file():
-            raise click.UsageError(f"there is no script {program} (in {Path.cwd()})")
+            raise click.UsageError(f"there is no script {named} (in {Path.cwd()})")
         return [sys.executable, program]
     found = shutil.which(program)
     if found is None:
         raise click.UsageError(
-            f"there is no program {program} on the PATH; a script ends in .py, and a module is "
-            f"named by -m {program}"
+            f"there is no program {named} on the PATH; a script ends in .py, and a module is "
+            f"named by -m {named}"
         )
     return [found]

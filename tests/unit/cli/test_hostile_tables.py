@@ -131,6 +131,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     # Speaks of no table; the kit makes its own.
     "conformance": [],
     "serve": [],
+    "run": [],
 }
 NO_JSON = {("sample", "--format"), ("schema", "--sql")}
 
@@ -191,7 +192,9 @@ BROKEN: dict[str, Callable[[RawLog], object]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.parametrize("command", sorted(set(ARGUMENTS) - {"conformance", "serve", "conflicts"}))
+@pytest.mark.parametrize(
+    "command", sorted(set(ARGUMENTS) - {"conformance", "serve", "conflicts", "run"})
+)
 def test_nor_of_a_table_that_can_not_be_read(command: str, name: str, tmp_path: Path) -> None:
     log = RawLog(tmp_path / "t").create()
     BROKEN[name](log)

@@ -45,6 +45,7 @@ def test_the_commands_are_these() -> None:
             "properties",
             "repair",
             "restore",
+            "run",
             "sample",
             "schema",
             "serve",

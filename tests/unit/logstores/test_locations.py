@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lakelog.core
-from lakelog.core import DeltaLog
+from lakelog.core import DeltaLog, alter
 from lakelog.core.conf import DeltaConf
 from lakelog.core.paths import normalize_table_uri
 from lakelog.logstores import LogStoreConfError, log_store_for, resolve
@@ -102,8 +102,10 @@ def doors() -> dict[str, Callable[[str], object]]:
         "DeltaLog": lambda uri: DeltaLog.for_table(uri),
         "a conf": lambda uri: DeltaLog.for_table(uri, DeltaConf.from_mapping({"a": "b"})),
     }
-    for name in lakelog.core.__all__:
-        function = getattr(lakelog.core, name)
+    functions = {
+        name: getattr(home, name) for home in (lakelog.core, alter) for name in home.__all__
+    }
+    for name, function in functions.items():
         if not inspect.isfunction(function):
             continue
         parameters = list(inspect.signature(function).parameters.values())

@@ -20,10 +20,10 @@ CONSTRUCTIONS = {
     "features/protocol.py": (3, "what a caller and the session ask for, before it is metadata"),
     "features/registry.py": (1, "features of metadata that has no protocol yet"),
     "features/iceberg_compat.py": (1, "new metadata, which defaults may still change"),
-    "metadata/changes.py": (1, "modes of two metadata, of which one is new"),
+    "metadata/metadata_changes.py": (1, "modes of two metadata, of which one is new"),
     "metadata/column_mapping.py": (2, "new metadata without its ids, and the table's"),
     "metadata/restored.py": (1, "metadata of two versions"),
-    "metadata/row_tracking.py": (1, "new metadata without its names of columns"),
+    "metadata/row_tracking_rules.py": (1, "new metadata without its names of columns"),
     "metadata/verify.py": (2, "new metadata, not checked yet, and the table's"),
     "rows/constraints.py": (1, "the rules of metadata, for callers that hold it alone"),
     "change_feed/commits.py": (1, "the metadata of one commit"),
@@ -31,7 +31,7 @@ CONSTRUCTIONS = {
     "change_feed/feed.py": (1, "the metadata of one commit"),
     "streaming/schema_changes.py": (1, "the metadata of one commit, or of a stream's log"),
     "create/clone/command.py": (1, "the metadata that a clone is to have"),
-    "alter/drop_feature/traces.py": (1, "the metadata of one commit"),
+    "alter/feature_removal/traces.py": (1, "the metadata of one commit"),
     "alter/row_tracking.py": (1, "the properties as a caller wants them"),
 }
 """File in core -> how often it makes `TableProperties`, and of what that no snapshot has."""
