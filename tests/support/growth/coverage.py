@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from functools import cached_property
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Final
 
 import lakelog.core
 import lakelog.spark
 from lakelog.cli.app import COMMANDS
+from lakelog.core.names_elsewhere import PUBLIC
 from lakelog.core.transaction.changes import Changes
 from lakelog.core.transaction.reads import Reads
 from lakelog.logstores import LogStore
@@ -21,7 +23,8 @@ def public_operations() -> set[str]:
     """All that users call: `write_arrow`, `DeltaLog.history`, `cli.files`, `LogStore.read`."""
     parts = _members(Reads) | _members(Changes)  # of a transaction, for engines
     cli = {f"cli.{name}" for name in COMMANDS}
-    return cli | _members(LogStore) | _public(lakelog.core) | parts
+    modules = (lakelog.core, *map(import_module, PUBLIC))
+    return cli.union(_members(LogStore), parts, *map(_public, modules))
 
 
 def public_operations_of_spark() -> set[str]:
@@ -104,6 +107,11 @@ _REASONS = {
         Scan.to_reader
     """,
     "one action: commits that hold many are measured": """
+        action_from_json UnknownAction.kind UnknownAction.to_json
+        CheckpointMetadata.check_json_value CheckpointMetadata.from_json_value
+        CheckpointMetadata.to_json CheckpointMetadata.to_json_value
+        SidecarFile.check_json_value SidecarFile.from_json_value SidecarFile.to_json
+        SidecarFile.to_json_value
         AddCDCFile.check_json_value
         AddCDCFile.from_json_value AddCDCFile.to_json AddCDCFile.to_json_value
         AddFile.check_json_value
@@ -129,12 +137,14 @@ _REASONS = {
     "one column: schemas that have many are measured": """
         ArrayType.json_value DecimalType.json_value MapType.json_value PrimitiveType.json_value
         StructField.json_value StructField.with_type column_with_default generated_column
-        identity_column lit
+        identity_column lit type_from_json_value
     """,
     "speaks to a server, a fixed number of times": """
         cli.conformance cli.doctor cli.migrate
     """,
     "passes on what stores are asked, which is measured": "cli.serve",
+    "starts another program": "cli.run",
+    "puts back what a command has noted": "Changes.undone_on_error Reads.undone_on_error",
     "what its function does is measured": """
         cli.alter cli.clone cli.convert cli.merge cli.write
     """,
