@@ -10,8 +10,9 @@ from lakelog.core.alter.columns import check_droppable, column_parameter
 from lakelog.core.delta_log import begin_change
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.input.given_types import schema_from
-from lakelog.core.schema import ArrayType, MapType, StructField, StructType
+from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.parts import paired_parts, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,14 +126,8 @@ class _Changes:
         match old, new:
             case StructType(), StructType():
                 return self.struct(old, new, at)
-            case ArrayType(element), ArrayType(other):
-                return replace(old, element_type=self._type(element, other, (*at, "element")))
-            case MapType(key, value), MapType(other_key, other_value):
-                return replace(
-                    old,
-                    key_type=self._type(key, other_key, (*at, "key")),
-                    value_type=self._type(value, other_value, (*at, "value")),
-                )
+            case _ if parts := paired_parts(old, new):
+                return with_parts(old, [self._type(a, b, (*at, step)) for step, a, b in parts])
             case _ if old == new:
                 return old
         raise self.refusal(

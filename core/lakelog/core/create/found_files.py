@@ -22,8 +22,9 @@ from lakelog.core.arrow.partitions import parse_value, serialize_value
 from lakelog.core.arrow.time_zones import UndecidedTimeError
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.portable.made_files import refuse_link
-from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
+from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.evolution import merge_schemas
+from lakelog.core.schema.parts import paired_parts
 from lakelog.core.schema.rules import as_nullable
 from lakelog.core.schema.upcasts import shares_int32
 
@@ -304,18 +305,12 @@ def _merge(merged: StructType, schema: StructType, path: str) -> StructType:
 
 def _stored_alike(table: DataType, file: DataType) -> bool:
     """Whether a reader of the table's type can read the file's: some integers are stored alike."""
-    match table, file:
-        case StructType(), StructType():
-            pairs = ((table.get(each.name), each) for each in file)
-            return all(t is None or _stored_alike(t.data_type, f.data_type) for t, f in pairs)
-        case ArrayType(), ArrayType():
-            return _stored_alike(table.element_type, file.element_type)
-        case MapType(), MapType():
-            return _stored_alike(table.key_type, file.key_type) and _stored_alike(
-                table.value_type, file.value_type
-            )
-        case _:
-            return table == file or file == PrimitiveType("void") or shares_int32(table, file)
+    if isinstance(table, StructType) and isinstance(file, StructType):
+        pairs = ((table.get(each.name), each) for each in file)
+        return all(t is None or _stored_alike(t.data_type, f.data_type) for t, f in pairs)
+    if parts := paired_parts(table, file):
+        return all(_stored_alike(t, f) for _, t, f in parts)
+    return table == file or file == PrimitiveType("void") or shares_int32(table, file)
 
 
 def with_partition_columns(data: StructType, partitions: StructType) -> StructType:

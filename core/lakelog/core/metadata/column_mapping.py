@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.table_properties import TableProperties
-from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.schema import DataType, StructField, StructType
 from lakelog.core.schema.column_mapping import ID_KEY, NAME_KEY, NESTED_IDS, read_schema_of
-from lakelog.core.schema.column_paths import dotted, walk
+from lakelog.core.schema.column_paths import dotted, map_types, walk
 from lakelog.core.schema.diff import same_type
+from lakelog.core.schema.parts import paired_parts, parts_of, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,15 +90,10 @@ def _reused(field: StructField, known: DataType | None) -> StructField:
 
 
 def _reused_type(kind: DataType, known: DataType | None) -> DataType:
-    match kind, known:
-        case StructType(), StructType():
-            return reused_mapping(kind, known)
-        case ArrayType(element), ArrayType(other):
-            return replace(kind, element_type=_reused_type(element, other))
-        case MapType(key, value), MapType(other_key, other_value):
-            keys, values = _reused_type(key, other_key), _reused_type(value, other_value)
-            return replace(kind, key_type=keys, value_type=values)
-    return kind
+    if isinstance(kind, StructType) and isinstance(known, StructType):
+        return reused_mapping(kind, known)
+    parts = [] if known is None else paired_parts(kind, known)
+    return with_parts(kind, [_reused_type(*each) for _, *each in parts])
 
 
 class _Assigner:
@@ -131,28 +127,16 @@ class _Assigner:
         return replace(field, data_type=kind, metadata=metadata)
 
     def _type(self, kind: DataType) -> DataType:
-        match kind:
-            case StructType():
-                return self.struct(kind)
-            case ArrayType(element):
-                return replace(kind, element_type=self._type(element))
-            case MapType(key, value):
-                keys = self._type(key)
-                return replace(kind, key_type=keys, value_type=self._type(value))
-        return kind
+        if isinstance(kind, StructType):
+            return self.struct(kind)
+        return with_parts(kind, [self._type(each) for _, each in parts_of(kind)])
 
 
 def _parts(kind: DataType, path: str) -> Iterator[str]:
     """The paths of elements, keys and values, from the nearest field's physical name on."""
-    match kind:
-        case ArrayType(element):
-            yield f"{path}.element"
-            yield from _parts(element, f"{path}.element")
-        case MapType(key, value):
-            yield f"{path}.key"
-            yield from _parts(key, f"{path}.key")
-            yield f"{path}.value"
-            yield from _parts(value, f"{path}.value")
+    for step, each in parts_of(kind):
+        yield f"{path}.{step}"
+        yield from _parts(each, f"{path}.{step}")
 
 
 def _unmapped(metadata: Metadata, schema: StructType) -> Metadata:
@@ -166,25 +150,13 @@ def _named_as_shown(schema: StructType) -> StructType:
     """The schema of a table whose files have the columns under the names that it shows."""
 
     def named(kind: DataType) -> DataType:
-        match kind:
-            case StructType():
-                return StructType(
-                    tuple(
-                        replace(
-                            each,
-                            data_type=named(each.data_type),
-                            metadata={**each.metadata, NAME_KEY: each.name},
-                        )
-                        for each in kind
-                    )
-                )
-            case ArrayType(element):
-                return replace(kind, element_type=named(element))
-            case MapType(key, value):
-                return replace(kind, key_type=named(key), value_type=named(value))
-        return kind
+        if not isinstance(kind, StructType):
+            return kind
+        return StructType(
+            tuple(replace(f, metadata={**f.metadata, NAME_KEY: f.name}) for f in kind)
+        )
 
-    found = named(schema)
+    found = map_types(schema, named)
     assert isinstance(found, StructType)  # a struct stays one
     return found
 
@@ -279,17 +251,13 @@ def _physical_paths(
     kind: DataType, path: tuple[str, ...] = (), shown: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """For each field its path in files, in lower case, and its path in the table."""
-    match kind:
-        case StructType():
-            for each in kind:
-                name = str(each.metadata[NAME_KEY]).lower()
-                yield (*path, name), (*shown, each.name)
-                yield from _physical_paths(each.data_type, (*path, name), (*shown, each.name))
-        case ArrayType(element):
-            yield from _physical_paths(element, (*path, "element"), (*shown, "element"))
-        case MapType(key, value):
-            yield from _physical_paths(key, (*path, "key"), (*shown, "key"))
-            yield from _physical_paths(value, (*path, "value"), (*shown, "value"))
+    if isinstance(kind, StructType):
+        for each in kind:
+            name = str(each.metadata[NAME_KEY]).lower()
+            yield (*path, name), (*shown, each.name)
+            yield from _physical_paths(each.data_type, (*path, name), (*shown, each.name))
+    for step, part in parts_of(kind):
+        yield from _physical_paths(part, (*path, step), (*shown, step))
 
 
 def _check_kept(known: StructType, schema: StructType) -> None:

@@ -15,6 +15,7 @@ from lakelog.core.metadata.filled_columns import check_filled_columns
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.parts import parts_of, with_parts
 from lakelog.core.schema.rules import as_nullable, check_schema
 from lakelog.core.schema.types import is_interval, is_known
 
@@ -131,17 +132,14 @@ def _unsupported_types(found: Mapping[str, str], why: str) -> DeltaAnalysisError
 
 
 def _leaf_types(kind: DataType, path: tuple[str, ...]) -> Iterator[_Leaf]:
-    match kind:
-        case StructType():
-            for field in kind:
-                yield from _leaf_types(field.data_type, (*path, field.name))
-        case ArrayType(element):
-            yield from _leaf_types(element, (*path, "element"))
-        case MapType(key, value):
-            yield from _leaf_types(key, (*path, "key"))
-            yield from _leaf_types(value, (*path, "value"))
-        case _:
-            yield path, kind
+    if isinstance(kind, StructType):
+        for field in kind:
+            yield from _leaf_types(field.data_type, (*path, field.name))
+    elif parts := parts_of(kind):
+        for step, each in parts:
+            yield from _leaf_types(each, (*path, step))
+    else:
+        yield path, kind
 
 
 def _check_stats_columns(
@@ -229,23 +227,11 @@ def enforceable(schema: StructType, conf: DeltaConf) -> StructType:
 
 
 def _checked(data_type: DataType, path: tuple[str, ...], allowed: bool) -> DataType:
-    match data_type:
-        case StructType():
-            return StructType(
-                tuple(
-                    f.with_type(_checked(f.data_type, (*path, f.name), allowed)) for f in data_type
-                )
-            )
-        case ArrayType(element, contains_null):
-            return ArrayType(_loose(element, "element", path, allowed), contains_null)
-        case MapType(key, value, value_contains_null):
-            return MapType(
-                _loose(key, "key", path, allowed),
-                _loose(value, "value", path, allowed),
-                value_contains_null,
-            )
-        case _:
-            return data_type
+    if isinstance(data_type, StructType):
+        fields = (f.with_type(_checked(f.data_type, (*path, f.name), allowed)) for f in data_type)
+        return StructType(tuple(fields))
+    parts = parts_of(data_type)
+    return with_parts(data_type, [_loose(each, step, path, allowed) for step, each in parts])
 
 
 def _loose(inner: DataType, part: str, path: tuple[str, ...], allowed: bool) -> DataType:

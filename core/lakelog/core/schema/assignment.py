@@ -7,16 +7,14 @@ refused: each of the two would put values where somebody did not mean them to be
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.parts import paired_parts, with_parts
 from lakelog.core.schema.types import (
-    ArrayType,
     DataType,
     DecimalType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -39,21 +37,17 @@ def fits_by_name(
             for those within arrays and maps.
         widens: whether the table widens types.
     """
-    match table, given:
-        case StructType(), StructType():
-            if in_order and len(table) == len(given) and _out_of_order(table, given):
-                return False
-            exact = {each.name: each.data_type for each in given}
-            return all(
-                each.name in exact
-                and fits_by_name(each.data_type, exact[each.name], in_order=in_order, widens=widens)
-                for each in table
-            )
-        case ArrayType(), ArrayType():
-            return fits_by_name(table.element_type, given.element_type, widens=widens)
-        case MapType(), MapType():
-            values = fits_by_name(table.value_type, given.value_type, widens=widens)
-            return values and fits_by_name(table.key_type, given.key_type, widens=widens)
+    if isinstance(table, StructType) and isinstance(given, StructType):
+        if in_order and len(table) == len(given) and _out_of_order(table, given):
+            return False
+        exact = {each.name: each.data_type for each in given}
+        return all(
+            each.name in exact
+            and fits_by_name(each.data_type, exact[each.name], in_order=in_order, widens=widens)
+            for each in table
+        )
+    if parts := paired_parts(table, given):
+        return all(fits_by_name(ours, theirs, widens=widens) for _, ours, theirs in parts)
     return table == given or (widens and widens_unasked(table, given))
 
 
@@ -71,28 +65,20 @@ def named_by_position(table: DataType, given: DataType, path: Sequence[str]) -> 
         SchemaMismatchError: a struct with fewer fields than the table's, or with a field of a name
             that the table has at another position.
     """
-    match table, given:
-        case StructType(), StructType():
-            _check_positions(table, given, path)
-            fields = [
-                StructField(
-                    ours.name,
-                    named_by_position(ours.data_type, theirs.data_type, (*path, ours.name)),
-                    theirs.nullable,
-                    theirs.metadata,
-                )
-                for ours, theirs in zip(table, given, strict=False)
-            ]
-            return StructType((*fields, *given.fields[len(table) :]))
-        case ArrayType(), ArrayType():
-            inner = (*path, "element")
-            element = named_by_position(table.element_type, given.element_type, inner)
-            return replace(given, element_type=element)
-        case MapType(), MapType():
-            key = named_by_position(table.key_type, given.key_type, (*path, "key"))
-            value = named_by_position(table.value_type, given.value_type, (*path, "value"))
-            return replace(given, key_type=key, value_type=value)
-    return given
+    if isinstance(table, StructType) and isinstance(given, StructType):
+        _check_positions(table, given, path)
+        fields = [
+            StructField(
+                ours.name,
+                named_by_position(ours.data_type, theirs.data_type, (*path, ours.name)),
+                theirs.nullable,
+                theirs.metadata,
+            )
+            for ours, theirs in zip(table, given, strict=False)
+        ]
+        return StructType((*fields, *given.fields[len(table) :]))
+    parts = paired_parts(table, given)
+    return with_parts(given, [named_by_position(a, b, (*path, step)) for step, a, b in parts])
 
 
 def fitting(ours: DataType, theirs: DataType, *, widens: bool) -> DataType:
@@ -113,18 +99,12 @@ def fitting(ours: DataType, theirs: DataType, *, widens: bool) -> DataType:
                     kind = fitting(known.data_type, kind, widens=widens)
                 fields.append(field.with_type(kind))
             return StructType(tuple(fields))
-        case ArrayType(), ArrayType():
-            element = fitting(ours.element_type, theirs.element_type, widens=widens)
-            return replace(theirs, element_type=element)
-        case MapType(), MapType():
-            key = fitting(ours.key_type, theirs.key_type, widens=widens)
-            value = fitting(ours.value_type, theirs.value_type, widens=widens)
-            return replace(theirs, key_type=key, value_type=value)
         case PrimitiveType() | DecimalType(), PrimitiveType() | DecimalType():
             grows = ours == _VOID or (widens and widens_unasked(ours, theirs))
             return theirs if grows else ours
         case _:
-            return theirs
+            parts = paired_parts(ours, theirs)
+            return with_parts(theirs, [fitting(a, b, widens=widens) for _, a, b in parts])
 
 
 _VOID = PrimitiveType("void")

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.core.schema.column_paths import dotted, map_types, walk
-from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.schema.parts import paired_parts, with_parts
+from lakelog.core.schema.types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -125,15 +126,9 @@ def _mapped(field: StructField, like: StructField | None) -> StructField:
 
 
 def _kind_like(kind: DataType, like: DataType) -> DataType:
-    match kind, like:
-        case StructType(), StructType():
-            return mapped_like(kind, like)
-        case ArrayType(element), ArrayType(other):
-            return replace(kind, element_type=_kind_like(element, other))
-        case MapType(key, value), MapType(other_key, other_value):
-            keys, values = _kind_like(key, other_key), _kind_like(value, other_value)
-            return replace(kind, key_type=keys, value_type=values)
-    return kind
+    if isinstance(kind, StructType) and isinstance(like, StructType):
+        return mapped_like(kind, like)
+    return with_parts(kind, [_kind_like(*each) for _, *each in paired_parts(kind, like)])
 
 
 def by_name(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:

@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.schema.parts import parts_of, with_parts
+from lakelog.core.schema.types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,36 +76,23 @@ def walk(
         path: what comes before it.
         containers: `False` stays out of arrays and maps.
     """
-    match data_type:
-        case StructType():
-            for each in data_type:
-                inner = (*path, each.name)
-                yield inner, each
-                yield from walk(each.data_type, inner, containers=containers)
-        case ArrayType() if containers:
-            yield from walk(data_type.element_type, (*path, "element"))
-        case MapType() if containers:
-            yield from walk(data_type.key_type, (*path, "key"))
-            yield from walk(data_type.value_type, (*path, "value"))
-        case _:
-            return
+    if isinstance(data_type, StructType):
+        for each in data_type:
+            inner = (*path, each.name)
+            yield inner, each
+            yield from walk(each.data_type, inner, containers=containers)
+    elif containers:
+        for step, kind in parts_of(data_type):
+            yield from walk(kind, (*path, step))
 
 
 def map_types(data_type: DataType, change: Callable[[DataType], DataType]) -> DataType:
     """The type with `change` applied to every part of it, innermost first."""
-    match data_type:
-        case StructType():
-            inner = (f.with_type(map_types(f.data_type, change)) for f in data_type)
-            return change(StructType(tuple(inner)))
-        case ArrayType():
-            element = map_types(data_type.element_type, change)
-            return change(ArrayType(element, data_type.contains_null))
-        case MapType():
-            key = map_types(data_type.key_type, change)
-            value = map_types(data_type.value_type, change)
-            return change(MapType(key, value, data_type.value_contains_null))
-        case _:
-            return change(data_type)
+    if isinstance(data_type, StructType):
+        fields = (f.with_type(map_types(f.data_type, change)) for f in data_type)
+        return change(StructType(tuple(fields)))
+    inner = [map_types(each, change) for _, each in parts_of(data_type)]
+    return change(with_parts(data_type, inner))
 
 
 def find_column(path: Sequence[str], schema: StructType) -> tuple[tuple[str, ...], DataType] | None:

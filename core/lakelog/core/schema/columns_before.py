@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.schema.column_mapping import ID_KEY, NAME_KEY, physical_name
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.parts import paired_parts, with_parts
 from lakelog.core.schema.types import (
-    ArrayType,
     DataType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -71,16 +70,9 @@ def _field(now: StructField, then: StructField | None) -> StructField:
 
 
 def _kind(now: DataType, then: DataType) -> DataType:
-    match now, then:
-        case StructType(), StructType():
-            return as_stored_before(now, then)
-        case ArrayType(element), ArrayType(other):
-            return replace(now, element_type=_kind(element, other))
-        case MapType(key, value), MapType(other_key, other_value):
-            return replace(
-                now, key_type=_kind(key, other_key), value_type=_kind(value, other_value)
-            )
-    return now
+    if isinstance(now, StructType) and isinstance(then, StructType):
+        return as_stored_before(now, then)
+    return with_parts(now, [_kind(*each) for _, *each in paired_parts(now, then)])
 
 
 def columns_untold(now: StructType, then: StructType) -> list[str]:
@@ -101,11 +93,9 @@ def _untold(now: DataType, then: DataType, path: tuple[str, ...]) -> Iterator[st
                 if each.name in same:
                     inner = (*path, each.name)
                     yield from _untold(each.data_type, same[each.name].data_type, inner)
-        case ArrayType(element), ArrayType(other):
-            yield from _untold(element, other, (*path, "element"))
-        case MapType(key, value), MapType(other_key, other_value):
-            yield from _untold(key, other_key, (*path, "key"))
-            yield from _untold(value, other_value, (*path, "value"))
+        case _ if parts := paired_parts(now, then):
+            for step, one, other in parts:
+                yield from _untold(one, other, (*path, step))
         case _ if not _holds(now, then):
             yield f"{dotted(path)} ({then} to {now})"
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.schema.column_fills import is_filled
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.parts import paired_parts
 from lakelog.core.schema.types import (
     ArrayType,
     DataType,
@@ -51,18 +52,12 @@ def differences(table: StructType, data: StructType) -> list[Difference]:
 
 def same_type(left: DataType, right: DataType) -> bool:
     """Whether two types hold the same values under the same names, ignoring nullability."""
-    match left, right:
-        case StructType(), StructType():
-            return len(left) == len(right) and all(
-                a.name == b.name and same_type(a.data_type, b.data_type)
-                for a, b in zip(left, right, strict=True)
-            )
-        case ArrayType(a, _), ArrayType(b, _):
-            return same_type(a, b)
-        case MapType(k1, v1, _), MapType(k2, v2, _):
-            return same_type(k1, k2) and same_type(v1, v2)
-        case _:
-            return left == right
+    if isinstance(left, StructType) and isinstance(right, StructType):
+        return left.names == right.names and all(
+            same_type(a.data_type, b.data_type) for a, b in zip(left, right, strict=True)
+        )
+    parts = paired_parts(left, right)
+    return all(same_type(a, b) for _, a, b in parts) if parts else left == right
 
 
 def render(found: Iterable[Difference], fitting: int) -> str:

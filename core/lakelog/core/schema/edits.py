@@ -6,14 +6,14 @@ maps, as in Delta's own `ALTER TABLE`. Names are found ignoring case.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core.arguments import check_text
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_paths import dotted, split_path
+from lakelog.core.schema.parts import parts_of, with_parts
 from lakelog.core.schema.rules import as_list
-from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.schema.types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -89,20 +89,13 @@ def without_fields(schema: StructType, paths: Iterable[tuple[str, ...]]) -> Stru
     def kept(kind: DataType, path: tuple[str, ...]) -> DataType:
         if path not in above:
             return kind
-        match kind:
-            case StructType(fields):
-                inner = [(each, (*path, each.name)) for each in fields]
-                left = [(each, at) for each, at in inner if at not in gone]
-                if not left:
-                    raise _only_these(path, kind)
-                return StructType(tuple(f.with_type(kept(f.data_type, at)) for f, at in left))
-            case ArrayType(element):
-                return replace(kind, element_type=kept(element, (*path, "element")))
-            case MapType(key, value):
-                key, value = kept(key, (*path, "key")), kept(value, (*path, "value"))
-                return replace(kind, key_type=key, value_type=value)
-            case _:
-                return kind
+        if isinstance(kind, StructType):
+            inner = [(each, (*path, each.name)) for each in kind]
+            left = [(each, at) for each, at in inner if at not in gone]
+            if not left:
+                raise _only_these(path, kind)
+            return StructType(tuple(f.with_type(kept(f.data_type, at)) for f, at in left))
+        return with_parts(kind, [kept(each, (*path, step)) for step, each in parts_of(kind)])
 
     changed = kept(schema, ())
     assert isinstance(changed, StructType)  # a struct stays one
@@ -161,29 +154,20 @@ def _changed(
         return change(kind)
     name, *rest = path
     inner = tuple(rest)
-    match kind:
-        case StructType():
-            field = _field(kind, name, whole)
-            new = field.with_type(_changed(field.data_type, inner, whole, change))
-            return StructType(tuple(new if each is field else each for each in kind))
-        case ArrayType(element) if name.lower() == "element":
-            return replace(kind, element_type=_changed(element, inner, whole, change))
-        case MapType(key, value) if name.lower() == "key":
-            return replace(kind, key_type=_changed(key, inner, whole, change))
-        case MapType(key, value) if name.lower() == "value":
-            return replace(kind, value_type=_changed(value, inner, whole, change))
-    raise _no_struct(whole, kind)
+    if isinstance(kind, StructType):
+        field = _field(kind, name, whole)
+        new = field.with_type(_changed(field.data_type, inner, whole, change))
+        return StructType(tuple(new if each is field else each for each in kind))
+    parts = dict(parts_of(kind))
+    parts[name.lower()] = _changed(_part(kind, name, whole), inner, whole, change)
+    return with_parts(kind, [*parts.values()])
 
 
 def _part(kind: DataType, name: str, whole: Sequence[str]) -> DataType:
-    match kind, name.lower():
-        case ArrayType(element), "element":
-            return element
-        case MapType(key, _), "key":
-            return key
-        case MapType(_, value), "value":
-            return value
-    raise _no_struct(whole, kind)
+    found = dict(parts_of(kind)).get(name.lower())
+    if found is None:
+        raise _no_struct(whole, kind)
+    return found
 
 
 def _field(struct: StructType, name: str, whole: Sequence[str]) -> StructField:

@@ -7,12 +7,11 @@ from typing import Any
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.diff import EXTRA, TYPES, Difference, differences, render
+from lakelog.core.schema.parts import paired_parts, with_parts
 from lakelog.core.schema.rules import as_nullable
 from lakelog.core.schema.type_widening import change_of, with_changes
 from lakelog.core.schema.types import (
-    ArrayType,
     DataType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -107,18 +106,12 @@ class _Merger:
         match ours, theirs:
             case StructType(), StructType():
                 return self.struct(ours, theirs, path)
-            case ArrayType(), ArrayType():
-                step = "element"
-                element = self._type(
-                    ours.element_type, theirs.element_type, (*path, step), (*within, step)
-                )
-                return ArrayType(element, ours.contains_null)
-            case MapType(), MapType():
-                key = self._type(ours.key_type, theirs.key_type, (*path, "key"), (*within, "key"))
-                value = self._type(
-                    ours.value_type, theirs.value_type, (*path, "value"), (*within, "value")
-                )
-                return MapType(key, value, ours.value_contains_null)
+            case _ if parts := paired_parts(ours, theirs):
+                merged = [
+                    self._type(one, other, (*path, step), (*within, step))
+                    for step, one, other in parts
+                ]
+                return with_parts(ours, merged)
             case _:
                 return self._atom(ours, theirs, path, within)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.arguments import check_text
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_paths import dotted, map_types, quoted, walk
+from lakelog.core.schema.parts import parts_of
 from lakelog.core.schema.types import (
     ArrayType,
     DataType,
@@ -292,13 +293,7 @@ def _check_partitioning(schema: StructType, partition_columns: Sequence[str]) ->
 
 
 def _holds_void(part: DataType) -> bool:
-    match part:
-        case ArrayType(element):
-            return _is_void(element)
-        case MapType(key, value):
-            return _is_void(key) or _is_void(value)
-        case _:
-            return False
+    return any(_is_void(each) for _, each in parts_of(part))
 
 
 def _is_void(part: DataType) -> bool:
@@ -310,15 +305,10 @@ def _is_void(part: DataType) -> bool:
 
 def _parts(data_type: DataType, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], DataType]]:
     """Every type within a type, itself included, with the path of the column that has it."""
+    fields = data_type if isinstance(data_type, StructType) else ()
     found = [(path, data_type)]
-    match data_type:
-        case StructType():
-            for field in data_type:
-                found += _parts(field.data_type, (*path, field.name))
-        case ArrayType(element):
-            found += _parts(element, (*path, "element"))
-        case MapType(key, value):
-            found += _parts(key, (*path, "key")) + _parts(value, (*path, "value"))
+    for step, each in [*((f.name, f.data_type) for f in fields), *parts_of(data_type)]:
+        found += _parts(each, (*path, step))
     return found
 
 

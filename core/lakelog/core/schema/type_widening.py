@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from lakelog.core.schema.parts import parts_of, with_parts
+from lakelog.core.schema.types import DataType, StructField, StructType
 from lakelog.core.schema.upcasts import is_widening
 
 if TYPE_CHECKING:
@@ -86,28 +87,18 @@ def with_changes(field: StructField, *changes: dict[str, Any]) -> StructField:
 
 
 def _part(kind: DataType, within: Sequence[str]) -> DataType | None:
+    found: DataType | None = kind
     for step in within:
-        match kind, step.lower():
-            case ArrayType(element), "element":
-                kind = element
-            case MapType(key, _), "key":
-                kind = key
-            case MapType(_, value), "value":
-                kind = value
-            case _:
-                return None
-    return kind
+        found = None if found is None else dict(parts_of(found)).get(step.lower())
+    return found
 
 
 def _with_part(kind: DataType, within: Sequence[str], target: DataType) -> DataType:
     if not within:
         return target
-    inner = within[1:]
-    match kind, within[0].lower():
-        case ArrayType(element), _:
-            return replace(kind, element_type=_with_part(element, inner, target))
-        case MapType(key, _), "key":
-            return replace(kind, key_type=_with_part(key, inner, target))
-        case MapType(_, value), _:
-            return replace(kind, value_type=_with_part(value, inner, target))
-    return kind
+    wanted, *inner = within
+    parts = (
+        _with_part(each, inner, target) if step == wanted.lower() else each
+        for step, each in parts_of(kind)
+    )
+    return with_parts(kind, [*parts])

@@ -22,6 +22,7 @@ from lakelog.core.schema import (
 )
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.diff import same_type
+from lakelog.core.schema.parts import paired_parts
 from lakelog.core.schema.types import is_variant_like
 
 if TYPE_CHECKING:
@@ -48,23 +49,17 @@ def can_store(source: DataType, target: DataType, *, grows: bool = False) -> boo
             return True
         case StructType(), PrimitiveType("variant"):
             return is_variant_like(source)
-        case ArrayType(), ArrayType():
-            return can_store(source.element_type, target.element_type, grows=grows)
-        case MapType(), MapType():
-            values = can_store(source.value_type, target.value_type, grows=grows)
-            return values and can_store(source.key_type, target.key_type, grows=grows)
         case StructType(), StructType():
             fields = ((f, target.get(f.name)) for f in source)
             return all(
                 grows if t is None else can_store(f.data_type, t.data_type, grows=grows)
                 for f, t in fields
             )
-        case (StructType() | ArrayType() | MapType(), _) | (_, StructType() | ArrayType()):
-            return False
-        case _, MapType():
-            return False
-        case _:
-            return _atoms(_kind(source), _kind(target))
+    if parts := paired_parts(source, target):
+        return all(can_store(theirs, ours, grows=grows) for _, theirs, ours in parts)
+    if any(isinstance(each, StructType | ArrayType | MapType) for each in (source, target)):
+        return False
+    return _atoms(_kind(source), _kind(target))
 
 
 def _kind(part: DataType) -> str:
@@ -199,14 +194,9 @@ def _check_stored(
                 assert ours is not None  # or the fields would differ
                 path = (*column, ours.name)
                 _check_stored(theirs.data_type, ours.data_type, path, evolves=evolves)
-        case ArrayType(), ArrayType():
-            inner = (*column, "element")
-            _check_stored(source.element_type, target.element_type, inner, evolves=evolves)
-        case MapType(), MapType():
-            inner = (*column, "key")
-            _check_stored(source.key_type, target.key_type, inner, evolves=evolves)
-            inner = (*column, "value")
-            _check_stored(source.value_type, target.value_type, inner, evolves=evolves)
+        case _ if parts := paired_parts(source, target):
+            for step, given, wanted in parts:
+                _check_stored(given, wanted, (*column, step), evolves=evolves)
         case _ if not can_store(source, target):
             raise DeltaAnalysisError(
                 f"[DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION] the column {dotted(column)} of type "

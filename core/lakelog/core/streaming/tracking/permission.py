@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.schema.parts import parts_of
 from lakelog.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -128,15 +129,11 @@ def _fields(
     kind: DataType, key: _Key, path: tuple[str, ...]
 ) -> Iterator[tuple[_Key, str, StructField]]:
     """All fields, by what stays the same when one is renamed: its id, where it has one."""
-    match kind:
-        case StructType():
-            for field in kind:
-                mark = field.metadata.get(_ID, field.name.lower())
-                mine, here = (*key, mark), (*path, field.name)
-                yield mine, ".".join(here), field
-                yield from _fields(field.data_type, mine, here)
-        case ArrayType():
-            yield from _fields(kind.element_type, (*key, "element"), (*path, "element"))
-        case MapType():
-            yield from _fields(kind.key_type, (*key, "key"), (*path, "key"))
-            yield from _fields(kind.value_type, (*key, "value"), (*path, "value"))
+    if isinstance(kind, StructType):
+        for field in kind:
+            mark = field.metadata.get(_ID, field.name.lower())
+            mine, here = (*key, mark), (*path, field.name)
+            yield mine, ".".join(here), field
+            yield from _fields(field.data_type, mine, here)
+    for step, part in parts_of(kind):
+        yield from _fields(part, (*key, step), (*path, step))
