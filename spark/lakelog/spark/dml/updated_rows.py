@@ -15,8 +15,8 @@ from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_
 from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
-from lakelog.spark.writing.projection import type_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

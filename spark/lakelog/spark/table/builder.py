@@ -28,7 +28,7 @@ from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.argument_checks import check_session, checked_names, refuse_type
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.types.spark_types import to_spark_schema
-from lakelog.spark.writing.projection import type_sql
+from lakelog.spark.types.type_sql import type_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

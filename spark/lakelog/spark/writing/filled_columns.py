@@ -18,6 +18,7 @@ from lakelog.core.schema import StructField, StructType
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
 from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import (
     RowRule,
     check_generation,
@@ -25,7 +26,7 @@ from lakelog.spark.writing.enforced_rules import (
     checked_default,
     filled_up,
 )
-from lakelog.spark.writing.projection import projection, type_sql
+from lakelog.spark.writing.projection import projection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

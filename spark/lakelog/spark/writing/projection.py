@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.engine.schemas import same_type
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.spark.types.paths import quoted, text_literal
 from lakelog.spark.types.type_sql import type_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["conform_sql", "projection", "type_sql"]
 
 
 def projection(
@@ -34,7 +33,7 @@ def projection(
     Returns:
         One expression a column of `target`, or `None` if `source` is the same already.
     """
-    if _same(source, target):
+    if same_type(source, target):
         return None
     given = filled or {}
     return [
@@ -45,7 +44,7 @@ def projection(
 
 def conform_sql(sql: str, source: DataType, target: DataType, depth: int = 0) -> str:
     """The expression that turns `sql`, of type `source`, into a value of type `target`."""
-    if _same(source, target):
+    if same_type(source, target):
         return sql
     item, inner = f"x{depth}", depth + 1
     match source, target:
@@ -75,19 +74,3 @@ def _field_sql(source: StructType, field: StructField, parent: str = "", depth: 
         return f"CAST(NULL AS {type_sql(field.data_type)})"
     sql = f"{parent}.{quoted(found.name)}" if parent else quoted(found.name)
     return conform_sql(sql, found.data_type, field.data_type, depth)
-
-
-def _same(source: DataType, target: DataType) -> bool:
-    """Whether names, order and types agree, whatever the nullability."""
-    match source, target:
-        case StructType(), StructType():
-            return source.names == target.names and all(
-                _same(s.data_type, t.data_type) for s, t in zip(source, target, strict=True)
-            )
-        case ArrayType(), ArrayType():
-            return _same(source.element_type, target.element_type)
-        case MapType(), MapType():
-            return _same(source.key_type, target.key_type) and _same(
-                source.value_type, target.value_type
-            )
-    return source == target

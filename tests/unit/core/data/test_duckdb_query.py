@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lakelog.core import Scan, delete_rows, scan, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
 from support.examples import examples
+from support.narrowed_scans import narrowed_scans
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,14 +141,7 @@ def test_a_query_has_the_rows_that_it_has_of_all_in_memory(
 def test_columns_files_and_rows_that_are_not_asked_for_are_not_read(
     rows: Scan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Scan] = []
-    narrowed = Scan.narrowed
-
-    def noted(self: Scan, *args: Any) -> Scan:
-        seen.append(found := narrowed(self, *args))
-        return found
-
-    monkeypatch.setattr(Scan, "narrowed", noted)
+    seen = narrowed_scans(monkeypatch)
     lazy = rows.to_duckdb()
     assert seen == []
     assert lazy.filter("f > 15 AND i IN (102, 103) AND m >= 1").project("s").fetchall() == [(None,)]

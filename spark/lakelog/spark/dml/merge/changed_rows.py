@@ -13,8 +13,8 @@ from lakelog.core.schema import PrimitiveType
 from lakelog.spark.dml.merge.clause_values import RowValues, as_column
 from lakelog.spark.dml.merge.numbered_source import NUMBER, source_column
 from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
-from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.stored import spark_type
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.engine.schemas import nearest_field
 from lakelog.spark.sql_statements.queries.named_tables import place_of
-from lakelog.spark.writing.projection import type_sql
+from lakelog.spark.types.type_sql import type_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,9 +19,9 @@ from lakelog.spark.sql_statements.text.keywords import QUERY
 from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import checked_default
 from lakelog.spark.writing.options import WriteOptions
-from lakelog.spark.writing.projection import type_sql
 from lakelog.spark.writing.save import save_frame
 from lakelog.spark.writing.stored import inserted, spark_type
 
