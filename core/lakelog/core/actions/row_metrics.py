@@ -12,11 +12,9 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class RowMetrics:
-    """Counts, made while the work is done."""
+class FileMetrics:
+    """What DELETE, UPDATE and MERGE count of files, while the work is done."""
 
-    touched: int | None = 0
-    """Rows deleted or updated; `None` where whole files went whose statistics do not say."""
     copied: int = 0
     removed_files: int = 0
     removed_bytes: int = 0
@@ -29,14 +27,6 @@ class RowMetrics:
     scan_ms: int = 0
     rewrite_ms: int = 0
     execution_ms: int = 0
-
-    def count_touched(self, rows: int | None) -> None:
-        """Count rows that were deleted or updated; `None` where the number is unknown."""
-        self.touched = None if rows is None or self.touched is None else self.touched + rows
-
-    def count_whole(self, file: AddFile) -> None:
-        """Every row of a file that was not read is gone."""
-        self.count_touched(live_rows(file))
 
     def count_removed(self, file: AddFile) -> None:
         """A file left the table."""
@@ -56,6 +46,22 @@ class RowMetrics:
         self.added_files = len(adds)
         self.added_bytes = sum(add.size for add in adds)
         self.change_files = len(changes)
+
+
+@dataclass
+class RowMetrics(FileMetrics):
+    """The counts of DELETE and UPDATE."""
+
+    touched: int | None = 0
+    """Rows deleted or updated; `None` where whole files went whose statistics do not say."""
+
+    def count_touched(self, rows: int | None) -> None:
+        """Count rows that were deleted or updated; `None` where the number is unknown."""
+        self.touched = None if rows is None or self.touched is None else self.touched + rows
+
+    def count_whole(self, file: AddFile) -> None:
+        """Every row of a file that was not read is gone."""
+        self.count_touched(live_rows(file))
 
     def operation_metrics(self, rows: str) -> dict[str, int]:
         """The operation metrics under the names that Delta gives them.

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from lakelog.core.actions.row_metrics import FileMetrics
 
-    from lakelog.core.actions.objects import AddCDCFile, AddFile
+if TYPE_CHECKING:
     from lakelog.core.dml.merge.clauses import MergeClause
 
 
 @dataclass
-class MergeMetrics:
-    """Counts, made while the work is done."""
+class MergeMetrics(FileMetrics):
+    """The counts of MERGE."""
 
     source_rows: int = 0
     inserted: int = 0
@@ -22,19 +21,7 @@ class MergeMetrics:
     matched_deleted: int = 0
     by_source_updated: int = 0
     by_source_deleted: int = 0
-    copied: int = 0
-    removed_files: int = 0
-    removed_bytes: int = 0
-    added_files: int = 0
-    added_bytes: int = 0
-    change_files: int = 0
-    vectors_added: int = 0
-    vectors_removed: int = 0
-    vectors_updated: int = 0
     source_ms: int = 0
-    scan_ms: int = 0
-    rewrite_ms: int = 0
-    execution_ms: int = 0
 
     def count_rows(self, clause: MergeClause, rows: int) -> None:
         """Count rows that a clause applied to."""
@@ -49,25 +36,6 @@ class MergeMetrics:
             self.by_source_updated += rows
         else:
             self.by_source_deleted += rows
-
-    def count_removed(self, file: AddFile) -> None:
-        """A file left the table."""
-        self.removed_files += 1
-        self.removed_bytes += file.size
-        self.vectors_removed += file.deletion_vector is not None
-
-    def count_masked(self, file: AddFile) -> None:
-        """Count a new or replaced deletion vector; a replaced one is both removed and added."""
-        had_one = file.deletion_vector is not None
-        self.vectors_added += 1
-        self.vectors_removed += had_one
-        self.vectors_updated += had_one
-
-    def count_added(self, adds: Sequence[AddFile], changes: Sequence[AddCDCFile]) -> None:
-        """Count the files that were written."""
-        self.added_files = len(adds)
-        self.added_bytes = sum(add.size for add in adds)
-        self.change_files = len(changes)
 
     def operation_metrics(self) -> dict[str, int]:
         """The operation metrics under the names that Delta gives them."""
