@@ -13,7 +13,7 @@ from lakelog.spark.format.register import register
 from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.stated import with_known_nulls
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.session.given_options import check_format, set_option
+from lakelog.spark.session.given_options import WithFormat, without_path
 from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import is_connect, session_conf, with_storage
@@ -27,51 +27,31 @@ if TYPE_CHECKING:
 _PLAIN = "_lakelog_plain"
 
 
-class DeltaStreamReader:
+class DeltaStreamReader(WithFormat):
     """Reads a Delta table as a stream, with the methods of `DataStreamReader`.
 
         lakelog.spark.read_stream(spark).option("maxFilesPerTrigger", 100).load("/lake/flights")
 
     A query begins with the rows that the table has, and goes on with what is added. Its offsets
     are Delta's own, so that a query that delta-spark began is continued, and the other way round.
+
+    Options: `maxFilesPerTrigger` (1000), `maxBytesPerTrigger`, `startingVersion` (a version or
+    `latest`), `startingTimestamp`, `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`,
+    `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, `readOnDriver`, and `fs.…`,
+    `dfs.…` for settings of the storage for this query alone.
     """
+
+    _takes = ("this reader reads", "spark.readStream.format")
 
     def __init__(self, spark: SparkSession) -> None:
         """Nothing happens before `load`."""
+        super().__init__()
         self._spark = spark
         self._schema: Any = None
-        self._options: dict[str, str] = {}
-
-    def format(self, source: str) -> Self:
-        """Accept `delta` or `lakelog`, for code written for PySpark's reader.
-
-        Raises:
-            DeltaAnalysisError: another one.
-        """
-        check_format(source, "this reader reads", "spark.readStream.format")
-        return self
 
     def schema(self, schema: Any) -> Self:
         """State the columns; they must be the table's."""
         self._schema = schema
-        return self
-
-    def option(self, key: str, value: bool | float | int | str | None) -> Self:
-        """Set an option; names are compared ignoring case.
-
-        `maxFilesPerTrigger` (1000), `maxBytesPerTrigger`, `startingVersion` (a version or
-        `latest`), `startingTimestamp`, `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`,
-        `excludeRegex`, `failOnDataLoss`, `readChangeFeed`, `columns`, `readOnDriver`, and
-        `fs.…`, `dfs.…` for settings of the storage for this query alone. `None` takes an option
-        back.
-        """
-        set_option(self._options, key, value)
-        return self
-
-    def options(self, **options: bool | float | int | str | None) -> Self:
-        """Set several options; see `option`."""
-        for key, value in options.items():
-            self.option(key, value)
         return self
 
     def load(
@@ -98,8 +78,8 @@ class DeltaStreamReader:
         if format is not None:
             self.format(format)
         self.options(**options)
-        given = {key.lower(): key for key in self._options}
-        target = path or self._options.get(given.get("path", ""))
+        of_options, chosen = without_path(self._options)
+        target = path or of_options
         if not target:
             raise DeltaAnalysisError("load() needs the path of the table")
         check_option_names(self._options)
@@ -109,7 +89,6 @@ class DeltaStreamReader:
         expected = self._schema if schema is None else schema
         if expected is not None:
             reader = reader.schema(expected)
-        chosen = {key: value for key, value in self._options.items() if key.lower() != "path"}
         table = normalize_table_uri(target, session_conf(self._spark))
         try:
             found = reader.options(**chosen).load(table)

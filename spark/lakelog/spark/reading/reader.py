@@ -18,7 +18,7 @@ from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
 from lakelog.spark.reading.time_travel import millis_of_session, snapshot_of
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.replay.spark_replayer import replayer_for
-from lakelog.spark.session.given_options import check_format, option_text
+from lakelog.spark.session.given_options import WithFormat
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted
@@ -65,28 +65,21 @@ def snapshot_df(
     return files_df(spark, snapshot, files, columns=columns, prune=prune)
 
 
-class DeltaReader:
+class DeltaReader(WithFormat):
     """Reads a Delta table as a DataFrame.
 
     The file list comes from the log at the moment of `load`: the DataFrame stays at that
     version however often it runs.
     """
 
+    _takes = ("this reader reads", "spark.read.format")
+
     def __init__(self, spark: SparkSession) -> None:
         """Start without options."""
+        super().__init__()
         self._spark = spark
         self._schema: StructType | str | None = None
         self._where: list[str] = []
-        self._options: dict[str, str] = {}
-
-    def format(self, source: str) -> Self:
-        """Accept `delta` and `lakelog`, so that a script changes in one place only.
-
-        Raises:
-            DeltaAnalysisError: another format.
-        """
-        check_format(source, "this reader reads", "spark.read.format")
-        return self
 
     def schema(self, schema: StructType | str) -> Self:
         """Set the expected schema; `load` compares it with the table's."""
@@ -106,19 +99,11 @@ class DeltaReader:
         `startingVersion` or `startingTimestamp` and, if one is given, `endingVersion` or
         `endingTimestamp`, both included; see `lakelog.core.table_changes`.
 
-        Names are compared ignoring case; `None` is not a value, as in PySpark. `load` refuses an
-        option that is nearly one of these (`versionAsOff`); others do nothing.
+        Names are compared ignoring case; `None` takes an option back. `load` refuses an option that
+        is nearly one of these (`versionAsOff`); others do nothing.
         """
-        if value is not None:
-            name = key if key.lower().startswith(("fs.", "dfs.")) else key.lower()
-            self._options[name] = option_text(value)
-        return self
-
-    def options(self, **options: Any) -> Self:
-        """Set several options."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
+        name = key if key.lower().startswith(("fs.", "dfs.")) else key.lower()
+        return super().option(name, value)
 
     def where(self, condition: str) -> Self:
         """Keep the rows for which a condition is true, and skip the files that have none.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 FORMATS: Final = ("delta", "lakelog")
 """The names that a Delta table's format goes by."""
@@ -43,6 +43,74 @@ def set_option(options: dict[str, str], key: str, value: object) -> None:
         del options[known]
     if value is not None:
         options[key] = option_text(value)
+
+
+def without_path(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """The option `path`, and the others."""
+    path = next((value for key, value in options.items() if key.lower() == "path"), None)
+    return path, {key: value for key, value in options.items() if key.lower() != "path"}
+
+
+class WithOptions:
+    """The options of PySpark's readers and writers; each class says which it knows."""
+
+    def __init__(self) -> None:
+        """Start without options."""
+        self._options: dict[str, str] = {}
+
+    def option(self, key: str, value: bool | float | int | str | None) -> Self:
+        """Set an option of those that the class names; `None` takes it back.
+
+        Names are compared ignoring case.
+        """
+        set_option(self._options, key, value)
+        return self
+
+    def options(self, **options: bool | float | int | str | None) -> Self:
+        """Set several options; see `option`."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+
+class WithFormat(WithOptions):
+    """The same, of those that take a format by its name."""
+
+    _takes: ClassVar[tuple[str, str]]
+    """What is asked, and what takes other formats; as `check_format` wants them."""
+
+    def format(self, source: str) -> Self:
+        """Accept `delta` and `lakelog`, so that a script changes in one place only.
+
+        Raises:
+            DeltaAnalysisError: another format.
+        """
+        check_format(source, *self._takes)
+        return self
+
+
+class WithColumns(WithFormat):
+    """The same, of writers that may make a table."""
+
+    def __init__(self) -> None:
+        """Start without options and columns."""
+        super().__init__()
+        self._partition_by: tuple[str, ...] | None = None
+        self._cluster_by: tuple[str, ...] = ()
+
+    def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
+        """The columns to partition a new table by. An existing table keeps its own."""
+        self._partition_by = flat_names(cols)
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
+        """The columns that `OPTIMIZE` sorts the files of a new table by, at most four.
+
+        An existing table must be clustered by the same columns
+        (`DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+        """
+        self._cluster_by = flat_names(cols)
+        return self
 
 
 def flat_names(columns: Iterable[str | list[str] | tuple[str, ...]]) -> tuple[str, ...]:

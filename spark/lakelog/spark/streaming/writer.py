@@ -8,7 +8,7 @@ from lakelog.core import DeltaConf, DeltaLog, create_table
 from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.placing import place_for
-from lakelog.spark.session.given_options import check_format, flat_names, set_option
+from lakelog.spark.session.given_options import WithColumns, without_path
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.streaming.query_checkpoint import checkpoint_location
 from lakelog.spark.streaming.sink import BatchSink, refuse_void
@@ -29,7 +29,7 @@ _WITHOUT_BATCHES = ("continuous", "realTime")
 _NOT_FOR_BATCHES = ("path", "checkpointlocation", "txnappid", "txnversion", "replacewhere")
 
 
-class DeltaStreamWriter:
+class DeltaStreamWriter(WithColumns):
     """Writes a streaming DataFrame to a Delta table, with the methods of `DataStreamWriter`.
 
         query = (
@@ -41,26 +41,23 @@ class DeltaStreamWriter:
 
     Each batch is one commit, which records the query's id and the batch's number: a batch that is
     tried again after a crash is written once. A query that delta-spark began goes on where it was.
+    A new table is made when the query starts.
+
+    Options: `checkpointLocation`, `mergeSchema`, `overwriteSchema` (with `complete`),
+    `userMetadata`, `maxRecordsPerFile`, `compression`, `delta.…` for the properties of a new table,
+    `fs.…` and `dfs.…` for settings of the storage for this query alone. `txnAppId` and `txnVersion`
+    are ignored, as by Delta: a batch is known by its query.
     """
+
+    _takes = ("this writer writes", "df.writeStream.format")
 
     def __init__(self, frame: DataFrame) -> None:
         """Nothing happens before `start`."""
+        super().__init__()
         self._frame = frame
         self._output_mode = "append"
-        self._partition_by: tuple[str, ...] | None = None
-        self._cluster_by: tuple[str, ...] = ()
         self._query_name: str | None = None
         self._trigger: dict[str, Any] = {}
-        self._options: dict[str, str] = {}
-
-    def format(self, source: str) -> Self:
-        """Accept `delta` or `lakelog`, for code written for PySpark's writer.
-
-        Raises:
-            DeltaAnalysisError: another one.
-        """
-        check_format(source, "this writer writes", "df.writeStream.format")
-        return self
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803  # PySpark's names
         """Set what a batch does: `append` (the default) adds rows, `complete` replaces them all.
@@ -81,37 +78,6 @@ class DeltaStreamWriter:
                 f"unknown output mode {outputMode!r}: use append or complete", mode=outputMode
             )
         self._output_mode = mode
-        return self
-
-    def option(self, key: str, value: bool | float | int | str | None) -> Self:
-        """Set an option; names are compared ignoring case.
-
-        `checkpointLocation`, `mergeSchema`, `overwriteSchema` (with `complete`), `userMetadata`,
-        `maxRecordsPerFile`, `compression`, `delta.…` for the properties of a new table, `fs.…` and
-        `dfs.…` for settings of the storage for this query alone. `None` takes an option back.
-        `txnAppId` and `txnVersion` are ignored, as by Delta: a batch is known by its query.
-        """
-        set_option(self._options, key, value)
-        return self
-
-    def options(self, **options: bool | float | int | str | None) -> Self:
-        """Set several options; see `option`."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
-
-    def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
-        """The columns to partition a new table by. An existing table keeps its own."""
-        self._partition_by = flat_names(cols)
-        return self
-
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
-        """The columns that `OPTIMIZE` sorts the files of a new table by, at most four.
-
-        The table is made when the query starts. An existing table must be clustered by the same
-        columns (`DELTA_CLUSTERING_COLUMNS_MISMATCH`).
-        """
-        self._cluster_by = flat_names(cols)
         return self
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803  # PySpark's names
@@ -222,8 +188,7 @@ class DeltaStreamWriter:
         if partitionBy is not None:
             self.partitionBy(partitionBy)
         self.options(**options)
-        given = {key.lower(): key for key in self._options}
-        path = self._options.pop(given["path"]) if "path" in given else None
+        path, self._options = without_path(self._options)
         spark, schema = self._frame.sparkSession, to_delta_schema(self._frame.schema)
         conf = session_conf(spark)
         # What `start` refuses is refused before a table is made.

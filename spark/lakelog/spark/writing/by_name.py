@@ -8,6 +8,7 @@ from lakelog.core import DeltaLog
 from lakelog.core.errors import TableExistsError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import place_for
+from lakelog.spark.session.given_options import without_path
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.clustered import check_clustering
@@ -64,9 +65,3 @@ def save_as_table(
             definition,
             casts=mode == "append",
         )
-
-
-def without_path(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """The option `path`, and the others."""
-    path = next((value for key, value in options.items() if key.lower() == "path"), None)
-    return path, {key: value for key, value in options.items() if key.lower() != "path"}

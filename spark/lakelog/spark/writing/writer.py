@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.session.given_options import check_format, flat_names, set_option
+from lakelog.spark.session.given_options import WithColumns, without_path
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.writing.by_name import save_as_table
 from lakelog.spark.writing.clustered import clustered_table
@@ -18,31 +18,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class DeltaWriter:
+class DeltaWriter(WithColumns):
     """Writes a DataFrame to a Delta table, with the methods of `DataFrameWriter`.
 
         lakelog.spark.write(df).mode("append").partitionBy("date").save("/lake/flights")
 
     Executors write the data files; the driver alone commits them, all in one version. A write
     that fails leaves the table as it was.
+
+    Options: `mergeSchema`, `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode`, `txnAppId`
+    and `txnVersion`, `userMetadata`, `dataChange`, `maxRecordsPerFile`, `compression`,
+    `optimizeWrite` (shuffle the rows first, so that few files come of them),
+    `delta.…` for the properties of a new table, `fs.…` and `dfs.…` for settings of the
+    storage for this write alone.
     """
+
+    _takes = ("this writer writes", "df.write.format")
 
     def __init__(self, frame: DataFrame) -> None:
         """Nothing happens before `save`."""
+        super().__init__()
         self._frame = frame
         self._mode: SaveMode = "error"
-        self._partition_by: tuple[str, ...] | None = None
-        self._cluster_by: tuple[str, ...] = ()
-        self._options: dict[str, str] = {}
-
-    def format(self, source: str) -> Self:
-        """Accept `delta` or `lakelog`, for code written for PySpark's writer.
-
-        Raises:
-            DeltaAnalysisError: another one.
-        """
-        check_format(source, "this writer writes", "df.write.format")
-        return self
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
         """Set what to do if the table exists.
@@ -55,38 +52,6 @@ class DeltaWriter:
         """
         if saveMode:
             self._mode = save_mode(saveMode)
-        return self
-
-    def option(self, key: str, value: bool | float | int | str | None) -> Self:
-        """Set an option; names are compared ignoring case.
-
-        `mergeSchema`, `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode`, `txnAppId` and
-        `txnVersion`, `userMetadata`, `dataChange`, `maxRecordsPerFile`, `compression`,
-        `optimizeWrite` (shuffle the rows first, so that few files come of them),
-        `delta.…` for the properties of a new table, `fs.…` and `dfs.…` for settings of the
-        storage for this write alone. `None` takes an option back.
-        """
-        set_option(self._options, key, value)
-        return self
-
-    def options(self, **options: bool | float | int | str | None) -> Self:
-        """Set several options; see `option`."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
-
-    def partitionBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
-        """The columns to partition a new table by. An existing table keeps its own."""
-        self._partition_by = flat_names(cols)
-        return self
-
-    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> Self:  # noqa: N802
-        """The columns that `OPTIMIZE` sorts the files of a new table by, at most four.
-
-        An existing table must be clustered by the same columns
-        (`DELTA_CLUSTERING_COLUMNS_MISMATCH`).
-        """
-        self._cluster_by = flat_names(cols)
         return self
 
     def replaceWhere(self, predicate: str) -> Self:  # noqa: N802  # like partitionBy
@@ -129,8 +94,8 @@ class DeltaWriter:
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(partitionBy)
-        given = {k: v for k, v in self._options.items() if k.lower() != "path"}
-        target = path or next((v for k, v in self._options.items() if k.lower() == "path"), None)
+        of_options, given = without_path(self._options)
+        target = path or of_options
         if target is None:
             raise DeltaAnalysisError("save() needs the path of the table")
         target, definition = os.fspath(target), None

@@ -14,12 +14,11 @@ from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import check_location, place_for
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.replay.logs import session_log
-from lakelog.spark.session.given_options import check_format, set_option
+from lakelog.spark.session.given_options import WithOptions, check_format, without_path
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
-from lakelog.spark.writing.by_name import without_path
 from lakelog.spark.writing.options import TableDefinition
 from lakelog.spark.writing.save import save_frame
 
@@ -36,14 +35,15 @@ _OPERATIONS: dict[CreateMode, str] = {
 }
 
 
-class DeltaWriterV2:
+class DeltaWriterV2(WithOptions):
     """Writes a DataFrame to a named Delta table, with the methods of `DataFrameWriterV2`.
 
         lakelog.spark.write_to(df, "db.flights").partitionedBy("month").createOrReplace()
         lakelog.spark.write_to(df, "db.flights").overwrite(F.col("month") == 1)
 
     Columns are found by their names. Each write is one commit; one that fails leaves the table, and
-    the catalog, as they were.
+    the catalog, as they were. Options are those of `DeltaWriter`; `path` is the folder of a new
+    table.
     """
 
     def __init__(self, frame: DataFrame, table: str) -> None:
@@ -53,9 +53,9 @@ class DeltaWriterV2:
             frame: the rows.
             table: a name in Spark's own catalog, or ``delta.`/its/path` ``.
         """
+        super().__init__()
         self._frame = frame
         self._table = table
-        self._options: dict[str, str] = {}
         self._properties: dict[str, str] = {}
         self._partition_by: list[str] = []
         self._cluster_by: list[str] = []
@@ -67,17 +67,6 @@ class DeltaWriterV2:
             DeltaAnalysisError: another format.
         """
         check_format(provider, "this writer writes", "df.writeTo(…).using")
-        return self
-
-    def option(self, key: str, value: bool | float | int | str | None) -> Self:
-        """Set an option, as `DeltaWriter.option`; `path` is the folder of a new table."""
-        set_option(self._options, key, value)
-        return self
-
-    def options(self, **options: bool | float | int | str | None) -> Self:
-        """Set several options."""
-        for key, value in options.items():
-            self.option(key, value)
         return self
 
     def tableProperty(self, property: str, value: str) -> Self:  # noqa: N802, A002  # PySpark's
