@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 API: Any = core
 SCHEMAS: Any = schema
+ALTER: Any = alter
 """Without its types: they are what is broken here."""
 LONG = PrimitiveType("long")
 ROWS = pa.table({"id": [1, 2]})
@@ -156,19 +157,19 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, str]]] = {
     "set_properties": (alter.set_properties, {"properties": "properties"}),
     "unset_properties": (alter.unset_properties, {"names": "names"}),
     "add_constraint": (
-        lambda uri, **given: alter.add_constraint(
+        lambda uri, **given: ALTER.add_constraint(
             uri, **{"name": "c", "condition": "id > 0"} | given
         ),
         {"name": "text", "condition": "text"},
     ),
     "drop_constraint": (alter.drop_constraint, {"name": "text"}),
     "rename_column": (
-        lambda uri, **given: alter.rename_column(uri, **{"column": "id", "name": "b"} | given),
+        lambda uri, **given: ALTER.rename_column(uri, **{"column": "id", "name": "b"} | given),
         {"column": "names", "name": "text"},
     ),
     "drop_columns": (alter.drop_columns, {"columns": "names"}),
     "change_column": (
-        lambda uri, **given: alter.change_column(uri, **{"column": "id"} | given),
+        lambda uri, **given: ALTER.change_column(uri, **{"column": "id"} | given),
         {"column": "names", "comment": "text", "default": "text", "after": "text"},
     ),
     "add_columns": (

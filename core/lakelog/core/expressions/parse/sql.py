@@ -292,12 +292,10 @@ class _Reader:
         if not all(isinstance(each, self._exp.Identifier) for each in parts):
             return None
         start, end = parts[0].meta.get("start"), parts[-1].meta.get("end")
-        known = start is not None and end is not None
-        return Name(
-            tuple(each.name for each in parts),
-            any(each.quoted for each in parts),
-            (self._cut.position(start), self._cut.position(end) + 1) if known else None,
-        )
+        place = None
+        if start is not None and end is not None:
+            place = self._cut.position(start), self._cut.position(end) + 1
+        return Name(tuple(each.name for each in parts), any(each.quoted for each in parts), place)
 
     def _literal(self, node: Any) -> Expression:
         text = str(node.this)
