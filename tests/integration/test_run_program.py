@@ -34,7 +34,7 @@ spark.sql(f"UPDATE delta.`{path}` SET id = 5 WHERE id = 2")
 """
 
 
-@pytest.mark.parametrize("way", ["script", "pip", "variable"])
+@pytest.mark.parametrize("way", ["script", "pip", "variable", "submit"])
 def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     job, table = tmp_path / "job.py", tmp_path / "table"
     job.write_text(JOB)
@@ -43,6 +43,9 @@ def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     if way == "variable":
         folder = subprocess.check_output([lakelog, "run", "--path"], text=True).strip()
         command, environment = [sys.executable], {**os.environ, "PYTHONPATH": folder}
+    if way == "submit":
+        command.append(str(Path(sys.executable).with_name("spark-submit")))
+        environment["PYSPARK_PYTHON"] = sys.executable
     done = subprocess.run(
         [*command, str(job), str(table), way],
         cwd=tmp_path,

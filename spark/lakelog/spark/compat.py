@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -131,7 +132,7 @@ def configure_spark_with_delta_pip(
         )
     without_confs_of_the_jars(spark_session_builder)
     if extra_packages:
-        spark_session_builder.config(_PACKAGES, ",".join(extra_packages))
+        spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
     if hasattr(sys.modules.get("delta"), _MADE):
         for name in ("getOrCreate", "create"):
             setattr(spark_session_builder, name, _enabling(getattr(spark_session_builder, name)))
@@ -142,14 +143,30 @@ def without_confs_of_the_jars(builder: SparkSession.Builder) -> SparkSession.Bui
     """Take the confs out of a builder by which a session looks for Delta's classes in its jars.
 
     Args:
-        builder: one that names a jar of Delta's keeps them.
+        builder: one that names a jar of Delta's keeps them, as where `spark-submit` named one.
     """
+    from lakelog.spark.format.claims import JAR_KEYS, names_delta_spark
+
     options = builder._options  # the only way to take one back
-    if not any("delta" in str(options.get(key, "")) for key in ("spark.jars", _PACKAGES)):
+    given = [options.get(key, "") for key in JAR_KEYS]
+    if not any(map(names_delta_spark, (*given, *_submitted_jars(JAR_KEYS)))):
         for key, theirs in _OF_THE_JARS.items():
             if options.get(key) == theirs:
                 del options[key]
     return builder
+
+
+def _submitted_jars(keys: Sequence[str]) -> list[str]:
+    """What the command that started this program says of jars."""
+    found = [os.environ.get("PYSPARK_SUBMIT_ARGS", "")]
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Started by `spark-submit`: the JVM is there, and has the confs of its command line.
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()
+        conf = SparkConf()
+        found += [conf.get(key, "") or "" for key in keys]
+    return found
 
 
 def _enabling(make: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
@@ -164,7 +181,6 @@ def _enabling(make: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
     return made
 
 
-_PACKAGES = "spark.jars.packages"
 _OF_THE_JARS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -69,3 +69,24 @@ def test_a_builder_loses_the_confs_that_need_the_jars() -> None:
     assert builder._options == {"spark.x": "y", "spark.jars.packages": "a:b:1,c:d:2"}
     with pytest.raises(TypeError, match=r"SparkSession\.Builder"):
         compat.configure_spark_with_delta_pip(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ("--packages io.delta:delta-spark_2.13:4.0.0 pyspark-shell", True),
+        ("--jars /opt/jars/delta-spark_2.13-4.0.0.jar pyspark-shell", True),
+        ("--jars /home/delta/udfs.jar pyspark-shell", False),
+        ("pyspark-shell", False),
+    ],
+)
+def test_confs_of_the_jar_stay_where_the_jar_is(
+    arguments: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    extension = "io.delta.sql.DeltaSparkSessionExtension"
+    builder = SparkSession.Builder().config("spark.sql.extensions", extension)
+    found = compat.without_confs_of_the_jars(builder)._options
+    assert ("spark.sql.extensions" in found) is kept

@@ -24,11 +24,9 @@ from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.lock import hold_lock
-from lakelog.core.commit.prepare import PreparedCommit
 from lakelog.core.commit.report import CommitMessages, CommitRecords
 from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.commit.writer import CommitWriter, Written
-from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.errors import (
     ConcurrentWriteException,
     DeltaAnalysisError,

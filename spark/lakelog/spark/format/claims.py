@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 _OURS = ("lakelog", "delta")
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _CLASS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
-_KEYS = (
-    "spark.jars",
-    "spark.jars.packages",
-    "spark.sql.catalog.spark_catalog",
-    "spark.sql.extensions",
-)
+JAR_KEYS = ("spark.jars", "spark.jars.packages")
+_KEYS = (*JAR_KEYS, "spark.sql.catalog.spark_catalog", "spark.sql.extensions")
 _TRACE = re.compile(r"io\.delta[.:]|org\.apache\.spark\.sql\.delta\.|delta-(?:spark|core)_")
 
 _claimed: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
+
+
+def names_delta_spark(text: object) -> bool:
+    """Whether the value of a conf names delta-spark's jar, its coordinates or a class of it."""
+    return _TRACE.search(str(text)) is not None
 
 
 def delta_is_claimed(spark: SparkSession) -> bool:
@@ -34,7 +35,7 @@ def delta_is_claimed(spark: SparkSession) -> bool:
     Spark is asked to load the class. (Asking for the format itself would start a Python worker to
     look for a Python data source of that name, a second or two.)
     """
-    if any(_TRACE.search(str(spark.conf.get(key, ""))) for key in _KEYS):
+    if any(names_delta_spark(spark.conf.get(key, "")) for key in _KEYS):
         return True
     sql = f"SELECT try_reflect('java.lang.Class', 'forName', '{_CLASS}') AS found"
     try:

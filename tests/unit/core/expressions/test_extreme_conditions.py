@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lakelog.core import DeltaLog, delete_rows, update_rows, write_arrow
+from lakelog.core import DeltaLog, create_table, delete_rows, update_rows, write_arrow
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.arrow.masks import evaluate_mask
@@ -155,3 +155,37 @@ def test_rows_are_found_changed_and_removed_by_the_ends_of_a_type(tmp_path: Path
     with pytest.raises(DeltaAnalysisError):
         delete_rows(tmp_path / "t", "year(t) < 0")
     assert log.update().to_arrow().num_rows == 6
+
+
+HUGE = "1" * 5000
+"""More digits than Python converts."""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(f"l = {HUGE}", f"l = -{HUGE}", f"l = {HUGE}L", f"l = {HUGE}BD", f"l > {HUGE}.5"),
+        *(
+            f"l IN ({HUGE})",
+            f"l IN ({', '.join(map(str, range(300)))}, -{HUGE})",
+            f"l % {HUGE} = 1",
+        ),
+        *(f"CAST(l AS DECIMAL({HUGE}, 2)) = 1", "CAST(l AS DECIMAL(a)) = 1", "l = 1e5000"),
+        *("CAST(l AS DECIMAL(²)) = 1", f"d + INTERVAL {HUGE} DAY > d", f"l = '{HUGE}'"),
+    ],
+    ids=range(14),
+)
+def test_digits_that_python_does_not_convert_end_in_an_error_of_ours_or_in_none(sql: str) -> None:
+    schema = from_arrow_schema(ROWS.schema)
+    try:
+        found = normalize_filter(sql, schema)
+        assert found is not None
+        evaluate_mask(found, ROWS, schema)
+    except DeltaError:
+        pass
+
+
+@pytest.mark.parametrize("kind", [f"decimal({HUGE}, 2)", "decimal(x)", f"char({HUGE})"])
+def test_a_size_that_is_none_is_refused_with_the_type(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(DeltaAnalysisError, match="which Delta does not have"):
+        create_table(str(tmp_path / "t"), f"a {kind}")

@@ -38,6 +38,8 @@ _PIECES = re.compile(
     rf"|(?<![\w.])IN\s*+\((?P<list>\s*+{_VALUE}(?:\s*+,\s*+{_VALUE})*+\s*+)\)",
     re.IGNORECASE | re.DOTALL,
 )
+_LONG_DIGITS = 20
+"""Of a BIGINT, with its sign."""
 _EACH = re.compile(
     r"(?P<number>-?\d++(?:\.\d++)?+)|(?:(?P<word>DATE|TIMESTAMP)\s++)?+'(?P<text>[^']*+)'|NULL",
     re.IGNORECASE,
@@ -97,6 +99,8 @@ def _values(text: str) -> Iterator[PlainValue]:
     for match in _EACH.finditer(text):
         number, word, plain = match.groups()
         if number is not None:
-            yield None, Decimal(number) if "." in number else int(number)
+            # Python converts no text of thousands of digits to an `int`.
+            is_exact = "." in number or len(number) > _LONG_DIGITS
+            yield None, Decimal(number) if is_exact else int(number)
         else:
             yield word and word.upper(), plain

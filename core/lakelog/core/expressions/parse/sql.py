@@ -19,7 +19,7 @@ from lakelog.core.expressions.parse.long_lists import cut_lists
 from lakelog.core.expressions.parse.plain_words import in_plain_words
 from lakelog.core.expressions.parse.string_literals import for_sqlglot, has_odd_escapes
 from lakelog.core.expressions.parse.tree_shapes import check_sqlglot, is_read, unread_below
-from lakelog.core.expressions.parse.type_names import SQL_TYPES
+from lakelog.core.expressions.parse.type_names import SQL_TYPES, decimal_type
 from lakelog.core.expressions.tree import (
     Among,
     Arithmetic,
@@ -77,6 +77,7 @@ _FORMS: Final = ("CAST", "TRY_CAST", "EXTRACT")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _WHOLE_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOST_DIGITS: Final = 38
+_LONG_DIGITS: Final = 19
 _MOST_REMEMBERED: Final = 4096
 """Characters of a text whose tree is kept."""
 
@@ -446,15 +447,15 @@ def _spine(node: Any, kinds: tuple[str, ...]) -> list[Any]:
 def _type(node: Any) -> DataType | None:
     name = getattr(node.this, "name", "")
     if name == "DECIMAL":
-        sizes = [int(each.name) for each in node.expressions]
-        return DecimalType(*sizes, *(0,) * (2 - len(sizes))) if sizes else DecimalType(10, 0)
+        return decimal_type(node.expressions)
     known = name in _TYPES and not node.expressions
     return PrimitiveType(_TYPES[name]) if known else None
 
 
 def _number(text: str) -> Literal | None:
     """A number as Spark types it; `None` of one that has more digits than any type."""
-    if text.isdigit() and int(text) < 1 << 63:
+    # By its length first: Python refuses to convert thousands of digits, in a bare ValueError.
+    if len(text) <= _LONG_DIGITS and text.isdigit() and int(text) < 1 << 63:
         return Literal(int(text), _INTEGER if int(text) < 1 << 31 else _LONG)
     if "e" in text.lower():
         return Literal(float(text), _DOUBLE)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.parse.tree_shapes import is_read
-from lakelog.core.expressions.parse.type_names import SQL_TYPES
+from lakelog.core.expressions.parse.type_names import SQL_TYPES, decimal_type, size_of
 from lakelog.core.schema import (
     ArrayType,
-    DecimalType,
     MapType,
     PrimitiveType,
     StructField,
@@ -108,9 +107,8 @@ def _type_of_node(node: Any, path: Sequence[str]) -> DataType:
         raise unknown_type(node.sql(), path)
     if name in SQL_TYPES and not inner:
         return PrimitiveType(SQL_TYPES[name])
-    if name == "DECIMAL":
-        digits = [int(each.this.this) for each in inner]
-        return DecimalType(*(digits + [10, 0][len(digits) :]))
+    if name == "DECIMAL" and (found := decimal_type(inner)) is not None:
+        return found
     if name == "ARRAY" and len(inner) == 1:
         return ArrayType(_type_of_node(inner[0], (*path, "element")))
     if name == "MAP" and len(inner) == 2:
@@ -118,13 +116,13 @@ def _type_of_node(node: Any, path: Sequence[str]) -> DataType:
         return MapType(key, _type_of_node(inner[1], (*path, "value")))
     if name == "STRUCT" and inner:
         return StructType(tuple(_field_of_node(each, node.sql(), path) for each in inner))
-    if name in ("CHAR", "VARCHAR") and len(inner) == 1 and _is_length(inner[0]):
-        return PrimitiveType(f"{name.lower()}({int(inner[0].name)})")
+    if (
+        name in ("CHAR", "VARCHAR")
+        and len(inner) == 1
+        and (length := size_of(inner[0])) is not None
+    ):
+        return PrimitiveType(f"{name.lower()}({length})")
     raise unknown_type(node.sql(), path)
-
-
-def _is_length(node: Any) -> bool:
-    return bool(node.name.isdigit()) and node.args.get("expression") is None
 
 
 def unknown_type(text: str, path: Sequence[str]) -> DeltaAnalysisError:
