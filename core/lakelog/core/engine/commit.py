@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.actions.operation import json_text, streaming_metrics, write_metrics
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from lakelog.core.features.registry import FEATURES, Support, active_features
     from lakelog.core.maintain.optimize.auto_compaction import compact_after
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.actions.operation": "json_text streaming_metrics write_metrics",
-            "lakelog.core.commit.lock": "LockChoice lock_for",
-            "lakelog.core.features.clustering": "clustering_columns",
-            "lakelog.core.features.property_table": "KNOWN",
-            "lakelog.core.features.protocol": "check_readable check_writable supported_features",
-            "lakelog.core.features.registry": "FEATURES Support active_features",
-            "lakelog.core.features.numbered_rows": "preservation_tags",
-            "lakelog.core.maintain.optimize.auto_compaction": "compact_after",
+            "actions.operation": "json_text streaming_metrics write_metrics",
+            "commit.lock": "LockChoice lock_for",
+            "features.clustering": "clustering_columns",
+            "features.property_table": "KNOWN",
+            "features.protocol": "check_readable check_writable supported_features",
+            "features.registry": "FEATURES Support active_features",
+            "features.numbered_rows": "preservation_tags",
+            "maintain.optimize.auto_compaction": "compact_after",
         },
+        below="lakelog.core",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.data.answers import known_count, known_extreme
@@ -40,19 +40,20 @@ if TYPE_CHECKING:
     )
     from lakelog.core.transaction.matching_files import matching_files
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.data.answers": "known_count known_extreme",
-            "lakelog.core.expressions.filter": "normalize_filter",
-            "lakelog.core.expressions.parse.sql": "parse_sql",
-            "lakelog.core.expressions.prune": "keep_files",
-            "lakelog.core.expressions.sql_text": "to_sql",
-            "lakelog.core.expressions.stored_sql": "check_stored",
-            "lakelog.core.expressions.tree": (
+            "data.answers": "known_count known_extreme",
+            "expressions.filter": "normalize_filter",
+            "expressions.parse.sql": "parse_sql",
+            "expressions.prune": "keep_files",
+            "expressions.sql_text": "to_sql",
+            "expressions.stored_sql": "check_stored",
+            "expressions.tree": (
                 "Column Compare Comparison In IsNull Literal Name Not StartsWith columns conjuncts "
                 "is_partition_only join_and names renamed walk"
             ),
-            "lakelog.core.transaction.matching_files": "matching_files",
+            "transaction.matching_files": "matching_files",
         },
+        below="lakelog.core",
     )

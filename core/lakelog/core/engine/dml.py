@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.dml.delete_update import RowsPlan, change_few_rows
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
         touched_whole,
     )
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.dml.delete_update": "RowsPlan change_few_rows",
-            "lakelog.core.dml.file_copies": "Copied CopyTask run_in_threads",
-            "lakelog.core.dml.matching_rows": "matching_rows",
-            "lakelog.core.dml.merge.update": "updated_columns",
-            "lakelog.core.dml.rewrite": "RowRewrite",
-            "lakelog.core.dml.touched_files": (
-                "TouchedFile can_evaluate touched_at touched_rows touched_whole"
-            ),
+            "dml.delete_update": "RowsPlan change_few_rows",
+            "dml.file_copies": "Copied CopyTask run_in_threads",
+            "dml.matching_rows": "matching_rows",
+            "dml.merge.update": "updated_columns",
+            "dml.rewrite": "RowRewrite",
+            "dml.touched_files": ("TouchedFile can_evaluate touched_at touched_rows touched_whole"),
         },
+        below="lakelog.core",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.actions.file_keys import file_keys
@@ -35,24 +35,25 @@ if TYPE_CHECKING:
     from lakelog.core.state.replayer import Kind, Replayer, ReplayJob
     from lakelog.core.stats.bounds import read_stats
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.actions.file_keys": "file_keys",
-            "lakelog.core.actions.file_table": (
+            "actions.file_keys": "file_keys",
+            "actions.file_table": (
                 "FILE_SCHEMA NO_FILES TOMBSTONE_SCHEMA from_add_files to_add_files"
             ),
-            "lakelog.core.log.budget": "LogBudget",
-            "lakelog.core.log.checkpoint": "CheckpointReader",
-            "lakelog.core.log.checkpoint_parts": "Part PartReader cast",
-            "lakelog.core.log.commit_file": "Commit parse_commit",
-            "lakelog.core.log.last_checkpoint": "read_last_checkpoint",
-            "lakelog.core.log.file_names": "log_path",
-            "lakelog.core.log.segment": "CheckpointFiles find_segment list_log",
-            "lakelog.core.maintain.repair.log_defects": "LogDefects find_newest",
-            "lakelog.core.state.file_selection": "FileSelection",
-            "lakelog.core.state.replay": "State load_state",
-            "lakelog.core.state.replayer": "Kind ReplayJob Replayer",
-            "lakelog.core.stats.bounds": "read_stats",
+            "log.budget": "LogBudget",
+            "log.checkpoint": "CheckpointReader",
+            "log.checkpoint_parts": "Part PartReader cast",
+            "log.commit_file": "Commit parse_commit",
+            "log.last_checkpoint": "read_last_checkpoint",
+            "log.file_names": "log_path",
+            "log.segment": "CheckpointFiles find_segment list_log",
+            "maintain.repair.log_defects": "LogDefects find_newest",
+            "state.file_selection": "FileSelection",
+            "state.replay": "State load_state",
+            "state.replayer": "Kind ReplayJob Replayer",
+            "stats.bounds": "read_stats",
         },
+        below="lakelog.core",
     )

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.checkpoints.symlink_manifest import generate_symlink_manifest
     from lakelog.core.maintain.optimize.rewrite_tasks import BinTask
     from lakelog.core.maintain.optimize.running import OptimizeTold
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.checkpoints.symlink_manifest": "generate_symlink_manifest",
-            "lakelog.core.maintain.optimize.running": "OptimizeTold",
-            "lakelog.core.maintain.optimize.rewrite_tasks": "BinTask",
+            "checkpoints.symlink_manifest": "generate_symlink_manifest",
+            "maintain.optimize.running": "OptimizeTold",
+            "maintain.optimize.rewrite_tasks": "BinTask",
         },
+        below="lakelog.core",
     )

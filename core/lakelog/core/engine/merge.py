@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.dml.merge.alignment import aligned, can_store
@@ -37,19 +37,18 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.run import MergeJob, run_small_merge
     from lakelog.core.dml.merge.source import MergeSource
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.dml.merge.alignment": "aligned can_store",
-            "lakelog.core.dml.merge.analysis": "MergePlan NewRow plan_merge",
-            "lakelog.core.dml.merge.clauses": (
-                "MergeClause When merge_parameters takes_many_matches"
-            ),
-            "lakelog.core.dml.merge.metrics": "MergeMetrics",
-            "lakelog.core.dml.merge.new_rows": (
+            "dml.merge.alignment": "aligned can_store",
+            "dml.merge.analysis": "MergePlan NewRow plan_merge",
+            "dml.merge.clauses": ("MergeClause When merge_parameters takes_many_matches"),
+            "dml.merge.metrics": "MergeMetrics",
+            "dml.merge.new_rows": (
                 "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
             ),
-            "lakelog.core.dml.merge.run": "MergeJob run_small_merge",
-            "lakelog.core.dml.merge.source": "MergeSource",
+            "dml.merge.run": "MergeJob run_small_merge",
+            "dml.merge.source": "MergeSource",
         },
+        below="lakelog.core",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.features.identity_columns import missing_identities
@@ -26,15 +26,16 @@ if TYPE_CHECKING:
         is_filled,
     )
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.features.identity_columns": "missing_identities",
-            "lakelog.core.rows.constraints": "table_constraints",
-            "lakelog.core.rows.filling": "check_fillable",
-            "lakelog.core.rows.moved_row_ids": "MovedRowIds",
-            "lakelog.core.schema.column_fills": (
+            "features.identity_columns": "missing_identities",
+            "rows.constraints": "table_constraints",
+            "rows.filling": "check_fillable",
+            "rows.moved_row_ids": "MovedRowIds",
+            "schema.column_fills": (
                 "HIGH_WATER_MARK Identity default_of generation_of identity_of is_filled"
             ),
         },
+        below="lakelog.core",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.arrow.partition_casts import cast_text
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from lakelog.core.data.scan_plan import ScanPlan, rows_of_files
     from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.arrow.partition_casts": "cast_text",
-            "lakelog.core.arrow.partitions": "partition_schema_of typed_partition_table",
-            "lakelog.core.data.file_locations": "DataPlaces",
-            "lakelog.core.data.file_reader": "DataFile DataStores storage_root",
-            "lakelog.core.data.partition_keys": "decode_partition_values encode_partition_values",
-            "lakelog.core.data.readable_partitions": "check_partition_values readable_partitions",
-            "lakelog.core.data.row_reader": "RowReader in_order",
-            "lakelog.core.data.scan_plan": "ScanPlan rows_of_files",
-            "lakelog.core.deletion_vectors.stored_vectors": "DeletionVector",
+            "arrow.partition_casts": "cast_text",
+            "arrow.partitions": "partition_schema_of typed_partition_table",
+            "data.file_locations": "DataPlaces",
+            "data.file_reader": "DataFile DataStores storage_root",
+            "data.partition_keys": "decode_partition_values encode_partition_values",
+            "data.readable_partitions": "check_partition_values readable_partitions",
+            "data.row_reader": "RowReader in_order",
+            "data.scan_plan": "ScanPlan rows_of_files",
+            "deletion_vectors.stored_vectors": "DeletionVector",
         },
+        below="lakelog.core",
     )

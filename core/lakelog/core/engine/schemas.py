@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.schema.assignment import fits_by_name, fitting, named_by_position
@@ -35,23 +35,20 @@ if TYPE_CHECKING:
     from lakelog.core.schema.types import holds_months, is_known
     from lakelog.core.schema.upcasts import is_widening, shares_int32
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.schema.assignment": "fits_by_name fitting named_by_position",
-            "lakelog.core.schema.char_varchar": (
-                "MARK limit_of stored_sql with_current_marks without_limits"
-            ),
-            "lakelog.core.schema.column_mapping": (
-                "mapped_like physical_name physical_path physical_schema"
-            ),
-            "lakelog.core.schema.column_paths": "dotted find_column split_path sql_path walk",
-            "lakelog.core.schema.diff": "TYPES differences same_type",
-            "lakelog.core.schema.edits": "column_path nearest_field",
-            "lakelog.core.schema.evolution": "check_write_compatible merge_schemas",
-            "lakelog.core.schema.rules": "as_nullable check_holds_rows check_known",
-            "lakelog.core.schema.type_widening": "TYPE_CHANGES",
-            "lakelog.core.schema.types": "holds_months is_known",
-            "lakelog.core.schema.upcasts": "is_widening shares_int32",
+            "schema.assignment": "fits_by_name fitting named_by_position",
+            "schema.char_varchar": ("MARK limit_of stored_sql with_current_marks without_limits"),
+            "schema.column_mapping": ("mapped_like physical_name physical_path physical_schema"),
+            "schema.column_paths": "dotted find_column split_path sql_path walk",
+            "schema.diff": "TYPES differences same_type",
+            "schema.edits": "column_path nearest_field",
+            "schema.evolution": "check_write_compatible merge_schemas",
+            "schema.rules": "as_nullable check_holds_rows check_known",
+            "schema.type_widening": "TYPE_CHANGES",
+            "schema.types": "holds_months is_known",
+            "schema.upcasts": "is_widening shares_int32",
         },
+        below="lakelog.core",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.change_feed.changed_files import ChangedFile, with_commit_columns
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from lakelog.core.streaming.table_source import StreamSource
     from lakelog.core.streaming.tracking.tracker import stream_snapshot
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.change_feed.feed": "ChangeFeed change_readers change_schema",
-            "lakelog.core.change_feed.changed_files": "ChangedFile with_commit_columns",
-            "lakelog.core.change_feed.versions": "ChangeBounds",
-            "lakelog.core.streaming.change_source": "ChangeSource",
-            "lakelog.core.streaming.offsets": "SourceOffset",
-            "lakelog.core.streaming.options": "STREAM_OPTIONS StreamOptions boolean_option",
-            "lakelog.core.streaming.table_source": "StreamSource",
-            "lakelog.core.streaming.tracking.tracker": "stream_snapshot",
+            "change_feed.feed": "ChangeFeed change_readers change_schema",
+            "change_feed.changed_files": "ChangedFile with_commit_columns",
+            "change_feed.versions": "ChangeBounds",
+            "streaming.change_source": "ChangeSource",
+            "streaming.offsets": "SourceOffset",
+            "streaming.options": "STREAM_OPTIONS StreamOptions boolean_option",
+            "streaming.table_source": "StreamSource",
+            "streaming.tracking.tracker": "stream_snapshot",
         },
+        below="lakelog.core",
     )

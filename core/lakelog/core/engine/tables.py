@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.alter.clustered_by import shown_columns
@@ -37,26 +37,25 @@ if TYPE_CHECKING:
     from lakelog.core.state.version_at_time import parse_timestamp, version_at
     from lakelog.core.transaction.recording import record_commits
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.alter.clustered_by": "shown_columns",
-            "lakelog.core.alter.columns": "ColumnChange change_columns",
-            "lakelog.core.alter.constraints": "add_checked_constraint new_violation",
-            "lakelog.core.alter.new_columns": "Addition add_columns_at",
-            "lakelog.core.alter.properties": "KEPT_BY_THE_TABLE planned_properties",
-            "lakelog.core.arguments": "checked_progress",
-            "lakelog.core.conf": "travelling_conf",
-            "lakelog.core.create.clone.command": "OF_ITS_LOG",
-            "lakelog.core.create.table": "CreateMode TableDefined define_table",
-            "lakelog.core.input.given_types": "schema_from",
-            "lakelog.core.log.history": "read_history",
-            "lakelog.core.metadata.column_mapping": "MAX_ID reused_mapping",
-            "lakelog.core.paths": (
-                "ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"
-            ),
-            "lakelog.core.progress": "GivenProgress",
-            "lakelog.core.state.version_at_time": "parse_timestamp version_at",
-            "lakelog.core.transaction.recording": "record_commits",
+            "alter.clustered_by": "shown_columns",
+            "alter.columns": "ColumnChange change_columns",
+            "alter.constraints": "add_checked_constraint new_violation",
+            "alter.new_columns": "Addition add_columns_at",
+            "alter.properties": "KEPT_BY_THE_TABLE planned_properties",
+            "arguments": "checked_progress",
+            "conf": "travelling_conf",
+            "create.clone.command": "OF_ITS_LOG",
+            "create.table": "CreateMode TableDefined define_table",
+            "input.given_types": "schema_from",
+            "log.history": "read_history",
+            "metadata.column_mapping": "MAX_ID reused_mapping",
+            "paths": ("ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"),
+            "progress": "GivenProgress",
+            "state.version_at_time": "parse_timestamp version_at",
+            "transaction.recording": "record_commits",
         },
+        below="lakelog.core",
     )

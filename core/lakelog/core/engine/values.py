@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.arrays import array_of, empty_table, integers, scalar_of
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from lakelog.core.portable.leaves import filled_variants
     from lakelog.core.portable.shown_values import python_value
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.arrays": "array_of empty_table integers scalar_of",
-            "lakelog.core.arrow.time_zones": "EngineZone zone_of",
-            "lakelog.core.arrow.arrow_types": "from_arrow_schema to_arrow_field to_arrow_schema",
-            "lakelog.core.arrow.variant_values": "ARROW_VARIANT has_variants",
-            "lakelog.core.compute": "pc",
-            "lakelog.core.portable.leaves": "filled_variants",
-            "lakelog.core.portable.shown_values": "python_value",
+            "arrays": "array_of empty_table integers scalar_of",
+            "arrow.time_zones": "EngineZone zone_of",
+            "arrow.arrow_types": "from_arrow_schema to_arrow_field to_arrow_schema",
+            "arrow.variant_values": "ARROW_VARIANT has_variants",
+            "compute": "pc",
+            "portable.leaves": "filled_variants",
+            "portable.shown_values": "python_value",
         },
+        below="lakelog.core",
     )

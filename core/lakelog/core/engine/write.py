@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine import offers
+from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.arrow.arrow_casts import cast_batch
@@ -47,28 +47,27 @@ if TYPE_CHECKING:
         write_in_arrow,
     )
 else:
-    __getattr__ = offers(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "lakelog.core.arrow.arrow_casts": "cast_batch",
-            "lakelog.core.data.change_files": "CHANGE_TYPE change_layout",
-            "lakelog.core.data.identity_bounds": "IdentityBounds",
-            "lakelog.core.data.file_layout": "FileLayout",
-            "lakelog.core.data.partition_errors": "partition_errors",
-            "lakelog.core.data.write_conf": (
-                "file_settings overwrites_dynamically parquet_codec rows_per_file"
-            ),
-            "lakelog.core.data.writer": "write_plan",
-            "lakelog.core.maintain.optimize.run_settings": "byte_size",
-            "lakelog.core.portable.arrival": "check_arrived",
-            "lakelog.core.portable.interval_text": "interval_text interval_value",
-            "lakelog.core.portable.made_files": "delete_made drop_folder make_folder refuse_link",
-            "lakelog.core.portable.partition_text": (
+            "arrow.arrow_casts": "cast_batch",
+            "data.change_files": "CHANGE_TYPE change_layout",
+            "data.identity_bounds": "IdentityBounds",
+            "data.file_layout": "FileLayout",
+            "data.partition_errors": "partition_errors",
+            "data.write_conf": ("file_settings overwrites_dynamically parquet_codec rows_per_file"),
+            "data.writer": "write_plan",
+            "maintain.optimize.run_settings": "byte_size",
+            "portable.arrival": "check_arrived",
+            "portable.interval_text": "interval_text interval_value",
+            "portable.made_files": "delete_made drop_folder make_folder refuse_link",
+            "portable.partition_text": (
                 "PartitionValueError has_room partition_folder partition_texts random_folder"
             ),
-            "lakelog.core.portable.syncing": "sync_files",
-            "lakelog.core.portable.writer": (
+            "portable.syncing": "sync_files",
+            "portable.writer": (
                 "PICKLED_BY_VALUE RESULT_DDL WritePlan write_batches write_in_arrow"
             ),
         },
+        below="lakelog.core",
     )
