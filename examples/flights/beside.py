@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from settings import Settings
 
-_TOLD_EVERY = 10
+_REPORT_EVERY = 10
 
 
 class NoDeltaSparkError(Exception):
@@ -144,7 +144,7 @@ def _written(console: Console, settings: Settings, python: str) -> dict[str, dic
                 bars.advance(tasks[name])
                 if name == DELTA_SPARK:
                     team.tell(next(turns), "turn")
-                if not console.is_terminal and committed[name] % _TOLD_EVERY == 0:
+                if not console.is_terminal and committed[name] % _REPORT_EVERY == 0:
                     console.print(f"  {name:<16}  {committed[name]} commits", highlight=False)
             elif what == "written":
                 writing.discard(name)

@@ -95,13 +95,13 @@ def _optimized(
     log = open_log(uri, conf)
     tell("reading the log")
 
-    def told(each: OptimizeProgress) -> None:
+    def report(each: OptimizeProgress) -> None:
         done, size = bytes_text(each.done), bytes_text(each.total or 0)
         tell(f"rewriting: {done} of {size}, {each.bins_done} of {each.bins} groups of files")
 
     if purge:
         done = core.purge(
-            log, where, batch_size=sizes.get("batch_size"), dry_run=dry_run, progress=told
+            log, where, batch_size=sizes.get("batch_size"), dry_run=dry_run, progress=report
         )
     else:
         done = core.optimize(
@@ -110,7 +110,7 @@ def _optimized(
             z_order_by=z_order_by or None,
             full=full,
             dry_run=dry_run,
-            progress=told,
+            progress=report,
             target_size=sizes.get("target_size"),
             batch_size=sizes.get("batch_size"),
         )

@@ -34,7 +34,7 @@ def command(conf: dict[str, str], endpoint: Path | None, tcp: bool) -> None:
     from lakelog.logstores.resolution import resolve
     from lakelog.logstores.service import BRIDGE_CLASS, LogStoreService, bridge_jar
 
-    resolve("file:/", conf)  # a conf that is wrong is told now, not to the first session
+    resolve("file:/", conf)  # a wrong conf fails here, not in the first session
     jar, ended = bridge_jar(), threading.Event()
 
     def end(_: int, __: FrameType | None) -> None:

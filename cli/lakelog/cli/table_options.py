@@ -146,13 +146,13 @@ def count_text(count: int, one: str, many: str = "") -> str:
 def saying(tell: Callable[[str], None]) -> Callable[[Progress], None]:
     """What an operation calls, for a line of text: `rewriting: 3 of 12 files`."""
 
-    def told(now: Progress) -> None:
+    def report(now: Progress) -> None:
         count = count_text(now.done, now.unit.removesuffix("s"))
         if now.total is not None:
             count = f"{now.done:,} of {now.total:,} {now.unit}"
         tell(f"{now.text}: {count}")
 
-    return told
+    return report
 
 
 def one_line(value: object) -> str:

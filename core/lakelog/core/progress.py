@@ -1,4 +1,4 @@
-"""How far an operation is: what its caller is told, and a bar that shows it."""
+"""Progress of an operation: what its callback gets, and the bar that `auto` draws."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Progress:
     """What is counted, in the plural: `files`, `rows`, `bytes`, `actions`."""
 
 
-Tell: TypeAlias = "Callable[[Progress], object]"
-"""Called by an operation now and then. What it raises ends the operation, as Ctrl-C would."""
+ProgressCallback: TypeAlias = "Callable[[Progress], object]"
+"""Called now and then by an operation. An exception from it ends the operation, as Ctrl-C would."""
 
-GivenProgress: TypeAlias = "Tell | Literal['auto'] | None"
+GivenProgress: TypeAlias = "ProgressCallback | Literal['auto'] | None"
 """`auto` shows a bar on terminals and in notebooks once an operation has taken two seconds."""
 
 
-def check_told(given: object) -> None:
-    """Refuse what `told` refuses, before an operation that begins later.
+def check_progress(given: object) -> None:
+    """Check a `progress` argument before the operation that will use it begins.
 
     Raises:
-        DeltaAnalysisError: it is neither a function nor `auto` nor `None`.
+        DeltaAnalysisError: it is not a function, `auto` or `None`.
     """
     if not callable(given) and given not in (None, "auto"):
         raise DeltaAnalysisError(
@@ -55,32 +55,32 @@ def check_told(given: object) -> None:
 
 
 @overload
-def told(given: GivenProgress) -> AbstractContextManager[Tell]: ...
+def progress_callback(given: GivenProgress) -> AbstractContextManager[ProgressCallback]: ...
 @overload
-def told(
+def progress_callback(
     given: Callable[[_P], object] | Literal["auto"] | None,
 ) -> AbstractContextManager[Callable[[_P], object]]: ...
-def told(given: Any) -> AbstractContextManager[Callable[[Any], object]]:
-    """The function that an operation calls, for as long as it runs.
+def progress_callback(given: Any) -> AbstractContextManager[Callable[[Any], object]]:
+    """The function that an operation calls to report its progress while it runs.
 
     Args:
-        given: what its caller gave: a function, `auto`, or `None` for nobody to tell.
+        given: the caller's `progress`: a function, `auto`, or `None` for no reports.
 
     Raises:
-        DeltaAnalysisError: it is none of these.
+        DeltaAnalysisError: it is something else.
         MissingExtraError: `auto` where a bar would be seen, and rich is not installed.
     """
-    return _told(given)
+    return _callback(given)
 
 
 @contextmanager
-def _told(given: Any) -> Iterator[Callable[[Any], object]]:
-    check_told(given)
+def _callback(given: Any) -> Iterator[Callable[[Any], object]]:
+    check_progress(given)
     if callable(given):
         yield given
         return
     if given is None or not _is_seen():
-        yield _nobody
+        yield _ignore
         return
     if find_spec("rich") is None:
         from lakelog.logstores.errors import MissingExtraError
@@ -93,7 +93,7 @@ def _told(given: Any) -> Iterator[Callable[[Any], object]]:
         bar.close()
 
 
-def _nobody(_: Progress) -> None:
+def _ignore(_: Progress) -> None:
     pass
 
 

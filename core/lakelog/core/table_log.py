@@ -16,11 +16,11 @@ from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.forks import reentrant_lock_of
 from lakelog.core.log.budget import LogBudget
-from lakelog.core.log.identity import is_told_apart
+from lakelog.core.log.identity import is_identifiable
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.state.replay import State, advance, load_state, read_commits
 from lakelog.core.state.snapshot import Snapshot
 from lakelog.logstores import Scope
@@ -46,7 +46,7 @@ _logger = logging.getLogger("lakelog")
 _PROBES = 8
 # This far behind, a checkpoint is likely to be nearer than all the commits.
 _FAR_BEHIND = 100
-# With so many commits in memory that nobody has asked for, a checkpoint is read instead.
+# With so many unread commits in memory, a checkpoint is read instead.
 _BEARABLE = 1000
 # For this many seconds after a commit was seen in remote storage it is assumed to be there still: a
 # writer that commits again and again would pay for a look each time. Local storage is always read.
@@ -188,7 +188,7 @@ class TableLog:
         known = self._snapshot
         if known is None:
             return self.snapshot
-        if self._is_doubted and not is_told_apart(known.commit_info, known.state.timestamp):
+        if self._is_doubted and not is_identifiable(known.commit_info, known.state.timestamp):
             self._snapshot = None
             return self.snapshot
         commits, is_current = self._news(known)
@@ -208,8 +208,8 @@ class TableLog:
     def doubt(self) -> None:
         """Internal, for engines: let the next `update` look whether the table is still the same.
 
-        It does so by itself unless it looked a moment ago: whoever opens the table anew must not
-        get what was there before.
+        It does so by itself unless it looked a moment ago: opening a table again must never give
+        its old state.
         """
         with self._lock:
             self._seen_at = -math.inf
@@ -272,10 +272,10 @@ class TableLog:
         files = state.files
         # Only memory is at stake: what is known stays right.
         with contextlib.suppress(DeltaError, OSError):
-            anew = self._load(state.version)
+            reloaded = self._load(state.version)
             # The path may have become another table's since the commits were read.
-            if anew.metadata.id == state.metadata.id:
-                files = files.lighter(anew.files)
+            if reloaded.metadata.id == state.metadata.id:
+                files = files.lighter(reloaded.files)
         # A log without checkpoints is not read again and again.
         self._bearable = max(_BEARABLE, 2 * files.held)
         return replace(state, files=files)
@@ -367,8 +367,8 @@ class TableLog:
 
         newest = self.update()
         snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
-        with told(progress) as tell:
-            write_checkpoint(snapshot, self._clock, tell)
+        with progress_callback(progress) as report:
+            write_checkpoint(snapshot, self._clock, report)
         if snapshot is newest:
             self._clean(snapshot)
 

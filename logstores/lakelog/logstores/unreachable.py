@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOBODY: Final = frozenset({"NameResolutionError", "NewConnectionError"})
+NEVER_CONNECTED: Final = frozenset({"NameResolutionError", "NewConnectionError"})
 """urllib3's; its time-out of a connection, which may yet be made, is another."""
 _BUSY_RESOLVER: Final = frozenset(
     getattr(socket, name) for name in ("EAI_AGAIN", "EAI_MEMORY", "EAI_SYSTEM")
@@ -32,7 +32,8 @@ def never_reached(error: BaseException, outer: BaseException | None) -> bool:
         outer: as of `causes`.
     """
     return any(
-        isinstance(each, socket.gaierror | ConnectionRefusedError) or type(each).__name__ in NOBODY
+        isinstance(each, socket.gaierror | ConnectionRefusedError)
+        or type(each).__name__ in NEVER_CONNECTED
         for each in causes(error, outer)
     )
 

@@ -1,4 +1,4 @@
-"""Who asks is told how far an operation is; a bar is drawn where somebody looks, and late."""
+"""The callback hears how far an operation is; a bar appears on terminals, after two seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lakelog.core import (
 )
 from lakelog.core import progress as module
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.logstores import MissingExtraError
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def test_a_bar_appears_after_two_seconds_and_not_before(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
     screen = terminal(monkeypatch)
-    with told("auto") as tell:
-        tell(step(1))
+    with progress_callback("auto") as report:
+        report(step(1))
         clock[0] += 1.9
-        tell(step(2))
+        report(step(2))
         assert not screen.getvalue()
         clock[0] += 0.2
-        tell(step(7))
+        report(step(7))
     assert "deleting" in screen.getvalue()
     assert "7 files of 9 files" in screen.getvalue()
 
@@ -77,10 +77,10 @@ def test_bytes_are_shown_in_units_and_what_has_no_end_without_one(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
     screen = terminal(monkeypatch)
-    with told("auto") as tell:
+    with progress_callback("auto") as report:
         clock[0] += 3
-        tell(step(1_500_000, 3_000_000_000, "bytes"))
-        tell(Progress(text="listing", done=4000, unit="files"))
+        report(step(1_500_000, 3_000_000_000, "bytes"))
+        report(Progress(text="listing", done=4000, unit="files"))
     assert "1.5 MB of 3.0 GB" in screen.getvalue()
     assert "4,000 files" in screen.getvalue()
 
@@ -91,9 +91,9 @@ def test_nothing_is_drawn_in_a_pipe(monkeypatch: pytest.MonkeyPatch, clock: list
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     # Where nothing is drawn, what would draw it need not be there.
     monkeypatch.setattr(module, "find_spec", lambda _: None)
-    with told("auto") as tell:
+    with progress_callback("auto") as report:
         clock[0] += 3
-        tell(step(1))
+        report(step(1))
     assert not pipe.getvalue()
 
 
@@ -128,21 +128,21 @@ def test_each_operation_tells_how_far_it_is(tmp_path: Path) -> None:
         each = {step.text: step for step in found}
         return [(step.text, step.done, step.total, step.unit) for step in each.values()]
 
-    assert last(steps(lambda tell: write_arrow(uri, {"a": [6]}, mode="append", progress=tell))) == [
-        ("writing", 1, 1, "rows")
-    ]
-    assert last(steps(lambda tell: delete_rows(uri, "a = 1 OR a = 4", progress=tell))) == [
+    assert last(
+        steps(lambda report: write_arrow(uri, {"a": [6]}, mode="append", progress=report))
+    ) == [("writing", 1, 1, "rows")]
+    assert last(steps(lambda report: delete_rows(uri, "a = 1 OR a = 4", progress=report))) == [
         ("searching", 2, 2, "files"),
         ("copying", 3, None, "rows"),
     ]
-    assert last(steps(lambda tell: update_rows(uri, {"a": "0"}, "a > 4", progress=tell))) == [
+    assert last(steps(lambda report: update_rows(uri, {"a": "0"}, "a > 4", progress=report))) == [
         ("searching", 2, 2, "files"),
         ("rewriting", 2, 2, "files"),
     ]
-    [(text, done, total, unit)] = last(steps(lambda tell: optimize(uri, progress=tell)))
+    [(text, done, total, unit)] = last(steps(lambda report: optimize(uri, progress=report)))
     assert (text, unit) == ("rewriting", "bytes")
     assert done == total
-    assert last(steps(lambda tell: vacuum(uri, progress=tell)))[0][0] == "listing"
+    assert last(steps(lambda report: vacuum(uri, progress=report)))[0][0] == "listing"
 
 
 def test_merge_restore_clone_checkpoints_and_reading_tell_how_far_they_are(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_merge_restore_clone_checkpoints_and_reading_tell_how_far_they_are(tmp_p
         run(lambda step: found.update({step.text: step}))
         return [(step.text, step.done, step.total, step.unit) for step in found.values()]
 
-    def merged(tell: Callable[[Progress], object]) -> None:
-        builder = merge(uri, {"a": [1, 4, 6, 7]}, "target.a = source.a", progress=tell)
+    def merged(report: Callable[[Progress], object]) -> None:
+        builder = merge(uri, {"a": [1, 4, 6, 7]}, "target.a = source.a", progress=report)
         builder.when_matched_update({"a": "-1"}).when_not_matched_insert_all().execute()
 
     assert last(merged) == [
@@ -165,16 +165,16 @@ def test_merge_restore_clone_checkpoints_and_reading_tell_how_far_they_are(tmp_p
         ("rewriting", 2, 2, "files"),
         ("inserting", 2, None, "rows"),
     ]
-    assert last(lambda tell: DeltaLog.for_table(uri).checkpoint(progress=tell)) == [
+    assert last(lambda report: DeltaLog.for_table(uri).checkpoint(progress=report)) == [
         ("checkpoint", 4, 4, "actions")
     ]
-    assert last(lambda tell: clone(uri, copy, shallow=False, progress=tell)) == [
+    assert last(lambda report: clone(uri, copy, shallow=False, progress=report)) == [
         ("copying", 1, 1, "files"),
         ("committing", 1, None, "actions"),
     ]
     read = [("reading", 6, 6, "rows")]
-    assert last(lambda tell: read_arrow(uri, progress=tell)) == read
-    assert last(lambda tell: read_arrow(uri, where="a > -5", progress=tell)) == read
+    assert last(lambda report: read_arrow(uri, progress=report)) == read
+    assert last(lambda report: read_arrow(uri, where="a > -5", progress=report)) == read
     heard: list[Progress] = []
     few = scan(uri, where="a % 2 = 0", progress=heard.append).limit(3)
     assert few.to_reader().read_all().num_rows == 2
@@ -182,7 +182,7 @@ def test_merge_restore_clone_checkpoints_and_reading_tell_how_far_they_are(tmp_p
     for number in range(2, 12):
         write_arrow(uri, {"a": [number]}, mode="append")
     delete_rows(uri, "true")
-    seen = last(lambda tell: restore(uri, 13, progress=tell))
+    seen = last(lambda report: restore(uri, 13, progress=report))
     assert seen[0] == ("looking for files", 11, 11, "files")
     assert seen[1][0] == "committing"
 

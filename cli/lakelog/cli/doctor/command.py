@@ -118,10 +118,10 @@ def _tell_jvm_store(found: JvmStore, uri: str, scrubber: Scrubber, as_json: bool
         print_json(scrubber.data(found.as_json()))
     else:
         heading(f"delta-spark on {scrubber.text(uri)}")
-        told = [("log store", found.class_name), ("chosen by", found.chosen_by)]
-        told += [("behind the bridge", found.behind)] if found.behind else []
-        told += [("excludes", found.excludes), ("finding", found.finding.summary)]
-        facts([(name, scrubber.text(value)) for name, value in told])
+        lines = [("log store", found.class_name), ("chosen by", found.chosen_by)]
+        lines += [("behind the bridge", found.behind)] if found.behind else []
+        lines += [("excludes", found.excludes), ("finding", found.finding.summary)]
+        facts([(name, scrubber.text(value)) for name, value in lines])
         if found.finding.remedy:
             _print_remedies([found.finding], scrubber)
     if found.finding.status is Status.FAILED:

@@ -39,7 +39,7 @@ _EXCLUDES: Final = {
     "S3SingleDriverLogStore": _ONE_JVM,
 }
 _SCOPES: Final = {
-    Scope.NONE: "nobody",
+    Scope.NONE: "no other writer",
     Scope.PROCESS: "the writers that commit through one service",
     Scope.HOST: "the processes of one host",
     Scope.CLUSTER: _EVERYBODY,
@@ -109,19 +109,19 @@ def _judged(name: str, value: str, scheme: str) -> tuple[str, Finding]:
         if scheme in ("hdfs", "viewfs"):
             return _EVERYBODY, _fine(f"excludes {_EVERYBODY}")
         if scheme == "file":
-            told = (
+            summary = (
                 "it looks and then renames, so it may replace what another process just committed"
             )
-            return _ONE_JVM, Finding("jvm-store", Status.FAILED, told, remedy)
-        told = f"it commits by a rename, and {scheme} may not refuse one onto a taken name"
-        return "whomever the storage's rename excludes", _failed(told, remedy)
+            return _ONE_JVM, Finding("jvm-store", Status.FAILED, summary, remedy)
+        summary = f"it commits by a rename, and {scheme} may not refuse one onto a taken name"
+        return "whomever the storage's rename excludes", _failed(summary, remedy)
     excludes = _EXCLUDES.get(name)
     if excludes is None:
-        told = f"{value} is not one of Delta's stores: ask its author what it excludes"
-        return "not known", Finding("jvm-store", Status.NOTE, told)
+        summary = f"{value} is not one of Delta's stores: ask its author what it excludes"
+        return "not known", Finding("jvm-store", Status.NOTE, summary)
     if excludes is _ONE_JVM:
-        told = f"it excludes {excludes} and nobody else: two drivers lose each other's commits"
-        return excludes, _failed(told, remedy)
+        summary = f"it excludes only {excludes}: two drivers lose each other's commits"
+        return excludes, _failed(summary, remedy)
     return excludes, _fine(f"excludes {excludes}")
 
 
@@ -130,21 +130,21 @@ def _bridged(uri: str, conf: Mapping[str, str], key: str) -> JvmStore:
 
     behind = resolve(uri, conf)
     scope = log_store_for(uri, conf).capabilities.exclusive_create
-    told = _SCOPES[scope]
+    excluded = _SCOPES[scope]
     where = "lakelog.bridge.endpoint"
     named = conf.get(f"spark.hadoop.{where}", conf.get(where, "")).strip()
     file = Path(named) if named else default_endpoint_file()
-    finding = _fine(f"excludes {told}; the service's endpoint file is {file}")
+    finding = _fine(f"excludes {excluded}; the service's endpoint file is {file}")
     if scope is Scope.NONE:
         finding = _failed("the bridge's store excludes no other writer", "name another store")
     elif not file.exists():
         finding = Finding(
             "jvm-store",
             Status.NOTE,
-            f"excludes {told}; no service runs now, for there is no endpoint file {file}",
+            f"excludes {excluded}; no service runs now, for there is no endpoint file {file}",
             "begin the session by lakelog.spark.bridge, or run `lakelog serve`",
         )
-    return JvmStore(BRIDGE_CLASS, f"the key {key}", told, behind.class_path, finding)
+    return JvmStore(BRIDGE_CLASS, f"the key {key}", excluded, behind.class_path, finding)
 
 
 def _fine(summary: str) -> Finding:

@@ -128,13 +128,13 @@ def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> Rows
     """Change the rows, and again those that match by then where another writer was faster."""
     from lakelog.core import delete_rows, retry_on_conflict, update_rows
 
-    told = saying(tell)
+    report = saying(tell)
 
     def work() -> RowsChanged:
         if change.values is None:
-            return delete_rows(log, change.where, user_metadata=change.note, progress=told)
+            return delete_rows(log, change.where, user_metadata=change.note, progress=report)
         return update_rows(
-            log, change.values, change.where, user_metadata=change.note, progress=told
+            log, change.values, change.where, user_metadata=change.note, progress=report
         )
 
     def again(_: Exception, run: int) -> None:

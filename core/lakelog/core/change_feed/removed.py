@@ -10,7 +10,7 @@ from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.errors import DeltaAnalysisError, VersionNotFoundError
 from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.schema import StructType
-from lakelog.core.schema.columns_before import as_stored_before, columns_of, columns_untold
+from lakelog.core.schema.columns_before import as_stored_before, columns_of, lossy_columns
 from lakelog.core.schema.rules import as_nullable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MODE = "delta.columnMapping.mode"
 
 
 class RemovedFiles:
-    """What finds and reads the files that a version removed, told by columns of another one."""
+    """Finds and reads the files that a version removed, as rows with the columns of another."""
 
     def __init__(self, log: DeltaLog, now: Snapshot, columns: Collection[str]) -> None:
         """Nothing is read yet.
@@ -64,16 +64,16 @@ class RemovedFiles:
             ) from exc
         if _stored(then) == _stored(now):
             return None
-        untold = columns_untold(now.read_schema, then.read_schema)
-        if untold:
+        lossy = lossy_columns(now.read_schema, then.read_schema)
+        if lossy:
             raise DeltaAnalysisError(
                 f"[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] the changes of version "
                 f"{version} of {now.table} can't be read: it removed rows and changed the type of "
-                f"{', '.join(untold)}, which does not hold all values from before. Start from "
+                f"{', '.join(lossy)}, which does not hold all values from before. Start from "
                 f"version {version + 1}, after reading what version {version - 1} had.",
                 table=now.table,
                 version=version,
-                columns=untold,
+                columns=lossy,
             )
         view = _Before(then, now)
         read = [each for each in view.read_schema if each.name in self._columns]

@@ -57,20 +57,22 @@ if TYPE_CHECKING:
     from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
     from lakelog.core.clock import Clock
     from lakelog.core.log.checkpoint import TopLevel
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
 logger = logging.getLogger("lakelog")
 _SIDECAR_ACTIONS = 50_000
 
 
-def write_checkpoint(snapshot: Snapshot, clock: Clock, tell: Tell | None = None) -> LastCheckpoint:
+def write_checkpoint(
+    snapshot: Snapshot, clock: Clock, report: ProgressCallback | None = None
+) -> LastCheckpoint:
     """Write the checkpoint of a snapshot, and the hint that points at it.
 
     Args:
         snapshot: the state to write.
         clock: decides which tombstones and transactions have expired.
-        tell: called now and then with how many files, live and removed, are written.
+        report: called now and then with how many files, live and removed, are written.
 
     Returns:
         What the hint says.
@@ -86,9 +88,9 @@ def write_checkpoint(snapshot: Snapshot, clock: Clock, tell: Tell | None = None)
             f"the conf spark.databricks.delta.checkpoint.partSize must be at least 1, not {size}"
         )
     if _is_v2(snapshot):
-        hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS, tell)
+        hint = _write_v2(snapshot, clock, size or _SIDECAR_ACTIONS, report)
     else:
-        hint = _write_classic(snapshot, clock, size, tell)
+        hint = _write_classic(snapshot, clock, size, report)
     # Last of all: a hint at a checkpoint that is not whole would send each reader there in vain.
     # Without it they list a little more.
     write_last_checkpoint(snapshot.store, snapshot.table, hint)
@@ -109,11 +111,11 @@ def _is_v2(snapshot: Snapshot) -> bool:
 
 
 def _write_classic(
-    snapshot: Snapshot, clock: Clock, size: int | None, tell: Tell | None
+    snapshot: Snapshot, clock: Clock, size: int | None, report: ProgressCallback | None
 ) -> LastCheckpoint:
     layout = layout_of(snapshot)
     live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
-    written = _Written(live.num_rows + dead.num_rows, tell)
+    written = _Written(live.num_rows + dead.num_rows, report)
     parts = 1 if size is None else max(1, -(-(live.num_rows + dead.num_rows) // size))
     # Two writers of one version have their files in different orders, and their parts may mix:
     # sorted, the parts of both hold the same.
@@ -141,7 +143,9 @@ def _write_classic(
     )
 
 
-def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) -> LastCheckpoint:
+def _write_v2(
+    snapshot: Snapshot, clock: Clock, size: int, report: ProgressCallback | None
+) -> LastCheckpoint:
     form = snapshot.conf.read(keys.TOP_FORMAT).lower()
     if form not in ("json", "parquet"):
         raise DeltaAnalysisError(
@@ -150,7 +154,7 @@ def _write_v2(snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None) ->
         )
     # Before the top level, which makes them a checkpoint: a crash in between leaves sidecars that
     # nothing names.
-    sidecars = _write_sidecars(snapshot, clock, size, tell)
+    sidecars = _write_sidecars(snapshot, clock, size, report)
     rows, bytes_ = sum(each.rows for each in sidecars), sum(each.size for each in sidecars)
     tags = {
         "sidecarNumActions": str(rows),
@@ -208,11 +212,11 @@ def write_under_classic_name(snapshot: Snapshot, top: TopLevel) -> None:
 
 
 def _write_sidecars(
-    snapshot: Snapshot, clock: Clock, size: int, tell: Tell | None
+    snapshot: Snapshot, clock: Clock, size: int, report: ProgressCallback | None
 ) -> list[Published]:
     layout = layout_of(snapshot).only_files()
     live, dead = snapshot.file_table, _fresh_tombstones(snapshot, clock)
-    written = _Written(live.num_rows + dead.num_rows, tell)
+    written = _Written(live.num_rows + dead.num_rows, report)
     # An empty table has one empty sidecar, as in Spark.
     parts = max(1, -(-(live.num_rows + dead.num_rows) // size))
     own = OwnFiles(snapshot.store, snapshot.table)
@@ -291,15 +295,15 @@ def _share(files: pa.Table, part: int, parts: int) -> pa.Table:
 class _Written:
     """How many files, live and removed, are in the checkpoint so far, over all of its parts."""
 
-    def __init__(self, total: int, tell: Tell | None) -> None:
-        self._done, self._total, self._tell = 0, total, tell
+    def __init__(self, total: int, report: ProgressCallback | None) -> None:
+        self._done, self._total, self._report = 0, total, report
 
     def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
             self._done += batch.num_rows
-            if self._tell is not None:
-                self._tell(
+            if self._report is not None:
+                self._report(
                     Progress(text="checkpoint", done=self._done, total=self._total, unit="actions")
                 )
 

@@ -60,7 +60,7 @@ def check_fence(
         listing = list_log(store, table, version - 1)
     except (FileNotFoundError, NotADirectoryError):
         raise _dropped_error(table, version) from None
-    # A listing from this version on is empty in a log that was made anew and is shorter: that table
+    # A listing from this version on is empty in a log that was recreated and is shorter: that table
     # exists.
     if listing.latest() is None and not _has_commits(store, table):
         raise _dropped_error(table, version)

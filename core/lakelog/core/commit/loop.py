@@ -441,8 +441,8 @@ class CommitLoop:
         attempt = self._attempt
         if attempt is None:
             return
-        is_told = isinstance(exc, DeltaError | CommitOutcomeUnknownError)
-        attempt.error = str(exc) if is_told else f"{type(exc).__name__}: {exc}"
+        explains_itself = isinstance(exc, DeltaError | CommitOutcomeUnknownError)
+        attempt.error = str(exc) if explains_itself else f"{type(exc).__name__}: {exc}"
         self._record(attempt, outcome, committed)
 
 

@@ -43,7 +43,7 @@ from lakelog.core.features.redirects import check_redirect
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.metadata.change_data_feed import (
     check_mapping_with_cdc,
-    check_removed_are_told,
+    check_removed_rows_fit,
 )
 
 if TYPE_CHECKING:
@@ -201,11 +201,11 @@ class ActionChecks:
         # Per call, though they look at metadata: what they refuse is the change beside these
         # actions.
         if old is not None and terms is not old:
-            # RESTORE may go back over a change of names: its removed rows are told by the columns
+            # RESTORE may go back over a change of names: its removed rows are shown in the columns
             # that their files have.
             if not request.is_large:
                 check_mapping_with_cdc(old, terms, actions, request.operation.name)
-            check_removed_are_told(old, terms, actions, request.operation.name)
+            check_removed_rows_fit(old, terms, actions, request.operation.name)
         _check_append_only(request, actions)
         check_files(actions, terms, self._settings, table, operation=request.operation)
         kinds = {a.data_change for a in actions if isinstance(a, AddFile | RemoveFile)}

@@ -15,7 +15,7 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores.errors import StorageUnavailableError
-from lakelog.logstores.unreachable import NOBODY, causes
+from lakelog.logstores.unreachable import NEVER_CONNECTED, causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ def _leaves_open(chain: Iterable[BaseException]) -> bool:
 def _is_on_the_way(error: BaseException) -> bool:
     names = {each.__name__ for each in type(error).__mro__}
     unsent = (ConnectionRefusedError, ssl.SSLCertVerificationError, socket.gaierror)
-    if isinstance(error, unsent) or names & NOBODY:
+    if isinstance(error, unsent) or names & NEVER_CONNECTED:
         return False
     if isinstance(error, TimeoutError | ConnectionError | InterruptedError):
         return True

@@ -13,7 +13,7 @@ from lakelog.core.create.path_spelling import spelling_for
 from lakelog.core.data.writer import add_files_at
 from lakelog.core.delta_log import log_of
 from lakelog.core.input.given_types import property_texts, schema_from
-from lakelog.core.progress import Progress, told
+from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.stats.collect import StatsConfig
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelog.core.create.found_files import ParquetFile
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.input.given_types import GivenSchema
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -86,11 +86,11 @@ def convert_to_delta(
     if txn.snapshot is not None:
         return txn.reads.version
     partitions = schema_from(partition_schema, "partition_schema")
-    with told(progress) as tell:
+    with progress_callback(progress) as report:
         return _convert(
             txn,
             partitions,
-            tell,
+            report,
             collect_stats=collect_stats,
             non_ascii_paths=non_ascii_paths,
             properties=properties,
@@ -101,7 +101,7 @@ def convert_to_delta(
 def _convert(
     txn: OptimisticTransaction,
     partitions: StructType,
-    tell: Tell,
+    report: ProgressCallback,
     *,
     collect_stats: bool,
     non_ascii_paths: Literal["refuse", "bare", "encoded"],
@@ -114,7 +114,7 @@ def _convert(
     spell = spelling_for(non_ascii_paths, log.table, [each.path for each in found])
 
     def read(done: int) -> None:
-        tell(Progress(text="schema", done=done, total=len(found), unit="files"))
+        report(Progress(text="schema", done=done, total=len(found), unit="files"))
 
     data, files = merged_schema(filesystem, root, found, read)
     schema = with_partition_columns(data, partitions)
@@ -139,7 +139,7 @@ def _convert(
         user_metadata=user_metadata,
     )
     return txn.commit_large(
-        _actions(txn, files, schema, stats if collect_stats else None, spell, tell), operation
+        _actions(txn, files, schema, stats if collect_stats else None, spell, report), operation
     )
 
 
@@ -149,7 +149,7 @@ def _actions(
     schema: StructType,
     stats: StatsConfig | None,
     spell: Callable[[str], str],
-    tell: Tell,
+    report: ProgressCallback,
 ) -> Iterator[AddFile]:
     store, table = txn.delta_log.store, txn.delta_log.table
     for start in range(0, len(files), _STEP):
@@ -164,4 +164,4 @@ def _actions(
             spell=spell,
         )
         done = start + len(some)
-        tell(Progress(text="files", done=done, total=len(files), unit="files"))
+        report(Progress(text="files", done=done, total=len(files), unit="files"))

@@ -14,7 +14,7 @@ from lakelog.core.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.logstores import LogStore
 
 _THREADS: Final = 16
@@ -28,7 +28,7 @@ _SPARSE: Final = 20
 
 
 def rows_with_missing_files(
-    store: LogStore, table: str, rows: pa.Table, known: int, tell: Tell | None = None
+    store: LogStore, table: str, rows: pa.Table, known: int, report: ProgressCallback | None = None
 ) -> tuple[list[bool], list[str]]:
     """Look whether data files, and the files of their deletion vectors, exist.
 
@@ -37,7 +37,7 @@ def rows_with_missing_files(
         table: its URI.
         rows: of `lakelog.core.actions.file_table.FILE_SCHEMA`.
         known: how many files the table's folder holds, as far as the log knows.
-        tell: called now and then with how many files were looked for.
+        report: called now and then with how many files were looked for.
 
     Returns:
         For each row whether something of it is missing, and the places of all that is, sorted.
@@ -56,7 +56,7 @@ def rows_with_missing_files(
     wanted = sorted({*places, *(each for each in vectors if each is not None)})
     if len(wanted) >= _MANY and len(wanted) * _SPARSE >= known and not is_local(table):
         wanted = _not_listed(store, wanted)
-    gone = _missing(store, wanted, tell or (lambda _: None))
+    gone = _missing(store, wanted, report or (lambda _: None))
     lacks = [place in gone or vector in gone for place, vector in zip(places, vectors, strict=True)]
     return lacks, sorted(gone)
 
@@ -89,7 +89,7 @@ def _not_listed(store: LogStore, places: list[str]) -> list[str]:
         return sorted(each for some in pool.map(look, folders) for each in some)
 
 
-def _missing(store: LogStore, places: list[str], tell: Tell) -> set[str]:
+def _missing(store: LogStore, places: list[str], report: ProgressCallback) -> set[str]:
     def look(some: list[str]) -> list[str]:
         found = store.filesystem.get_file_info([store.filesystem_path(each) for each in some])
         return [place for place, info in zip(some, found, strict=True) if not info.is_file]
@@ -104,5 +104,5 @@ def _missing(store: LogStore, places: list[str], tell: Tell) -> set[str]:
         for number, some in enumerate(pool.map(look, parts), 1):
             gone.update(some)
             done = min(number * size, len(places))
-            tell(Progress(text="looking for files", done=done, total=len(places), unit="files"))
+            report(Progress(text="looking for files", done=done, total=len(places), unit="files"))
     return gone

@@ -24,7 +24,7 @@ from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.expressions.tree import join_and
-from lakelog.core.progress import Progress, check_told, told
+from lakelog.core.progress import Progress, check_progress, progress_callback
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
 
@@ -72,7 +72,7 @@ class Scan:
             DeltaAnalysisError: a column that does not exist, or is given twice.
             InvalidPredicateError: the condition can't be parsed or names an unknown column.
         """
-        check_told(progress)
+        check_progress(progress)
         self._progress: GivenProgress = progress
         self._snapshot = snapshot
         self._schema = snapshot.read_schema
@@ -422,10 +422,10 @@ class Scan:
         if self._limit is None:
             total = known_count(self._snapshot, files, self._expression)
         done = 0
-        with told(self._progress) as tell:
+        with progress_callback(self._progress) as report:
             for table in tables:
                 done += table.num_rows
-                tell(Progress(text="reading", done=done, total=total, unit="rows"))
+                report(Progress(text="reading", done=done, total=total, unit="rows"))
                 yield table
 
     def _check_filter(self) -> None:

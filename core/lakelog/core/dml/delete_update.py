@@ -23,7 +23,7 @@ from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.core.transaction.optimistic import undone_on_error
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.new_rows import NewColumn
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -85,8 +85,8 @@ def delete_rows(
     """
     check_text(user_metadata, "user_metadata")
     batch = checked_progress(app_id, app_version)
-    with told(progress) as tell:
-        return _run(log_of(uri, conf), where, None, user_metadata, batch, tell)
+    with progress_callback(progress) as report:
+        return _run(log_of(uri, conf), where, None, user_metadata, batch, report)
 
 
 @read_arguments
@@ -140,8 +140,8 @@ def update_rows(
     """
     check_text(user_metadata, "user_metadata")
     batch = checked_progress(app_id, app_version)
-    with told(progress) as tell:
-        return _run(log_of(uri, conf), where, set, user_metadata, batch, tell)
+    with progress_callback(progress) as report:
+        return _run(log_of(uri, conf), where, set, user_metadata, batch, report)
 
 
 def _run(
@@ -150,7 +150,7 @@ def _run(
     values: Mapping[str, Any] | None,
     user_metadata: str | None,
     batch: tuple[str, int] | None,
-    tell: Tell,
+    report: ProgressCallback,
 ) -> RowsChanged:
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
@@ -165,7 +165,7 @@ def _run(
     shown = where if isinstance(where, str) else None
     plan = RowsPlan(condition, shown, _columns(values, snapshot), user_metadata)
     with AttemptFiles(txn) as files:
-        change = _Change(txn, plan, tell)
+        change = _Change(txn, plan, report)
         actions = change.written(files)
         if batch:
             now = log.clock.now_ms()
@@ -232,12 +232,12 @@ class _Change:
     """One attempt."""
 
     def __init__(
-        self, txn: OptimisticTransaction, plan: RowsPlan, tell: Tell | None = None
+        self, txn: OptimisticTransaction, plan: RowsPlan, report: ProgressCallback | None = None
     ) -> None:
         """Resolve everything; no data file is read or written yet."""
         snapshot = txn.snapshot
         assert snapshot is not None
-        self._txn, self._plan, self._tell, self._snapshot = txn, plan, tell, snapshot
+        self._txn, self._plan, self._report, self._snapshot = txn, plan, report, snapshot
         now_ms = txn.delta_log.clock.now_ms()
         update = None
         if plan.columns is not None:
@@ -261,12 +261,12 @@ class _Change:
         if by_partition and self._plan.columns is None:
             changes.take_whole(to_add_files(found))
         else:
-            rows = touched_files(snapshot, found, None if by_partition else condition, self._tell)
+            rows = touched_files(snapshot, found, None if by_partition else condition, self._report)
             # All are searched before one is written: whether changes need files of their own
             # depends on all of them.
             touched = list(rows)
             metrics.scan_ms = round(1000 * (clock.monotonic() - began))
-            changes.apply(touched, self._tell)
+            changes.apply(touched, self._report)
             metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
         actions = changes.actions()
         txn.changes.mark_written()

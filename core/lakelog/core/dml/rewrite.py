@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, AddCDCFile, AddFile
     from lakelog.core.data.row_reader import Piece
     from lakelog.core.dml.touched_files import TouchedFile
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -149,12 +149,12 @@ class RowRewrite:
             self._remove(file)
             self.metrics.count_whole(file)
 
-    def apply(self, touched: Sequence[TouchedFile], tell: Tell | None = None) -> None:
+    def apply(self, touched: Sequence[TouchedFile], report: ProgressCallback | None = None) -> None:
         """Delete or update the rows that are hit.
 
         Args:
             touched: where they are.
-            tell: called after each file that is rewritten, or some of them.
+            report: called after each file that is rewritten, or some of them.
 
         Raises:
             ConstraintViolationError: new rows break a rule of the table.
@@ -176,9 +176,9 @@ class RowRewrite:
             if self._update is None and (has_changes or (copies and not each.is_whole)):
                 copied.append(each)
         if self._update is not None:
-            self._rewrite(touched, tell, has_changes=has_changes)
+            self._rewrite(touched, report, has_changes=has_changes)
         if copied:
-            self._copy(copied, tell, has_changes=has_changes)
+            self._copy(copied, report, has_changes=has_changes)
 
     def _remove(self, file: AddFile) -> None:
         self._actions.append(file.remove(self._now_ms))
@@ -198,7 +198,7 @@ class RowRewrite:
         self.metrics.count_masked(old)
 
     def _copy(
-        self, touched: Sequence[TouchedFile], tell: Tell | None, *, has_changes: bool
+        self, touched: Sequence[TouchedFile], report: ProgressCallback | None, *, has_changes: bool
     ) -> None:
         """Copy the rows that stay, and report the others to the change data feed."""
         layout, table = self._layout, self._snapshot.table
@@ -229,20 +229,20 @@ class RowRewrite:
                 self._made += (result[0] for result in (*found.data, *found.changes))
                 self.add_written(layout.add_files(found.data), change_actions(found.changes))
                 self.metrics.copied += found.rows
-                if tell is not None:
-                    tell(Progress(text="copying", done=self.metrics.copied, unit="rows"))
+                if report is not None:
+                    report(Progress(text="copying", done=self.metrics.copied, unit="rows"))
 
     def _rewrite(
-        self, touched: Sequence[TouchedFile], tell: Tell | None, *, has_changes: bool
+        self, touched: Sequence[TouchedFile], report: ProgressCallback | None, *, has_changes: bool
     ) -> None:
         """Write what becomes of the rows of files."""
         with closing(self._files.pieces_ahead(each.file for each in touched)) as pieces:
             for number, group in groupby(pieces, itemgetter(0)):
                 mine = (piece for _, piece in group)
                 self._rewrite_file(touched[number], mine, has_changes=has_changes)
-                if tell is not None:
+                if report is not None:
                     done = number + 1
-                    tell(Progress(text="rewriting", done=done, total=len(touched), unit="files"))
+                    report(Progress(text="rewriting", done=done, total=len(touched), unit="files"))
 
     def _rewrite_file(
         self, touched: TouchedFile, pieces: Iterable[Piece], *, has_changes: bool

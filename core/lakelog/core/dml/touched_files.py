@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddFile
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -62,7 +62,7 @@ def touched_files(
     snapshot: Snapshot,
     files: pa.Table,
     condition: Expression | None,
-    tell: Tell | None = None,
+    report: ProgressCallback | None = None,
 ) -> Iterator[TouchedFile]:
     """The files with rows for which a condition is true, one after another.
 
@@ -74,7 +74,7 @@ def touched_files(
         files: rows of `FILE_SCHEMA` that may hold such rows.
         condition: bound to the schema; a row for which it is null is not touched. `None` is true
             for every row.
-        tell: called after each file.
+        report: called after each file.
 
     Raises:
         InvalidPredicateError: a part of the condition that only Spark can evaluate.
@@ -87,8 +87,8 @@ def touched_files(
     found = in_order(finder.masks, places, reading_workers())
     adds = to_add_files(files)
     for done, (add, place, (gone, hit)) in enumerate(zip(adds, places, found, strict=True), 1):
-        if tell is not None:
-            tell(Progress(text="searching", done=done, total=len(adds), unit="files"))
+        if report is not None:
+            report(Progress(text="searching", done=done, total=len(adds), unit="files"))
         if hit.true_count:
             yield TouchedFile(add, place, gone, hit)
 

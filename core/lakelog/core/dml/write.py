@@ -28,7 +28,7 @@ from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
 from lakelog.core.metadata.column_mapping import reused_mapping
-from lakelog.core.progress import Progress, told
+from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema import StructType
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.input.given_types import GivenSchema
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.rows.filling import Filled
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -171,13 +171,13 @@ def write_arrow(
         batch=done,
     )
     _check_job(job)
-    with told(progress) as tell:
-        return _attempted(log, job, tell)
+    with progress_callback(progress) as report:
+        return _attempted(log, job, report)
 
 
-def _attempted(log: DeltaLog, job: _Job, tell: Tell) -> int:
+def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
     try:
-        return _write(log, job, tell)
+        return _write(log, job, report)
     except ProtocolChangedException as exc:
         # We wanted to create the table, but another writer created it a moment before.
         if exc.winning_version != 0:
@@ -188,7 +188,7 @@ def _attempted(log: DeltaLog, job: _Job, tell: Tell) -> int:
                 "is a table."
             )
             raise
-        return _write(log, job, tell)
+        return _write(log, job, report)
 
 
 _ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
@@ -243,7 +243,7 @@ def _check_job(job: _Job) -> None:
         raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
 
 
-def _write(log: DeltaLog, job: _Job, tell: Tell) -> int:
+def _write(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
     txn = log.start_transaction()
     if job.batch and txn.txn_version(job.batch.app_id) >= job.batch.version:
         return txn.reads.version
@@ -263,7 +263,7 @@ def _write(log: DeltaLog, job: _Job, tell: Tell) -> int:
     # Rows in memory are all checked before anything is written, and a stream's first ones.
     first = next(filled)
     removed = _replaced(txn, job, predicate)
-    return _commit(txn, job, chain([first], filled), removed, predicate, tell)
+    return _commit(txn, job, chain([first], filled), removed, predicate, report)
 
 
 def _filled(
@@ -396,7 +396,7 @@ def _is_of_rows(txn: OptimisticTransaction, predicate: Expression | None) -> boo
 
 
 def _without_rows(
-    txn: OptimisticTransaction, predicate: Expression, files: AttemptFiles, tell: Tell
+    txn: OptimisticTransaction, predicate: Expression, files: AttemptFiles, report: ProgressCallback
 ) -> RowRewrite:
     """Take the rows for which a condition is true out of the table."""
     from lakelog.core.dml.rewrite import RowRewrite
@@ -408,7 +408,8 @@ def _without_rows(
     now = txn.delta_log.clock.now_ms()
     found = files.own(RowRewrite(txn, now, command="delete", schema=schema))
     found.apply(
-        list(touched_files(snapshot, txn.reads.filter_file_table(predicate), predicate, tell)), tell
+        list(touched_files(snapshot, txn.reads.filter_file_table(predicate), predicate, report)),
+        report,
     )
     return found
 
@@ -448,7 +449,7 @@ def _commit(
     filled: Iterator[Filled],
     removed: list[AddFile],
     predicate: Expression | None,
-    tell: Tell,
+    report: ProgressCallback,
 ) -> int:
     log = txn.delta_log
     log.store.create_folder(log.table)
@@ -457,7 +458,7 @@ def _commit(
     with AttemptFiles(txn) as files:
         rows_out = None
         if predicate is not None and _is_of_rows(txn, predicate):
-            rows_out = _without_rows(txn, predicate, files, tell)
+            rows_out = _without_rows(txn, predicate, files, report)
         writer = files.own(
             DataFileWriter(plan, layout.schema, stats=layout.stats, checks_later=True)
         )
@@ -469,7 +470,7 @@ def _commit(
             if rows_out is not None:
                 rows_out.write_inserted(each.rows)
             written += each.rows.num_rows
-            tell(Progress(text="writing", done=written, total=job.data.count, unit="rows"))
+            report(Progress(text="writing", done=written, total=job.data.count, unit="rows"))
             marks |= each.marks
             del each
         adds = writer.close()
@@ -493,17 +494,17 @@ def _commit(
 
 def _of_rows(operation: Operation, txn: OptimisticTransaction, found: RowRewrite) -> Operation:
     """What the history says of an overwrite that took single rows out."""
-    told = found.metrics.operation_metrics("numDeletedRows")
+    counts = found.metrics.operation_metrics("numDeletedRows")
     names = ("numRemovedFiles", "numRemovedBytes", "numDeletedRows", "numCopiedRows")
-    metrics = {**operation.metrics, **{name: told[name] for name in names}}
-    metrics["numAddedChangeFiles"] = told["numAddedChangeFiles"]
+    metrics = {**operation.metrics, **{name: counts[name] for name in names}}
+    metrics["numAddedChangeFiles"] = counts["numAddedChangeFiles"]
     for name, copied in (
         ("numFiles", "numAddedFiles"),
         ("numOutputBytes", "numAddedBytes"),
         ("numOutputRows", "numCopiedRows"),
     ):
         if name in metrics:
-            metrics[name] = int(metrics[name]) + told[copied]
+            metrics[name] = int(metrics[name]) + counts[copied]
     assert txn.snapshot is not None
     tags = preservation_tags(txn.snapshot.terms, preserved=found.keeps_row_ids)
     return replace(operation, metrics=metrics, tags=tags)

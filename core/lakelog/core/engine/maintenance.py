@@ -13,13 +13,13 @@ from lakelog.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from lakelog.core.checkpoints.symlink_manifest import generate_symlink_manifest
     from lakelog.core.maintain.optimize.rewrite_tasks import BinTask
-    from lakelog.core.maintain.optimize.running import OptimizeTold
+    from lakelog.core.maintain.optimize.running import GivenOptimizeProgress
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "checkpoints.symlink_manifest": "generate_symlink_manifest",
-            "maintain.optimize.running": "OptimizeTold",
+            "maintain.optimize.running": "GivenOptimizeProgress",
             "maintain.optimize.rewrite_tasks": "BinTask",
         },
         below="lakelog.core",

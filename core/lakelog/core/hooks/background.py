@@ -134,12 +134,12 @@ class _Background:
 _background = _Background()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     global _background
     _background = _Background()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _is_ending() -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
 
-def is_told_apart(info: CommitInfo | None, modified: int | None) -> bool:
+def is_identifiable(info: CommitInfo | None, modified: int | None) -> bool:
     """Whether enough is known of a commit for `still_there` to tell it from another one."""
     return modified is not None or _names_its_commit(info)
 

@@ -34,7 +34,7 @@ from lakelog.core.features.protocol import (
     merged_protocol,
 )
 from lakelog.core.metadata.restored import restored_metadata
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import time_in_zone, usable_version
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action, AddFile, Metadata, Protocol
     from lakelog.core.delta_log import TableOrLog
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -121,8 +121,8 @@ def restore(
     """
     check_text(user_metadata, "user_metadata")
     txn = begin_change(uri, conf)
-    with told(progress) as tell:
-        return _restored(txn, version, timestamp, user_metadata, tell, dry_run=dry_run)
+    with progress_callback(progress) as report:
+        return _restored(txn, version, timestamp, user_metadata, report, dry_run=dry_run)
 
 
 def _restored(
@@ -130,7 +130,7 @@ def _restored(
     version: int | None,
     timestamp: int | str | datetime | None,
     user_metadata: str | None,
-    tell: Tell,
+    report: ProgressCallback,
     *,
     dry_run: bool,
 ) -> TableRestored:
@@ -140,7 +140,7 @@ def _restored(
     then = _wanted(txn, version, timestamp)
     if then.version == now.version:
         return TableRestored(None, then.version)
-    plan = _Plan.between(txn, now, then, tell)
+    plan = _Plan.between(txn, now, then, report)
     if dry_run:
         return TableRestored(None, then.version, plan.metrics(), plan.missing)
     if plan.missing and not log.conf.read(keys.IGNORE_MISSING):
@@ -153,7 +153,7 @@ def _restored(
         "RESTORE", {"version": version, "timestamp": said}, plan.metrics(), user_metadata
     )
     committed = txn.commit_large(
-        _actions(txn, plan), operation, protocol=plan.protocol, progress=tell
+        _actions(txn, plan), operation, protocol=plan.protocol, progress=report
     )
     return TableRestored(committed, then.version, plan.metrics(), plan.missing)
 
@@ -195,7 +195,7 @@ class _Plan:
 
     @classmethod
     def between(
-        cls, txn: OptimisticTransaction, now: Snapshot, then: Snapshot, tell: Tell
+        cls, txn: OptimisticTransaction, now: Snapshot, then: Snapshot, report: ProgressCallback
     ) -> _Plan:
         log = txn.delta_log
         check_writable(then.protocol, then.metadata, log.table)
@@ -208,7 +208,7 @@ class _Plan:
         added = then.file_table.filter(pc.invert(stays))
         removed = now.file_table.filter(pc.invert(pc.is_in(new, value_set=old)))
         known = now.num_files + now.tombstones.num_rows
-        lacks, missing = rows_with_missing_files(log.store, log.table, added, known, tell)
+        lacks, missing = rows_with_missing_files(log.store, log.table, added, known, report)
         if any(lacks):
             added = added.filter(array_of([not each for each in lacks], pa.bool_()))
         before = now.file_table.take(pc.index_in(old.filter(stays), value_set=new))

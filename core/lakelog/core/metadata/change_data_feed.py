@@ -8,7 +8,7 @@ from lakelog.core.actions import AddCDCFile, AddFile, RemoveFile
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted, walk
-from lakelog.core.schema.columns_before import columns_untold
+from lakelog.core.schema.columns_before import lossy_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,10 +87,10 @@ def check_mapping_with_cdc(
     )
 
 
-def check_removed_are_told(
+def check_removed_rows_fit(
     old: TableTerms, new: TableTerms, actions: Iterable[Action], operation: str
 ) -> None:
-    """Refuse to remove rows that the change data feed could not tell by the columns after them.
+    """Refuse to remove rows that the change data feed could not show in the new columns.
 
     Args:
         old: terms of the table as it is.
@@ -105,8 +105,8 @@ def check_removed_are_told(
         return
     if not new.properties.change_data_feed:
         return
-    untold = columns_untold(new.read_schema, old.read_schema)
-    if not untold:
+    lossy = lossy_columns(new.read_schema, old.read_schema)
+    if not lossy:
         return
     actions = [*actions]
     if any(isinstance(each, AddCDCFile) for each in actions):
@@ -115,13 +115,13 @@ def check_removed_are_told(
         raise DeltaAnalysisError(
             "[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] Operation "
             f'"{operation}" is not allowed: the table has a change data feed, and the commit both '
-            f"removes rows and changes the type of {', '.join(untold)}, which would not hold all "
-            "their values, so no reader of the feed could tell what went. Remove the rows in a "
+            f"removes rows and changes the type of {', '.join(lossy)}, which would not hold all "
+            "their values, so the feed could not show the removed values. Remove the rows in a "
             "commit of its own first (DELETE without a condition), then do this again; or let the "
             "table be without the feed from then on (delta.enableChangeDataFeed=false). Nothing "
             "was committed.",
             operation=operation,
-            columns=untold,
+            columns=lossy,
         )
 
 

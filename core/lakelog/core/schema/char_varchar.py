@@ -216,11 +216,11 @@ def with_current_marks(schema: StructType) -> StructType:
 
     A mark tells of the type that a column once had. Spark takes the fields of a struct from there.
     """
-    fields = tuple(map(_marked_anew, schema))
+    fields = tuple(map(_with_current_mark, schema))
     return schema if fields == schema.fields else StructType(fields)
 
 
-def _marked_anew(field: StructField) -> StructField:
+def _with_current_mark(field: StructField) -> StructField:
     mark = _current_mark(field)
     return field if mark is None else replace(field, metadata={**field.metadata, MARK: mark})
 

@@ -1,4 +1,4 @@
-"""Rows of a version, told by the columns of a later one: which of those were which of these.
+"""Rows of a version in the columns of a later one: which of those were which of these.
 
 A commit that removes files may change the columns, too: RESTORE, CLONE, an overwrite with another
 schema. What it removed is stored as the version before said, and its change data feed has the
@@ -75,27 +75,27 @@ def _kind(now: DataType, then: DataType) -> DataType:
     return with_parts(now, [_kind(*each) for _, *each in paired_parts(now, then)])
 
 
-def columns_untold(now: StructType, then: StructType) -> list[str]:
+def lossy_columns(now: StructType, then: StructType) -> list[str]:
     """The later version's columns whose type does not hold all values that they had before.
 
     Args:
         now: the later version's, as `read_schema` has it.
         then: the earlier version's, likewise.
     """
-    return [*_untold(now, then, ())]
+    return [*_lossy_paths(now, then, ())]
 
 
-def _untold(now: DataType, then: DataType, path: tuple[str, ...]) -> Iterator[str]:
+def _lossy_paths(now: DataType, then: DataType, path: tuple[str, ...]) -> Iterator[str]:
     match now, then:
         case StructType(), StructType():
             same = columns_of(now, then)
             for each in now:
                 if each.name in same:
                     inner = (*path, each.name)
-                    yield from _untold(each.data_type, same[each.name].data_type, inner)
+                    yield from _lossy_paths(each.data_type, same[each.name].data_type, inner)
         case _ if parts := paired_parts(now, then):
             for step, one, other in parts:
-                yield from _untold(one, other, (*path, step))
+                yield from _lossy_paths(one, other, (*path, step))
         case _ if not _holds(now, then):
             yield f"{dotted(path)} ({then} to {now})"
 

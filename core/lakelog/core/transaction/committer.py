@@ -57,7 +57,7 @@ from lakelog.core.hooks.post_commit import (
     commit_interrupted,
     post_commit,
 )
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.transaction.changes import Changes
 from lakelog.core.transaction.group import (
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.events import CommitStats
     from lakelog.core.hooks import AnyHook
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
@@ -180,8 +180,8 @@ class Committer:
         """See `OptimisticTransaction.commit_large`."""
 
         def run() -> int:
-            with told(progress) as tell:
-                return self._run_large(actions, operation, protocol, tell)
+            with progress_callback(progress) as report:
+                return self._run_large(actions, operation, protocol, report)
 
         return self._guarded(run)
 
@@ -249,7 +249,7 @@ class Committer:
         actions: Iterable[Action],
         operation: Operation,
         protocol: Protocol | None,
-        tell: Tell,
+        report: ProgressCallback,
     ) -> int:
         from lakelog.core.transaction.large_commit import LargeCommit, after_large_commit
 
@@ -280,7 +280,7 @@ class Committer:
             landing=self._landing,
         )
         try:
-            version = large.commit(actions, tell)
+            version = large.commit(actions, report)
         except Exception:
             if self._landing.version is not None:
                 # It was interrupted after it had landed, and still needs its checkpoint.

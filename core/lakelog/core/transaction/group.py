@@ -348,13 +348,13 @@ class _Tables:
 _tables = _Tables()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # A forked child has none of the threads that wait or lead.
     global _tables
     _tables = _Tables()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def group_of(log: TableLog) -> CommitGroups:

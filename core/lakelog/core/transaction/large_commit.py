@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.checker import PendingCommit
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.events import CommitStats
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
@@ -90,7 +90,7 @@ class _Stream:
     protocol: Protocol | None
     ids: _RowIds | None
     check: Callable[[list[Action]], list[Action]]
-    tell: Tell
+    report: ProgressCallback
     fence: Callable[[], None]
     bytes: int = 0
     num_actions: int = 0
@@ -115,7 +115,7 @@ class _Stream:
                 self.num_actions += 1
                 self.counts.add(action)
                 yield self._line(action)
-            self.tell(Progress(text="committing", done=self.num_actions - 1, unit="actions"))
+            self.report(Progress(text="committing", done=self.num_actions - 1, unit="actions"))
         # Once more, as the actions may have taken hours to make.
         self.fence()
         mark = None if self.ids is None else self.ids.mark_action()
@@ -150,7 +150,7 @@ class LargeCommit:
     """Gets the record of the attempt."""
     landing: Landing
 
-    def commit(self, actions: Iterable[Action], tell: Tell) -> int:
+    def commit(self, actions: Iterable[Action], report: ProgressCallback) -> int:
         """Stream it into the log; see `OptimisticTransaction.commit_large`.
 
         Whatever is raised once `landing` has a version was raised after the commit.
@@ -163,7 +163,7 @@ class LargeCommit:
             known = (None, None) if read is None else (read.commit_info, read.state.timestamp)
             writer.repeat(lambda: check_fence(log.store, log.table, attempt.version, *known))
 
-        stream = self._stream(actions, tell, fence)
+        stream = self._stream(actions, report, fence)
         limits = replace(log.conf.derived(CommitSettings).limits, unknown=0)
         writer = CommitWriter(
             log.store, log.clock, log.table, stream, limits, Backoff(log.clock), self.landing
@@ -188,7 +188,9 @@ class LargeCommit:
         messages.committed(attempt.version, pending)
         return attempt.version
 
-    def _stream(self, actions: Iterable[Action], tell: Tell, fence: Callable[[], None]) -> _Stream:
+    def _stream(
+        self, actions: Iterable[Action], report: ProgressCallback, fence: Callable[[], None]
+    ) -> _Stream:
         # The in-commit timestamp, its traces in the metadata, and where row ids start.
         draft, ids = first_draft(self.prepared, self.snapshot, self.log.table), None
         mark = draft.row_id_mark
@@ -201,7 +203,7 @@ class LargeCommit:
             protocol=next((a for a in draft.actions if isinstance(a, Protocol)), None),
             ids=ids,
             check=self._checked,
-            tell=tell,
+            report=report,
             fence=fence,
         )
 

@@ -26,13 +26,13 @@ _lock = threading.Lock()
 _known: WeakSet[_Transaction] = WeakSet()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # Another thread may have had the lock when this process was forked.
     global _lock
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def remember(transaction: _Transaction) -> None:

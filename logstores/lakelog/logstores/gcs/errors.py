@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(r"(?i)(bearer|access_token|refresh_token|assertion)([
 _CHECK: Final = "Check fs.gs.storage.root.url, fs.gs.proxy.address and HTTPS_PROXY."
 _LONGEST: Final = 300
 _ANONYMOUS: Final = "Anonymous caller"
-_NOBODY_ASKS: Final = (
+_NO_CREDENTIALS: Final = (
     "{}: Google Cloud Storage requires authentication (HTTP 401), but no credentials are set. Set "
     "fs.gs.auth.type to APPLICATION_DEFAULT or SERVICE_ACCOUNT_JSON_KEYFILE."
 )
@@ -144,7 +144,7 @@ def _refused(error: Any, status: int, what: str, permission: str, answer: str) -
     if _is_page(error):
         return f"{what}: HTTP {status}. {answer}"
     if status == 401 and _ANONYMOUS in answer:
-        return _NOBODY_ASKS.format(what)
+        return _NO_CREDENTIALS.format(what)
     if status == 401:
         return (
             f"{what}: Google Cloud Storage does not accept the credentials (HTTP 401). Renew them: "
@@ -174,7 +174,7 @@ def _login(error: Any, what: str) -> None:
 
     text = _clean(str(error))
     if isinstance(error, InvalidOperation):
-        raise PermissionError(_NOBODY_ASKS.format(what)) from None
+        raise PermissionError(_NO_CREDENTIALS.format(what)) from None
     if isinstance(error, DefaultCredentialsError):
         raise LogStoreConfError(f"{what}: no Google credentials were found: {text}") from None
     if isinstance(error, TransportError) or getattr(error, "retryable", False):

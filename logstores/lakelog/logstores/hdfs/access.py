@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _LIVE: Final[weakref.WeakSet[Hdfs]] = weakref.WeakSet()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # The locks may have been held at the fork, by threads that the child doesn't have.
     for each in list(_LIVE):
         each.forget_locks()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class Hdfs:

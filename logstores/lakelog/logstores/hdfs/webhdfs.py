@@ -62,13 +62,13 @@ class WebHdfs:
         self._lock = threading.Lock()
         self._resting_until = 0.0
         self._active = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     @property
     def is_usable(self) -> bool:
         """Whether to try it now. The first time it is not, the reason is logged."""
         if not self._service.web:
-            self._tell(self._service.why_no_web)
+            self._log_once(self._service.why_no_web)
             return False
         return time.monotonic() >= self._resting_until
 
@@ -97,7 +97,7 @@ class WebHdfs:
     def rest(self, reason: str) -> None:
         """Stop using it for a while, because of `reason`."""
         self._resting_until = time.monotonic() + _REST
-        self._tell(reason)
+        self._log_once(reason)
 
     def forget_lock(self) -> None:
         """In a forked child, whose connections are its own: no thread holds it."""
@@ -110,9 +110,9 @@ class WebHdfs:
         for _, _, connection in idle:
             connection.close()
 
-    def _tell(self, reason: str) -> None:
-        if reason not in self._told:
-            self._told.add(reason)
+    def _log_once(self, reason: str) -> None:
+        if reason not in self._logged:
+            self._logged.add(reason)
             _LOG.warning(
                 "commits to hdfs://%s don't use WebHDFS, and take half a second longer each: %s",
                 self._service.authority,

@@ -17,14 +17,14 @@ _SERVICE: Final = "s3"
 _reading = threading.RLock()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # The lock may have been held at the fork, by a thread that the child doesn't have. What was
     # read by then is data, and may stay.
     global _reading
     _reading = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def loader_of(core: Any) -> Any:

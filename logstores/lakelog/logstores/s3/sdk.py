@@ -45,13 +45,13 @@ class _Shelf:
 _shelf = _Shelf()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # The lock may have been held at the fork, by a thread that the child doesn't have.
     global _shelf
     _shelf = _Shelf()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def sdk_client(settings: S3Settings) -> Any:

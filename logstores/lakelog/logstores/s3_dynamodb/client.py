@@ -37,13 +37,13 @@ class _Shelf:
 _shelf = _Shelf()
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     # A child of a fork must not share connections, and the lock may have been held.
     global _shelf
     _shelf = _Shelf()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class DynamoDBTable(RowTable):

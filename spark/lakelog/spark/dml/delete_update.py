@@ -353,9 +353,9 @@ class _Change:
         if feeds and subqueries_in(rows, (self.values or {}).values()):
             # Its table may change between the two writes.
             new = replace(new, both=new.both.localCheckpoint())
-        told = plain.write_changes(new.changes) if feeds else []
+        fed = plain.write_changes(new.changes) if feeds else []
         hidden = None if ids is None else ids.add_id_columns(StructType())
-        changes.add_written(replace(plain, hidden=hidden).write(new.new), told)
+        changes.add_written(replace(plain, hidden=hidden).write(new.new), fed)
 
     def _commit(
         self, txn: OptimisticTransaction, snapshot: Snapshot, changes: RowRewrite

@@ -95,7 +95,7 @@ class DeltaStreamReader(WithFormat):
             if is_connect(self._spark):
                 _ = found.schema  # else the errors come with the query's start, as Spark tells them
         except PySparkException as exc:
-            raise _told(exc, table) from None
+            raise _source_error(exc, table) from None
         if expected is not None:
             return found
         conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))
@@ -116,7 +116,7 @@ class DeltaStreamReader(WithFormat):
         return self.load(location_of(self._spark, tableName))
 
 
-def _told(exc: PySparkException, table: str) -> Exception:
+def _source_error(exc: PySparkException, table: str) -> Exception:
     """The error that Spark's planner of Python sources met, which Spark shows as a traceback."""
     if lacks_pyarrow(exc):
         return DeltaAnalysisError(

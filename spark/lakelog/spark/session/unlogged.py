@@ -1,7 +1,7 @@
-"""Questions to Spark's analysis, of whose refusals PySpark tells nobody.
+"""Questions to Spark's analysis whose refusals PySpark does not log.
 
 PySpark logs each expression that it can't resolve as an error, with its trace in the JVM. An
-expression that is only asked about is none.
+expression that lakelog only asks about is not an error.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def unlogged() -> Iterator[None]:
 @functools.cache
 def _watch() -> None:
     for name in _LOGGERS:
-        PySparkLogger.getLogger(name).addFilter(_is_told)
+        PySparkLogger.getLogger(name).addFilter(_is_wanted)
 
 
-def _is_told(_: logging.LogRecord) -> bool:
+def _is_wanted(_: logging.LogRecord) -> bool:
     return not _asks.get()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelog.core import DeltaLog, Optimized
-    from lakelog.core.engine.maintenance import OptimizeTold
+    from lakelog.core.engine.maintenance import GivenOptimizeProgress
 
 
 def _longs(names: str) -> StructType:
@@ -92,12 +92,12 @@ class DeltaOptimizeBuilder:
         self,
         spark: SparkSession,
         log: DeltaLog,
-        progress: OptimizeTold = None,
+        progress: GivenOptimizeProgress = None,
     ) -> None:
         """Build it from its parts; use `DeltaTable.optimize` to get one."""
         self._spark = spark
         self._log = log
-        self._progress: OptimizeTold = progress
+        self._progress: GivenOptimizeProgress = progress
         self._conditions: list[str] = []
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803  # delta-spark's
@@ -180,7 +180,7 @@ class Optimization:
     _spark: SparkSession
     _log: DeltaLog
 
-    def optimize(self, *, progress: OptimizeTold = None) -> DeltaOptimizeBuilder:
+    def optimize(self, *, progress: GivenOptimizeProgress = None) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE: `table.optimize().where("day = '2024-01-01'").executeCompaction()`.
 
         Args:

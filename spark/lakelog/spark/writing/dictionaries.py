@@ -24,8 +24,8 @@ logger = logging.getLogger("lakelog")
 _ENOUGH_ROWS = 100_000
 """In fewer rows any column looks as if its values never came again."""
 _ENOUGH_BYTES = 1 << 18
-_ANEW = 16
-"""Every so many versions all columns are tried again: values change in the course of time."""
+_RETRY_EVERY = 16
+"""Versions after which all columns are tried again, since values change over time."""
 _OF_DICTIONARIES = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 
@@ -33,7 +33,7 @@ def columns_without_dictionary(log: DeltaLog, filesystem: FileSystem, root: str)
     """The leaf columns, as dotted paths, whose dictionary failed in the newest large file.
 
     It reads one footer, and nothing of the log: where the files are not known yet, or the footer
-    can't be read, no column is told.
+    can't be read, it returns no columns.
 
     Args:
         log: the table's; it may not exist yet.
@@ -43,7 +43,7 @@ def columns_without_dictionary(log: DeltaLog, filesystem: FileSystem, root: str)
     if log.known_version is None:
         return []
     snapshot = log.snapshot
-    if snapshot.version % _ANEW == _ANEW - 1 or not snapshot.state.files.is_at_hand:
+    if snapshot.version % _RETRY_EVERY == _RETRY_EVERY - 1 or not snapshot.state.files.is_at_hand:
         return []
     path = _newest(snapshot.file_table)
     if path is None:
@@ -55,7 +55,7 @@ def columns_without_dictionary(log: DeltaLog, filesystem: FileSystem, root: str)
         with filesystem.open_input_file(full) as source:
             return _failed(_footer(source))
     except (OSError, pa.ArrowException) as exc:
-        # It is there for speed alone; whoever reads the file's rows is told.
+        # This is for speed alone; reading the file's rows will raise the error.
         logger.debug("No dictionaries were judged by %s of %s: %s", path, log.table, exc)
         return []
 

@@ -10,6 +10,6 @@ def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
     hdfs = Hdfs({})
     _, web = hdfs.at("nn:8020")
     with hdfs._lock, web._lock:
-        _hdfs_access._begin_anew()
+        _hdfs_access._reset_after_fork()
         assert hdfs._lock.acquire(blocking=False)
         assert web._lock.acquire(blocking=False)

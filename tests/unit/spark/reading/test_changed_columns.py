@@ -318,7 +318,7 @@ def test_a_restore_to_narrower_types_waits_until_the_rows_are_gone(tmp_path: Pat
 
 def test_a_feed_that_another_client_left_so_names_the_version_to_go_on_with(tmp_path, monkeypatch):
     log = made(str(tmp_path / "t"), "none", vectors=False, partitioned=False)
-    monkeypatch.setattr("lakelog.core.commit.prepare.check_removed_are_told", lambda *_: None)
+    monkeypatch.setattr("lakelog.core.commit.prepare.check_removed_rows_fit", lambda *_: None)
     write_arrow(log, {"id": [True]}, mode="overwrite", schema_mode="overwrite")
     for read in READERS.values():
         with pytest.raises(DeltaAnalysisError, match=rf"{REFUSED}.* version 1 .*Start from ve.* 2"):

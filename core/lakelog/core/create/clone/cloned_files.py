@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lakelog.core.actions import AddFile, DeletionVectorDescriptor
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.table_log import TableLog
 
 _BARE: Final = "/!$&'()*+,;=:@~-._"
@@ -134,11 +134,11 @@ class FileCopies:
         self._jobs.append((source, target))
         self.paths.append(target.removeprefix(f"{self._target.table.rstrip('/')}/"))
 
-    def run(self, tell: Tell) -> int:
+    def run(self, report: ProgressCallback) -> int:
         """Copy the files, several at once; return how many bytes.
 
         Args:
-            tell: called after each file.
+            report: called after each file.
 
         Raises:
             DataFileMissingError: the source lists a file that the storage does not have.
@@ -150,7 +150,7 @@ class FileCopies:
             for done, size in enumerate(pool.map(self._copy, self._jobs), 1):
                 copied += size
                 sizes.append(size)
-                tell(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
+                report(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
         ours = self._target.store
         places = (ours.filesystem_path(target) for _, target in self._jobs)
         check_arrived(ours.filesystem, list(zip(places, sizes, strict=True)))

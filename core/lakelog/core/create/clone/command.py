@@ -32,7 +32,7 @@ from lakelog.core.metadata.invariants import check_promises
 from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
 from lakelog.core.paths import is_local
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import usable_version
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
@@ -139,14 +139,14 @@ def clone(
     given = validate_properties(property_texts(properties), ours.conf)
     metadata, protocol = _terms(txn, then, given)
     txn.changes.update_metadata_for_restore(metadata, protocol)
-    with told(progress) as tell, AttemptFiles(txn) as owned:
+    with progress_callback(progress) as report, AttemptFiles(txn) as owned:
         files: Iterable[AddFile] = _shallow(then)
         copied = 0
         if not shallow:
             copies = FileCopies(theirs, ours)
             files = copies.planned(to_add_files(then.file_table))
             owned.at(copies.paths)
-            copied = copies.run(tell)
+            copied = copies.run(report)
         metrics = {
             "sourceTableSize": then.size_in_bytes,
             "sourceNumOfFiles": then.num_files,
@@ -163,7 +163,7 @@ def clone(
             _actions(txn, then, files),
             Operation("CLONE", parameters, metrics, user_metadata),
             protocol=protocol,
-            progress=tell,
+            progress=report,
         )
     return TableCloned(committed, then.version, metrics)
 

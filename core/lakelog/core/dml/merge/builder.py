@@ -13,7 +13,7 @@ from lakelog.core.dml.merge.search_condition import condition_of_columns
 from lakelog.core.dml.merge.source import MergeSource
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
-from lakelog.core.progress import check_told, told
+from lakelog.core.progress import check_progress, progress_callback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ def merge(
         "user_metadata": user_metadata,
         "progress": checked_progress(app_id, app_version),
     }
-    check_told(progress)
+    check_progress(progress)
     return MergeBuilder(log_of(uri, conf), MergeSource(source), condition, options, (), progress)
 
 
@@ -278,6 +278,8 @@ class MergeBuilder:
             UnsupportedFeatureError: the table has a feature that this version can't write.
         """
         check_clauses(self._clauses)
-        with told(self._progress) as tell:
-            job = MergeJob(self._source, self._condition, self._clauses, tell=tell, **self._options)
+        with progress_callback(self._progress) as report:
+            job = MergeJob(
+                self._source, self._condition, self._clauses, report=report, **self._options
+            )
             return run_merge(self._log, job)

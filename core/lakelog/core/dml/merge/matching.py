@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.clauses import MergeClause
     from lakelog.core.dml.merge.search_condition import SearchCondition
     from lakelog.core.dml.merge.sides import Bound, Sides
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
 _MOST_PAIRS = 1 << 20
@@ -159,12 +159,12 @@ class Matcher:
         safe = [each.null_safe for each in self._search.keys]
         return SourceIndex([comparable(each) for each in self.keys], safe)
 
-    def hits(self, files: pa.Table, tell: Tell | None = None) -> Iterator[Hits]:
+    def hits(self, files: pa.Table, report: ProgressCallback | None = None) -> Iterator[Hits]:
         """The files with rows that a clause applies to, one after another.
 
         Args:
             files: rows of `FILE_SCHEMA` that may hold such rows.
-            tell: called after each file.
+            report: called after each file.
 
         Raises:
             DeltaAnalysisError: several source rows match one row.
@@ -174,8 +174,8 @@ class Matcher:
         adds = to_add_files(files)
         found = in_order(self._of_file, list(zip(adds, places, strict=True)), reading_workers())
         for done, (hits, sources) in enumerate(found, 1):
-            if tell is not None:
-                tell(Progress(text="searching", done=done, total=len(adds), unit="files"))
+            if report is not None:
+                report(Progress(text="searching", done=done, total=len(adds), unit="files"))
             if len(sources):
                 self._found.append(sources)
             if hits is not None:

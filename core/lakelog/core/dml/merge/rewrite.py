@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.matching import Hits
     from lakelog.core.dml.merge.sides import Sides
     from lakelog.core.dml.merge.source import SourceRows
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -116,12 +116,12 @@ class MergeRewrite:
         """Whether every row that is left has the id that it had."""
         return self._ids is not None or not self._moved
 
-    def apply(self, hits: Sequence[Hits], tell: Tell | None = None) -> None:
+    def apply(self, hits: Sequence[Hits], report: ProgressCallback | None = None) -> None:
         """Update and delete the rows that clauses apply to.
 
         Args:
             hits: the files that have such rows.
-            tell: called after each file.
+            report: called after each file.
 
         Raises:
             ConstraintViolationError: new rows break a rule of the table.
@@ -151,8 +151,8 @@ class MergeRewrite:
                     self._rewrite_file(each, (piece for _, piece in next(by_file)[1]))
                 else:
                     self._count(each.clauses)
-                if tell is not None:
-                    tell(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
+                if report is not None:
+                    report(Progress(text="rewriting", done=done, total=len(hits), unit="files"))
 
     def _updates(self, hits: Hits) -> bool:
         numbers = pc.unique(hits.clauses).to_pylist()

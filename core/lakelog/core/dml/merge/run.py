@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.clauses import MergeClause
     from lakelog.core.dml.merge.sides import Bound
     from lakelog.core.dml.merge.source import MergeSource
-    from lakelog.core.progress import Tell
+    from lakelog.core.progress import ProgressCallback
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 logger = logging.getLogger("lakelog")
@@ -64,7 +64,7 @@ class MergeJob:
     evolves: bool
     user_metadata: str | None
     progress: tuple[str, int] | None
-    tell: Tell | None = None
+    report: ProgressCallback | None = None
     most_bytes: int | None = None
     """Of the data files that may hold matching rows; `None` reads any number."""
     plan: MergePlan | None = None
@@ -213,13 +213,13 @@ class _Merge:
         self._check_size(candidates, has_keys=bool(matcher.keys))
         # All files are searched before one is written: only then is it known which source rows
         # match nothing, and that none matches a row that another matches, too.
-        hits = list(matcher.hits(candidates, self._job.tell))
+        hits = list(matcher.hits(candidates, self._job.report))
         if hits:
             # Not before: where it only inserts, an append-only table takes a MERGE.
             txn.changes.assert_removable()
         scanned = clock.monotonic()
         metrics.scan_ms = round(1000 * (scanned - began))
-        rewrite.apply(hits, self._job.tell)
+        rewrite.apply(hits, self._job.report)
         for number, sources in self._inserted(matcher):
             rewrite.insert(number, sources)
             self._tell_inserted(metrics.inserted)
@@ -260,8 +260,8 @@ class _Merge:
                 rest = rest.filter(pc.invert(taken))
 
     def _tell_inserted(self, rows: int) -> None:
-        if self._job.tell is not None:
-            self._job.tell(Progress(text="inserting", done=rows, unit="rows"))
+        if self._job.report is not None:
+            self._job.report(Progress(text="inserting", done=rows, unit="rows"))
 
     def _taken(self, number: int, sources: Any) -> Any:
         """Which of some source rows a clause inserts; `None` for all of them."""

@@ -17,7 +17,7 @@ from lakelog.core.maintain.optimize.purging import Purge
 from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
 from lakelog.core.maintain.optimize.running import Run
 from lakelog.core.maintain.optimize.zcubes import Clustering, ZOrder
-from lakelog.core.progress import told
+from lakelog.core.progress import progress_callback
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_list
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.maintain.optimize.plan import Strategy
-    from lakelog.core.maintain.optimize.running import Optimized, OptimizeTold
+    from lakelog.core.maintain.optimize.running import GivenOptimizeProgress, Optimized
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -41,7 +41,7 @@ def optimize(
     target_size: int | None = None,
     batch_size: int | None = None,
     dry_run: bool = False,
-    progress: OptimizeTold = None,
+    progress: GivenOptimizeProgress = None,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
 ) -> Optimized:
@@ -115,8 +115,8 @@ def optimize(
         "zOrderBy": json_text([] if is_clustered else columns),
         "isFull": full if is_clustered else None,
     }
-    with told(progress) as tell:
-        run = Run(log, snapshot, strategy, settings, user_metadata, tell)
+    with progress_callback(progress) as report:
+        run = Run(log, snapshot, strategy, settings, user_metadata, report)
         return run.rewrite("OPTIMIZE", parameters, chosen.files, dry_run=dry_run)
 
 
@@ -179,7 +179,7 @@ def purge(
     *,
     batch_size: int | None = None,
     dry_run: bool = False,
-    progress: OptimizeTold = None,
+    progress: GivenOptimizeProgress = None,
     conf: Mapping[str, str] | None = None,
     user_metadata: str | None = None,
 ) -> Optimized:
@@ -213,6 +213,6 @@ def purge(
     chosen = chosen_files(snapshot, where)
     parameters = {"predicate": json_text(chosen.predicate), "applyPurge": True}
     strategy = Purge(snapshot, settings)
-    with told(progress) as tell:
-        run = Run(log, snapshot, strategy, settings, user_metadata, tell)
+    with progress_callback(progress) as report:
+        run = Run(log, snapshot, strategy, settings, user_metadata, report)
         return run.rewrite("REORG", parameters, chosen.files, dry_run=dry_run)

@@ -32,8 +32,8 @@ class OptimizeProgress(Progress):
     """The last commit; `None` before the first."""
 
 
-OptimizeTold: TypeAlias = "Callable[[OptimizeProgress], object] | Literal['auto'] | None"
-"""Who is told how far a run is, as `optimize` takes it."""
+GivenOptimizeProgress: TypeAlias = "Callable[[OptimizeProgress], object] | Literal['auto'] | None"
+"""The argument `progress` of `optimize`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Run:
         strategy: Strategy,
         settings: OptimizeSettings,
         user_metadata: str | None = None,
-        tell: Callable[[OptimizeProgress], object] | None = None,
+        report: Callable[[OptimizeProgress], object] | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet."""
         self._log = log
@@ -69,7 +69,7 @@ class Run:
         self._strategy = strategy
         self._settings = settings
         self._user_metadata = user_metadata
-        self._tell = tell or (lambda _: None)
+        self._report = report or (lambda _: None)
 
     def rewrite(
         self, name: str, parameters: Mapping[str, Any], files: pa.Table, *, dry_run: bool
@@ -104,15 +104,15 @@ class Run:
             user_metadata=self._user_metadata,
             run_bins=self._log.run_bins,
         )
-        tell = _Teller(self._tell, bins)
-        tell()
+        progress = _RunProgress(self._report, bins)
+        progress()
         done: list[Committed] = []
         try:
             for each in _batches(bins, self._settings.batch_size):
-                committed = batch.run(each, tell.bin_done)
+                committed = batch.run(each, progress.bin_done)
                 if committed is not None:
                     done.append(committed)
-                    tell.committed(committed.version)
+                    progress.committed(committed.version)
         except BaseException as exc:
             if done:
                 versions = ", ".join(str(each.version) for each in done)
@@ -149,17 +149,17 @@ class Run:
         )
 
 
-class _Teller:
+class _RunProgress:
     """Calls the caller's function with how far the run is."""
 
-    def __init__(self, tell: Callable[[OptimizeProgress], object], bins: Sequence[Bin]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[OptimizeProgress], object], bins: Sequence[Bin]) -> None:
+        self._report = report
         self._bins, self._bytes = len(bins), sum(each.size for each in bins)
         self._bins_done = self._bytes_done = 0
         self._version: int | None = None
 
     def __call__(self) -> None:
-        self._tell(
+        self._report(
             OptimizeProgress(
                 text="rewriting",
                 done=self._bytes_done,

@@ -42,7 +42,7 @@ class Backup:
 
     @classmethod
     def new(cls, log: DeltaLog) -> Backup:
-        """One that nobody else has."""
+        """A name of its own."""
         time = datetime.fromtimestamp(log.clock.now_ms() / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
         name = f"{time}-{secrets.token_hex(4)}"
         return cls(log.store, log.table, log_path(log.table, f"{REPAIR_FOLDER}/{name}"))

@@ -111,17 +111,17 @@ def _look(
     if not wrong and not lacks:
         return
     try:
-        anew = _read_again(layout, stores, add, path)
+        measured = _read_again(layout, stores, add, path)
     except (pa.ArrowException, OSError, DeltaError, ValueError) as exc:
         found.add("damaged file", path, f"it can't be read: {exc}", None)
         return
-    said, has = add.num_records, anew.num_records
+    said, has = add.num_records, measured.num_records
     if said is not None and said != has:
-        # Then it is another file, and nobody knows whether its rows are the table's.
+        # Then it is another file, whose rows may not be the table's.
         found.add("damaged file", path, f"it has {has:,} rows, and {said:,} by the log", None)
         return
     found.before.append(add)
-    found.after.append(anew)
+    found.after.append(measured)
     if wrong:
         problem = f"it has {size:,} bytes, and {add.size:,} by the log"
         found.add("wrong size", path, problem, "the log gets its size and statistics")

@@ -97,7 +97,7 @@ def find_log_defects(log: DeltaLog) -> LogDefects:
 
 
 def find_newest(store: LogStore, table: str, now_ms: int, found: LogDefects) -> int | None:
-    """The newest version that stays; `None` where none can be told.
+    """The newest version that stays; `None` where there is no way to know.
 
     Args:
         store: has the table.

@@ -19,7 +19,7 @@ from lakelog.core.maintain.vacuum.inventory import INVENTORY_SCHEMA, written_pat
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 from lakelog.core.maintain.vacuum.recorded_runs import History, keep_watermark
 from lakelog.core.maintain.vacuum.retention import cutoff_of, retention_of
-from lakelog.core.progress import Progress, told
+from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.state.replay import read_commits
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.maintain.vacuum.candidates import Candidates
     from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder
-    from lakelog.core.progress import GivenProgress, Tell
+    from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
 _BATCH: Final = 8_000
@@ -117,8 +117,8 @@ def vacuum(
     """
     log = log_of(uri, conf)
     kind = _checked_mode(mode, inventory, log)
-    with told(progress) as tell:
-        return _vacuumed(log, kind, retention_hours, inventory, tell, dry_run=dry_run)
+    with progress_callback(progress) as report:
+        return _vacuumed(log, kind, retention_hours, inventory, report, dry_run=dry_run)
 
 
 def _vacuumed(
@@ -126,7 +126,7 @@ def _vacuumed(
     kind: str,
     retention_hours: float | None,
     inventory: Any,
-    tell: Tell,
+    report: ProgressCallback,
     *,
     dry_run: bool,
 ) -> TableVacuumed:
@@ -137,7 +137,7 @@ def _vacuumed(
     search = Search(log, cutoff, kind == "LITE", inventory)
 
     def listed(count: int) -> None:
-        tell(Progress(text="listing", done=count, unit="files"))
+        report(Progress(text="listing", done=count, unit="files"))
 
     found = find_candidates(search, listed)
     version = None
@@ -145,7 +145,7 @@ def _vacuumed(
         history = History(log, retention)
         history.start(len(found.files) + len(found.folders), sum(f.size for f in found.files))
         try:
-            found = _delete(log, found, tell)
+            found = _delete(log, found, report)
         except BaseException:
             history.failed()
             raise
@@ -180,7 +180,7 @@ def _checked_mode(mode: Any, inventory: Any, log: DeltaLog) -> str:
     return kind
 
 
-def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
+def _delete(log: DeltaLog, found: Candidates, report: ProgressCallback) -> Candidates:
     """Delete in batches, each after a look at what was committed in the meantime.
 
     Raises:
@@ -191,7 +191,7 @@ def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
     gone: list[FoundFile] = []
     failed: dict[str, Exception] = {}
     for start in range(0, len(found.files), _BATCH):
-        tell(Progress(text="deleting", done=start, total=len(found.files), unit="files"))
+        report(Progress(text="deleting", done=start, total=len(found.files), unit="files"))
         news.look()
         names = news.protected.without_doubt(f.path for f in found.files[start : start + _BATCH])
         batch = [each for each in found.files[start : start + _BATCH] if each.path in names]
@@ -200,7 +200,7 @@ def _delete(log: DeltaLog, found: Candidates, tell: Tell) -> Candidates:
         gone += [each for each in batch if base + each.path not in refused]
         _delete_checksums(own, base, found, batch, refused)
     count = len(found.files)
-    tell(Progress(text="deleting", done=count, total=count, unit="files"))
+    report(Progress(text="deleting", done=count, total=count, unit="files"))
     if failed:
         raise _incomplete(log.table, failed, len(found.files))
     return found._replace(files=gone, folders=_deleted_folders(own, base, found.folders))

@@ -79,13 +79,13 @@ class KeptFiles:
         self.taken.add(late)
         self._commits = None
         recent = [each for each in self.commits if each[1].modification_time >= self._cutoff]
-        told: set[str] = set()
+        named: set[str] = set()
         for each in files_taken_out(self._log.store, self._log.table, recent):
             self.taken.add(each.removed)
-            told.update(self._canonical(each.removed["path"]))
+            named.update(self._canonical(each.removed["path"]))
             if each.change_files:
                 self.taken.add_paths(pa.chunked_array([array_of(each.change_files, pa.string())]))
-        self.is_sure = told.issuperset(self._canonical(late["path"]))
+        self.is_sure = named.issuperset(self._canonical(late["path"]))
 
     def _canonical(self, paths: pa.ChunkedArray) -> list[str]:
         found: list[str] = canonical_paths(self._log.table, paths).to_pylist()

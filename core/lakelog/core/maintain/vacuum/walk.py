@@ -25,7 +25,7 @@ _AHEAD: Final = 2 * _THREADS
 """Shares that are listed, or wait to be taken, at once."""
 _SHARE: Final = 32
 """Folders a share, at most: a thread for each would cost more than the listing."""
-_TELL_EVERY: Final = 10_000
+_REPORT_EVERY: Final = 10_000
 
 
 class _Listed(NamedTuple):
@@ -55,7 +55,7 @@ def walk(
     Args:
         root: as the operating system names it.
         is_hidden: by the name of a file or folder.
-        known: relative paths that need not be told.
+        known: relative paths to leave out of the result.
         progress: called now and then with the number of files seen.
 
     Raises:
@@ -65,7 +65,7 @@ def walk(
     folders: list[tuple[str, int, bool]] = []
     waiting: deque[tuple[str, int]] = deque([("", 0)])
     running: deque[Future[list[_Listed]]] = deque()
-    told = 0
+    reported = 0
 
     def look(share: list[tuple[str, int]]) -> list[_Listed]:
         found = (_listed(root, *each, is_hidden, known) for each in share)
@@ -90,9 +90,9 @@ def walk(
                     waiting += each.below
                     if each.path:
                         folders.append((each.path, each.modified, each.bare))
-                if tree.seen - told >= _TELL_EVERY:
-                    told = tree.seen
-                    progress(told)
+                if tree.seen - reported >= _REPORT_EVERY:
+                    reported = tree.seen
+                    progress(reported)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -271,9 +271,9 @@ class _Run:
 
     def _needed(self, plan: MergePlan, source: MergeSource) -> StructType | None:
         """The columns of the table that conditions see, where no clause needs the others."""
-        is_told = self.snapshot.properties.change_data_feed
+        has_feed = self.snapshot.properties.change_data_feed
         updates = any(row.clause.action == "update" for row in plan.rows)
-        if updates or is_told or self._frame is not None:
+        if updates or has_feed or self._frame is not None:
             return None
         alone = _conditions(plan, "not matched by source")
         both = [(self.merge.condition, ""), *_conditions(plan, "matched")]
