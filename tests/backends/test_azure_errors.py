@@ -97,7 +97,7 @@ def sas_for(azurite: AzureEndpoint, container: str, rights: str, hours: float) -
     )
 
 
-def told(error: BaseException) -> str:
+def full_text(error: BaseException) -> str:
     """All that a log of this exception could show."""
     text = "".join(traceback.format_exception(error))
     each: BaseException | None = error
@@ -115,7 +115,7 @@ def test_a_wrong_key_is_told_and_not_shown(
     key = base64.b64encode(b"hush" * 16).decode()
     with pytest.raises(PermissionError, match=r"403 Auth.*key") as caught:
         OPERATIONS[operation](AzureConditionalLogStore({**conf, KEY: key}), folder)
-    assert key not in told(caught.value) + caplog.text
+    assert key not in full_text(caught.value) + caplog.text
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -123,7 +123,7 @@ def test_a_key_that_is_no_key_is_told(conf: dict[str, str], folder: str, operati
     key = "+".join(["hush"] * 3)
     with pytest.raises(LogStoreConfError, match="not valid base64") as caught:
         OPERATIONS[operation](AzureConditionalLogStore({**conf, KEY: key}), folder)
-    assert key not in told(caught.value)
+    assert key not in full_text(caught.value)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -148,7 +148,7 @@ def test_a_sas_that_has_expired_says_so_and_is_not_shown(
         OPERATIONS[operation](store, folder)
     signature = sas.partition("sig=")[2].partition("&")[0]
     assert signature
-    assert signature not in told(caught.value) + caplog.text
+    assert signature not in full_text(caught.value) + caplog.text
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_sas_is_not_shown_when_the_network_fails(operation: str) -> None:
     }
     with pytest.raises(OSError, match="could not connect") as caught:
         OPERATIONS[operation](AzureConditionalLogStore({**conf, **QUICK}), "az://box/t")
-    assert "hush" * 3 not in told(caught.value)
+    assert "hush" * 3 not in full_text(caught.value)
 
 
 def test_nothing_of_the_sdks_own_errors_is_passed_on(conf: dict[str, str]) -> None:
@@ -216,7 +216,7 @@ def test_nothing_of_the_sdks_own_errors_is_passed_on(conf: dict[str, str]) -> No
     client, _ = AzureConditionalLogStore(conf)._locate("az://box/t")
     with pytest.raises(TryAgainError) as caught:
         client._ask("t", request)
-    assert secret not in told(caught.value)
+    assert secret not in full_text(caught.value)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -317,17 +317,17 @@ def test_no_credential_at_all_is_told_with_the_ways_to_give_one(
 ) -> None:
     from azure.identity import CredentialUnavailableError
 
-    class Nobody:
+    class NoCredential:
         def get_token(self, *_: object, **__: object) -> None:
             raise CredentialUnavailableError(message="tried everything, hush")
 
-    monkeypatch.setattr(DefaultChain, "open", lambda self: Nobody())
+    monkeypatch.setattr(DefaultChain, "open", lambda self: NoCredential())
     for name in ("AZURE_STORAGE_KEY", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_SAS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     uri = f"abfss://box@{uuid.uuid4().hex[:20]}.dfs.core.windows.net/t"
     with pytest.raises(PermissionError, match=r"fs\.azure\.account\.key.*az login") as caught:
         AzureConditionalLogStore().write(f"{uri}/0.json", ["x"])
-    assert "hush" not in told(caught.value)
+    assert "hush" not in full_text(caught.value)
 
 
 def refused(status: int, code: str = "", message: str = "", **headers: str) -> Exception:

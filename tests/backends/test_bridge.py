@@ -354,8 +354,8 @@ def test_several_services_and_sessions_share_a_jvm(
 def test_the_jar_is_what_its_sources_compile_to_with_the_oldest_delta(tmp_path: Path) -> None:
     script = runpy.run_path(str(SCRIPT))
     manifest, compiler = script["manifest_of"](bridge_jar()), script["compiler_version"]()
-    told = manifest["Lakelog-Source-1"] + manifest["Lakelog-Source-2"]
-    assert told == script["source_digest"](), "the sources have changed: run `make jar`"
+    digest = manifest["Lakelog-Source-1"] + manifest["Lakelog-Source-2"]
+    assert digest == script["source_digest"](), "the sources have changed: run `make jar`"
     target = tmp_path / "again.jar"
     script["build"](target, delta_storage("3.2.0"), script["hadoop_api"]())
     assert script["class_names"](target) == script["class_names"](bridge_jar())

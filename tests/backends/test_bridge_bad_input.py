@@ -165,7 +165,7 @@ def test_it_works_with_the_oldest_delta_as_with_the_newest(log: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ("com.example.TheirLogStore", "com.example"),
         ("io.delta.storage.NoSuchLogStore", "NoSuchLogStore"),
@@ -174,11 +174,11 @@ def test_it_works_with_the_oldest_delta_as_with_the_newest(log: Path, tmp_path: 
     ],
 )
 def test_a_class_that_nobody_knows_behind_the_bridge_is_told_with_its_key(
-    make_store: Callable[..., ServedStore], log: Path, value: str, told: str
+    make_store: Callable[..., ServedStore], log: Path, value: str, message: str
 ) -> None:
     text = _refusal(make_store(**{"spark.lakelog.bridge.store.file": value}), _commit(log))
     assert "spark.lakelog.bridge.store.file" in text
-    assert told in text
+    assert message in text
 
 
 def test_a_scheme_without_a_store_names_the_key_that_gives_it_one(

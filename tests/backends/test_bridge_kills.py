@@ -1,6 +1,6 @@
 """The service, or the JVM that asks it, is killed at random moments; what was said stays true.
 
-Each writer keeps what it was told of each version: *mine*, *taken* or *unknown*. In the end a
+Each writer keeps the answer for each version: *mine*, *taken* or *unknown*. In the end a
 version that was mine has my bytes, and one that was taken has somebody else's, or will never be
 mine; and no file is a part of one.
 """
@@ -28,8 +28,8 @@ WRITERS = 3
 SERVE = "from lakelog.cli import main; main()"
 
 
-class Told:
-    """How much all writers were told together, and whether that is enough."""
+class AnswerCount:
+    """Counts the answers that all writers got, and says when they are enough."""
 
     def __init__(self) -> None:
         self._count = threading.Semaphore(0)
@@ -40,16 +40,16 @@ class Told:
 
     def wait_for(self, many: int) -> None:
         for _ in range(many):
-            assert self._count.acquire(timeout=120), "nobody is told anything any more"
+            assert self._count.acquire(timeout=120), "no writer gets answers any more"
 
 
 class Writer(threading.Thread):
-    """Goes from version to version, and says for each what it was told."""
+    """Writes version after version, and keeps the answer for each."""
 
-    def __init__(self, number: int, store: ServedStore, log: str, told: Told) -> None:
+    def __init__(self, number: int, store: ServedStore, log: str, answers: AnswerCount) -> None:
         super().__init__()
-        self.number, self.store, self.log, self.all = number, store, log, told
-        self.told: dict[int, str] = {}
+        self.number, self.store, self.log, self.all = number, store, log, answers
+        self.outcomes: dict[int, str] = {}
 
     def lines(self, version: int) -> list[str]:
         return [f"writer {self.number}, version {version}"] * 200
@@ -59,18 +59,18 @@ class Writer(threading.Thread):
         while not self.all.enough.is_set():
             try:
                 self.store.write(f"{self.log}/{version:020d}.json", self.lines(version))
-                self.told[version] = "mine"
+                self.outcomes[version] = "mine"
             except FileExistsError:
-                self.told[version] = "taken"
+                self.outcomes[version] = "taken"
             except CommitOutcomeUnknownError:
-                self.told[version] = "unknown"
+                self.outcomes[version] = "unknown"
             except RefusalError as refused:
                 # Told that nothing was written, so that the version is tried again.
                 assert refused.kind in ("no-service", "IOException"), refused  # noqa: PT017
                 continue
             except (OSError, EOFError):
                 # The JVM is gone, and with it whoever could have known.
-                self.told[version] = "unknown"
+                self.outcomes[version] = "unknown"
             version += 1
             self.all.more()
 
@@ -78,14 +78,14 @@ class Writer(threading.Thread):
 def check(writers: list[Writer], log: str) -> None:
     store = LocalLogStore()
     found = {each.name: list(store.read(each.path)) for each in store.list_from(f"{log}/")}
-    assert any("mine" in each.told.values() for each in writers)
+    assert any("mine" in each.outcomes.values() for each in writers)
     assert not [name for name in found if not name.endswith(".json")], "drafts are left"
     for writer in writers:
-        for version, told in writer.told.items():
+        for version, outcome in writer.outcomes.items():
             lines = found.get(f"{version:020d}.json")
-            if told == "mine":
+            if outcome == "mine":
                 assert lines == writer.lines(version)
-            if told == "taken":
+            if outcome == "taken":
                 assert lines is not None
                 assert lines != writer.lines(version)
     for name, lines in found.items():
@@ -128,17 +128,17 @@ def test_kills_of_service_and_jvm_take_nothing_back(log: str, file: Path) -> Non
             with run_bridge_jvm() as jvm:
                 conf = {ENDPOINT: str(jvm.endpoint_file), BEHIND: str(file)}
                 conf["lakelog.bridge.settle.seconds"] = "60"
-                told = Told()
-                writers = [Writer(n, ServedStore(conf), log, told) for n in range(WRITERS)]
+                answers = AnswerCount()
+                writers = [Writer(n, ServedStore(conf), log, answers) for n in range(WRITERS)]
                 for each in writers:
                     each.start()
-                told.wait_for(chance.randint(10, 150))
+                answers.wait_for(chance.randint(10, 150))
                 service.send_signal(signal.SIGKILL)
                 service.communicate()
                 service = serving(file)
-                told.wait_for(chance.randint(10, 150))
+                answers.wait_for(chance.randint(10, 150))
                 jvm.process.send_signal(signal.SIGKILL)
-                told.enough.set()
+                answers.enough.set()
                 for each in writers:
                     each.join()
             check(writers, log)

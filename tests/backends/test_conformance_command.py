@@ -45,11 +45,11 @@ def test_it_runs_on_s3_by_conf_alone_and_takes_its_files_away(
     store.write(f"{uri}/table.json", ["stays"])
     args = ["conformance", uri, *_options(minio.conf), "--quick", "--json"]
     result = CliRunner().invoke(app, args)
-    told = json.loads(result.stdout)
-    assert [each for each in told["results"] if not each["ok"]] == []
+    report = json.loads(result.stdout)
+    assert [each for each in report["results"] if not each["ok"]] == []
     assert result.exit_code == 0
-    assert told["left"] is None
-    assert told["store"] == "lakelog.logstores.S3ConditionalLogStore"
+    assert report["left"] is None
+    assert report["store"] == "lakelog.logstores.S3ConditionalLogStore"
     assert [status.name for status in store.list_from(uri + "/")] == ["table.json"]
     assert minio.secret_key not in result.output
 

@@ -47,7 +47,7 @@ def _table(bucket: str) -> str:
 
 
 def _is_healthy(diagnosis: Diagnosis) -> None:
-    assert diagnosis.failed == [], diagnosis.told
+    assert diagnosis.failed == [], diagnosis.failures
     assert diagnosis.exit_code == 0
     assert diagnosis.report["verdict"] == "no-failure-seen"
     for check in GOOD:
@@ -126,7 +126,7 @@ def test_an_endpoint_that_answers_501_is_told_from_one_that_ignores(
     assert diagnosis.exit_code == 1
     assert "conditional-put" in diagnosis.failed
     assert "If-None-Match" in diagnosis["conditional-put"]["summary"]
-    assert "S3DynamoDBLogStore" in diagnosis.told
+    assert "S3DynamoDBLogStore" in diagnosis.failures
 
 
 def _at(proxy: FaultProxy) -> dict[str, str]:
@@ -258,7 +258,7 @@ def test_with_dynamodb_a_bad_endpoint_is_fit_and_its_missing_fence_is_noted(
     s3rver: S3Endpoint, dynamodb: DynamoDBEndpoint
 ) -> None:
     diagnosis = doctor(_table(BUCKET), _locked(s3rver, dynamodb), "--rounds", "5")
-    assert diagnosis.exit_code == 0, diagnosis.told
+    assert diagnosis.exit_code == 0, diagnosis.failures
     assert diagnosis["exclusive-create"]["status"] == "fine"
     assert diagnosis["conditional-create"]["status"] == "note"
     assert "IGNORES" in diagnosis["conditional-create"]["summary"]

@@ -54,7 +54,7 @@ def _closed_port() -> int:
 def _leads_to(diagnosis: Diagnosis, cause: list[str], mend: list[str]) -> None:
     """The first finding that failed tells the cause and the mend, and there is no other."""
     assert diagnosis.exit_code == 1
-    assert len(diagnosis.failed) == 1, f"one cause, told once:\n{diagnosis.told}"
+    assert len(diagnosis.failed) == 1, f"one cause, told once:\n{diagnosis.failures}"
     (finding,) = [each for each in diagnosis.report["findings"] if each["status"] == "failed"]
     for part in cause:
         assert part in finding["summary"], finding
@@ -254,8 +254,8 @@ def test_credentials_that_lack_a_right(
 
     diagnosis = doctor(f"s3a://{s3_bucket}/t", restricted(minio, actions), *FEW)
     assert diagnosis.exit_code == 1
-    assert cause in diagnosis.told
-    assert mend in diagnosis.told
+    assert cause in diagnosis.failures
+    assert mend in diagnosis.failures
 
 
 def test_the_extra_that_is_not_installed(minio: S3Endpoint, s3_bucket: str) -> None:
@@ -389,8 +389,8 @@ def test_a_folder_of_hdfs_that_the_user_may_not_write(
     monkeypatch.setenv("HADOOP_USER_NAME", "a-stranger")
     diagnosis = doctor(f"{hdfs.uri}/of-the-owner/t", hdfs.conf, *FEW)
     assert diagnosis.exit_code == 1
-    assert "a-stranger" in diagnosis.told
-    assert "credentials" in diagnosis.told or "right" in diagnosis.told
+    assert "a-stranger" in diagnosis.failures
+    assert "credentials" in diagnosis.failures or "right" in diagnosis.failures
 
 
 def test_a_scheme_that_nobody_knows() -> None:

@@ -281,7 +281,7 @@ def test_a_prepared_create_is_complete_and_carries_the_token(
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "expected"),
     [
         (
             "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "
@@ -293,10 +293,10 @@ def test_a_prepared_create_is_complete_and_carries_the_token(
     ],
 )
 def test_a_refused_token_tells_a_wrong_clock_from_a_dead_key(
-    said: str, told: str, google: ScriptedServer, keyfile: str
+    said: str, expected: str, google: ScriptedServer, keyfile: str
 ) -> None:
     google.say(400, {"error": "invalid_grant", "error_description": said})
-    with pytest.raises(PermissionError, match=told) as caught:
+    with pytest.raises(PermissionError, match=expected) as caught:
         read(with_key(google.url, keyfile))
     assert "PRIVATE KEY" not in str(caught.value)
 
@@ -324,7 +324,7 @@ def test_a_token_server_that_is_down_is_told_as_such(tmp_path: Path, keyfile: st
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, "can't be read: No such file"),
         ("not json", "not such a JSON file"),
@@ -333,12 +333,12 @@ def test_a_token_server_that_is_down_is_told_as_such(tmp_path: Path, keyfile: st
     ],
 )
 def test_a_bad_key_file_is_named_and_not_quoted(
-    content: str | None, told: str, tmp_path: Path, google: ScriptedServer
+    content: str | None, expected: str, tmp_path: Path, google: ScriptedServer
 ) -> None:
     file = tmp_path / "bad.json"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(LogStoreConfError, match=told) as caught:
+    with pytest.raises(LogStoreConfError, match=expected) as caught:
         read(with_key(google.url, str(file)))
     assert str(file) in str(caught.value)
     assert "top secret" not in str(caught.value)

@@ -207,8 +207,8 @@ def test_the_extra_is_named(hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch) 
 def test_settings_tell_where_it_goes(hdfs: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("HADOOP_HOME", raising=False)
-    told = HDFSLogStore(hdfs.conf).settings()
-    assert told["NameNodes"] == hdfs.uri.removeprefix("hdfs://")
-    assert told["WebHDFS"] == hdfs.http
-    assert told["user"] == os.environ.get("HADOOP_USER_NAME", hdfs.user)
-    assert told["Hadoop conf folder"].startswith("none")
+    shown = HDFSLogStore(hdfs.conf).settings()
+    assert shown["NameNodes"] == hdfs.uri.removeprefix("hdfs://")
+    assert shown["WebHDFS"] == hdfs.http
+    assert shown["user"] == os.environ.get("HADOOP_USER_NAME", hdfs.user)
+    assert shown["Hadoop conf folder"].startswith("none")

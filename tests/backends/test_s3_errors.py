@@ -65,7 +65,7 @@ def store_with(minio: S3Endpoint) -> Callable[..., S3ConditionalLogStore]:
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
+def message_of(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
     """Runs what has to fail, and gives the message, after a look for secrets all over."""
 
     def run(kind: type[Exception], action: Callable[[], Any], store: S3ConditionalLogStore) -> str:
@@ -101,10 +101,13 @@ OPERATIONS = ["read", "list", "create", "put"]
 
 @pytest.mark.parametrize("doing", OPERATIONS)
 def test_an_access_key_that_nobody_knows(
-    doing: str, store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str], log: str
+    doing: str,
+    store_with: Callable[..., S3ConditionalLogStore],
+    message_of: Callable[..., str],
+    log: str,
 ) -> None:
     store = store_with({"access.key": "AKIAIOSFODNN7EXAMPLE", "secret.key": SECRET})
-    message = told(PermissionError, operations(store, log)[doing], store)
+    message = message_of(PermissionError, operations(store, log)[doing], store)
     assert "InvalidAccessKeyId" in message
     assert "Check spark.hadoop.fs.s3a.access.key" in message
 
@@ -114,11 +117,11 @@ def test_a_secret_key_with_a_character_missing(
     doing: str,
     minio: S3Endpoint,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     store = store_with({"secret.key": minio.secret_key[:-1]})
-    message = told(PermissionError, operations(store, log)[doing], store)
+    message = message_of(PermissionError, operations(store, log)[doing], store)
     assert "SignatureDoesNotMatch" in message
     assert "spark.hadoop.fs.s3a.secret.key for missing or added characters" in message
 
@@ -127,12 +130,12 @@ def test_a_secret_key_with_a_character_missing(
 def test_no_credentials_anywhere(
     doing: str,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
     no_aws: pytest.MonkeyPatch,
 ) -> None:
     store = store_with({"access.key": None, "secret.key": None})
-    message = told(PermissionError, operations(store, log)[doing], store)
+    message = message_of(PermissionError, operations(store, log)[doing], store)
     for way in ("fs.s3a.access.key", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "a role"):
         assert way in message
 
@@ -141,13 +144,13 @@ def test_no_credentials_anywhere(
 def test_a_profile_that_does_not_exist(
     doing: str,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
     no_aws: pytest.MonkeyPatch,
 ) -> None:
     no_aws.setenv("AWS_PROFILE", "of-another-machine")
     store = store_with({"access.key": None, "secret.key": None})
-    assert "ProfileNotFound" in told(PermissionError, operations(store, log)[doing], store)
+    assert "ProfileNotFound" in message_of(PermissionError, operations(store, log)[doing], store)
 
 
 @pytest.mark.parametrize("doing", OPERATIONS)
@@ -155,48 +158,50 @@ def test_a_session_token_that_has_expired(
     doing: str,
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     store = store_with({"endpoint": proxy.url, "session.token": SECRET})
     proxy.arm("refuse:400:ExpiredToken", b"HTTP/1.1")
-    message = told(PermissionError, operations(store, log)[doing], store)
+    message = message_of(PermissionError, operations(store, log)[doing], store)
     assert "the credentials have expired. Renew spark.hadoop.fs.s3a.session.token" in message
 
 
 @pytest.mark.parametrize("doing", OPERATIONS)
 def test_a_bucket_that_does_not_exist(
-    doing: str, store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str]
+    doing: str, store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str]
 ) -> None:
     store = store_with({})
     log = "s3://a-bucket-that-nobody-made/t/_delta_log"
-    message = told(FileNotFoundError, operations(store, log)[doing], store)
+    message = message_of(FileNotFoundError, operations(store, log)[doing], store)
     assert message.startswith("the bucket a-bucket-that-nobody-made does not exist at http://")
 
 
 def test_a_table_in_a_bucket_that_does_not_exist_is_told_of_the_bucket(
-    store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str]
+    store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str]
 ) -> None:
     store = store_with({})
     table = "s3://a-bucket-that-nobody-made/t"
     log = DeltaLog.for_table(table, store.conf)
-    message = told(TableNotFoundError, log.update, store)
+    message = message_of(TableNotFoundError, log.update, store)
     assert "nothing is there (the bucket a-bucket-that-nobody-made does not exist at" in message
 
 
 def test_a_bucket_of_impossible_letters(
-    store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str]
+    store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str]
 ) -> None:
     store = store_with({})
-    message = told(ValueError, lambda: store.read("s3://no spaces/t/x"), store)
+    message = message_of(ValueError, lambda: store.read("s3://no spaces/t/x"), store)
     assert "does not name a valid S3 bucket" in message
 
 
 def test_credentials_in_the_uri_are_refused_and_not_repeated(
-    store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str]
+    store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str]
 ) -> None:
     store = store_with({})
-    message = told(ValueError, lambda: store.read(f"s3a://AKIA:{SECRET[:8]}@bucket/t/x"), store)
+    message = message_of(
+        ValueError, lambda: store.read(f"s3a://AKIA:{SECRET[:8]}@bucket/t/x"), store
+    )
     assert SECRET[:8] not in message
     assert "set spark.hadoop.fs.s3a.access.key" in message
 
@@ -215,10 +220,10 @@ def far() -> Iterator[S3Endpoint]:
 
 @pytest.mark.parametrize("doing", OPERATIONS)
 def test_the_region_of_another_bucket(
-    doing: str, far: S3Endpoint, told: Callable[..., str]
+    doing: str, far: S3Endpoint, message_of: Callable[..., str]
 ) -> None:
     store = S3ConditionalLogStore({**far.conf, **QUICK, FS + "endpoint.region": "us-west-2"})
-    message = told(OSError, operations(store, "s3://there/t/_delta_log")[doing], store)
+    message = message_of(OSError, operations(store, "s3://there/t/_delta_log")[doing], store)
     assert "signed for us-west-2, and the bucket is in eu-central-1" in message
     assert "Set spark.hadoop.fs.s3a.endpoint.region = eu-central-1" in message
 
@@ -226,12 +231,12 @@ def test_the_region_of_another_bucket(
 def test_a_redirect_to_another_region_without_its_name(
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     proxy.arm("refuse:301:PermanentRedirect", b"PUT /")
     store = store_with({"endpoint": proxy.url})
-    message = told(OSError, operations(store, log)["create"], store)
+    message = message_of(OSError, operations(store, log)["create"], store)
     assert "the bucket is not in us-east-1. Set spark.hadoop.fs.s3a.endpoint.region" in message
     assert len(proxy.requests) == 1, "the region is not looked up behind the user's back"
 
@@ -243,7 +248,7 @@ def test_a_clock_that_is_off(
     off: int,
     way: str,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -260,7 +265,7 @@ def test_a_clock_that_is_off(
     monkeypatch.setattr(SigV4Auth, "_set_necessary_date_headers", another_date)
     monkeypatch.setattr(_s3_errors, "_now", lambda: time.time() + off)
     store = store_with({})
-    message = told(PermissionError, operations(store, log)[doing], store)
+    message = message_of(PermissionError, operations(store, log)[doing], store)
     assert "RequestTimeTooSkewed" in message
     assert "Correct the clock (NTP)" in message
     found = re.search(r"this machine's clock is (\d+) s (ahead|behind)", message)
@@ -271,32 +276,35 @@ def test_a_clock_that_is_off(
 
 @pytest.mark.parametrize("doing", OPERATIONS)
 def test_an_endpoint_where_nothing_listens(
-    doing: str, store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str], log: str
+    doing: str,
+    store_with: Callable[..., S3ConditionalLogStore],
+    message_of: Callable[..., str],
+    log: str,
 ) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     store = store_with({"endpoint": url})
-    message = told(OSError, operations(store, log)[doing], store)
+    message = message_of(OSError, operations(store, log)[doing], store)
     assert f"no connection to {url}" in message
     assert "check the address, and that the service is up." in message
     assert "given up after 0.5 s" in message
 
 
 def test_an_endpoint_whose_name_nobody_knows(
-    store_with: Callable[..., S3ConditionalLogStore], told: Callable[..., str], log: str
+    store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str], log: str
 ) -> None:
     store = store_with({"endpoint": "http://s3.no-such-host.invalid"})
-    message = told(OSError, operations(store, log)["create"], store)
+    message = message_of(OSError, operations(store, log)["create"], store)
     assert "no connection to http://s3.no-such-host.invalid" in message
 
 
 def test_https_to_a_service_that_speaks_http(
     minio: S3Endpoint,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     store = store_with({"endpoint": minio.url.replace("http:", "https:")})
-    message = told(OSError, operations(store, log)["create"], store)
+    message = message_of(OSError, operations(store, log)["create"], store)
     assert "begin the endpoint with http://" in message
 
 
@@ -317,7 +325,7 @@ def test_rights_to_put_and_not_to_list_or_read(
     minio: S3Endpoint,
     s3_bucket: str,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     client = minio.client()
@@ -329,9 +337,9 @@ def test_rights_to_put_and_not_to_list_or_read(
     )
     doing = operations(store, log)
     doing["create"]()
-    message = told(PermissionError, doing["list"], store)
+    message = message_of(PermissionError, doing["list"], store)
     assert f"may not list here; they need s3:ListBucket on the bucket {s3_bucket}" in message
-    assert "may not read here; they need s3:GetObject" in told(
+    assert "may not read here; they need s3:GetObject" in message_of(
         PermissionError, doing["read"], store
     )
     client.delete_bucket_policy(Bucket=s3_bucket)
@@ -341,7 +349,7 @@ def test_rights_to_put_and_not_to_list_or_read(
 def test_a_policy_that_forbids_puts_without_the_header(
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     proxy.arm("refuse:403:AccessDenied", b"_last_checkpoint", times=2)
@@ -356,7 +364,7 @@ def test_a_policy_that_forbids_puts_without_the_header(
             files.open_output_stream(draft).close()
 
     for action in (put, upload):
-        message = told(PermissionError, action, store)
+        message = message_of(PermissionError, action, store)
         assert "bucket policy that demands If-None-Match" in message
         assert "exempt _last_checkpoint, checkpoints and data files" in message
 
@@ -368,14 +376,14 @@ def test_a_page_of_the_companys_proxy(
     status: int,
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     proxy.arm(f"html:{status}", b"HTTP/1.1", times=9)
     store = store_with({"endpoint": proxy.url})
     creates = doing == "create"
     kind = CommitOutcomeUnknownError if creates else OSError
-    message = told(kind, operations(store, log)[doing], store)
+    message = message_of(kind, operations(store, log)[doing], store)
     assert "HTML page" in message
     assert "proxy settings (HTTPS_PROXY, NO_PROXY)" in message
     # Whoever answers so may have let the request through: a create is looked for, once.
@@ -385,24 +393,24 @@ def test_a_page_of_the_companys_proxy(
 def test_a_gateway_that_answers_with_html_is_told_of(
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
 ) -> None:
     proxy.arm("html:502", b"GET /", times=100)
     store = store_with({"endpoint": proxy.url})
-    message = told(OSError, operations(store, log)["read"], store)
+    message = message_of(OSError, operations(store, log)["read"], store)
     assert "with an HTML page: a proxy or gateway in between?" in message
 
 
 def test_the_sdk_is_not_installed(
     store_with: Callable[..., S3ConditionalLogStore],
-    told: Callable[..., str],
+    message_of: Callable[..., str],
     log: str,
     no_aws: pytest.MonkeyPatch,
 ) -> None:
     for name in ("boto3", "botocore", "botocore.session"):
         no_aws.setitem(sys.modules, name, None)
     store = store_with({})
-    message = told(MissingExtraError, operations(store, log)["read"], store)
+    message = message_of(MissingExtraError, operations(store, log)["read"], store)
     assert message == "S3 needs an extra: pip install '.[s3]' in a clone of lakelog"
     assert message in store.settings()["s3 client"]

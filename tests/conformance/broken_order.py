@@ -235,7 +235,7 @@ class LocksPerInstance(MemoryLogStore):
             super().write(path, lines, overwrite=True)
 
 
-class ToldEveryoneThatTheyLost(MemoryLogStore):
+class ReportsEveryWriteAsLost(MemoryLogStore):
     """A retried request meets its own file and reports a conflict."""
 
     breaks: ClassVar[str] = "of_racing_threads_exactly_one_wins"

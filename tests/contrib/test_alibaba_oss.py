@@ -95,7 +95,7 @@ def test_a_bucket_with_versions_is_refused_since_oss_ignores_the_header_there(
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("AccessDenied", "oss:PutObject"),
         ("RequestTimeTooSkewed", "correct this host's clock"),
@@ -103,14 +103,14 @@ def test_a_bucket_with_versions_is_refused_since_oss_ignores_the_header_there(
         ("SignatureDoesNotMatch", "access key is wrong"),
     ],
 )
-def test_a_refusal_says_what_to_do(code: str, told: str, oss: OSSServer) -> None:
+def test_a_refusal_says_what_to_do(code: str, message: str, oss: OSSServer) -> None:
     oss.denied = code
     for work in (
         lambda: store_at(oss.url).write(PATH, ["x"]),
         lambda: list(store_at(oss.url).read(PATH)),
         lambda: list(store_at(oss.url).list_from(PATH)),
     ):
-        with pytest.raises(PermissionError, match=told) as caught:
+        with pytest.raises(PermissionError, match=message) as caught:
             work()
         assert code in str(caught.value)
         assert SECRET not in str(caught.value)
@@ -127,13 +127,13 @@ def test_missing_and_foreign_settings_are_named(monkeypatch: pytest.MonkeyPatch)
     for name in ("OSS_ACCESS_KEY_ID", "OSS_ACCESS_KEY_SECRET"):
         monkeypatch.delenv(name, raising=False)
     endpoint = {"fs.oss.endpoint": "oss-cn-hangzhou.aliyuncs.com"}
-    for conf, told in (
+    for conf, message in (
         ({}, r"fs\.oss\.endpoint is missing"),
         (endpoint, "no credentials for OSS"),
         ({**endpoint, "fs.oss.accessKeyId": "id"}, "go together"),
         ({**endpoint, "fs.oss.credentials.provider": "com.x.Y"}, "Java class"),
     ):
-        with pytest.raises(LogStoreConfError, match=told):
+        with pytest.raises(LogStoreConfError, match=message):
             list(OSSLogStore(conf).read(PATH))
 
 

@@ -107,7 +107,7 @@ def test_a_harmed_listing_is_whole(fault: str, oci: OCIServer, key: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "kind", "told"),
+    ("status", "code", "kind", "message"),
     [
         (401, "NotAuthenticated", PermissionError, "the clock"),
         (403, "NotAllowed", PermissionError, "OBJECT_CREATE"),
@@ -116,7 +116,7 @@ def test_a_harmed_listing_is_whole(fault: str, oci: OCIServer, key: str) -> None
     ],
 )
 def test_a_refusal_says_what_to_do(
-    status: int, code: str, kind: type[OSError], told: str, oci: OCIServer, key: str
+    status: int, code: str, kind: type[OSError], message: str, oci: OCIServer, key: str
 ) -> None:
     oci.denied = (status, code)
     for work in (
@@ -124,7 +124,7 @@ def test_a_refusal_says_what_to_do(
         lambda: list(store_at(oci.url, key).read(PATH)),
         lambda: list(store_at(oci.url, key).list_from(PATH)),
     ):
-        with pytest.raises(kind, match=told) as caught:
+        with pytest.raises(kind, match=message) as caught:
             work()
         assert "PRIVATE KEY" not in str(caught.value)
 
@@ -147,7 +147,7 @@ def test_missing_and_foreign_settings_are_named(
     good = identity(key)
     bad = tmp_path / "bad.pem"
     bad.write_text("top secret")
-    for conf, told in (
+    for conf, message in (
         ({}, "no credentials for Oracle"),
         ({"fs.oci.client.auth.userId": "u"}, r"missing: .*auth\.tenantId"),
         ({**good, "fs.oci.client.auth.pemfilepath": "/none.pem"}, "is not a file on this host"),
@@ -158,7 +158,7 @@ def test_missing_and_foreign_settings_are_named(
         ({"fs.oci.client.custom.authenticator": "com.x.Y"}, "Java class"),
     ):
         host = {"fs.oci.client.hostname": "https://objectstorage.eu-frankfurt-1.oraclecloud.com"}
-        with pytest.raises(LogStoreConfError, match=told) as caught:
+        with pytest.raises(LogStoreConfError, match=message) as caught:
             list(OracleCloudLogStore({**host, **conf}).read(PATH))
         assert "top secret" not in str(caught.value)
 

@@ -203,7 +203,7 @@ def _all_inserted(rows: Any, _: str) -> Any:
     return _with_change_type(rows, "insert")
 
 
-def _written_untold(_: Any, rows: Any, replaced: Any, files: Any, __: Any) -> Written:
+def _written_without_feed(_: Any, rows: Any, replaced: Any, files: Any, __: Any) -> Written:
     return Written(files.write(rows.union(replaced.kept_rows)), replaced)
 
 
@@ -493,7 +493,7 @@ MUTANTS = [
         "rows that stay are told as changed",
         _save,
         "write_with_changes",
-        _written_untold,
+        _written_without_feed,
         test_change_feed.test_replaced_rows_are_told_and_those_that_stay_are_not,
         {"partition_by": (), "way": "driver", "more": {}},
     ),

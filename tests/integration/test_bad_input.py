@@ -88,9 +88,9 @@ def test_a_stream_from_a_vacuumed_version(copies: Copies) -> None:
     # What went in the same tick of the files' clock is kept for the next VACUUM.
     removed = (vacuum(source, 0, conf=UNCHECKED).num_files for _ in range(1000))
     assert next(filter(None, removed)) == 3
-    told = copies.refused("source", startingVersion=0)
-    assert "version 0" in told
-    assert "another checkpointLocation and a startingVersion after that version" in told
+    message = copies.refused("source", startingVersion=0)
+    assert "version 0" in message
+    assert "another checkpointLocation and a startingVersion after that version" in message
     copies.append("source", 3)
     copies.run("source", "b", startingVersion=3)
     assert copies.copied() == [3]
@@ -134,9 +134,9 @@ def test_a_checkpoint_of_another_table(copies: Copies) -> None:
     copies.append("one", 1)
     copies.append("other", 2)
     copies.run("one")
-    told = copies.refused("other")
-    assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in told
-    assert "checkpoint" in told
+    message = copies.refused("other")
+    assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in message
+    assert "checkpoint" in message
     copies.append("one", 3)
     copies.run("one")
     assert copies.copied() == [1, 3]

@@ -87,8 +87,8 @@ def test_rows_that_are_random_are_told_as_they_were_written(spark, path):
 
     version = delta.write(frame).mode("overwrite").replaceWhere("id >= 5").save(path)
 
-    told = [i for kind, i in changes(path, version) if kind == "insert"]
-    assert told == [i for i in ids(path) if i >= 5]
+    feed_rows = [i for kind, i in changes(path, version) if kind == "insert"]
+    assert feed_rows == [i for i in ids(path) if i >= 5]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_data_source_writes_to_such_tables(spark, path):
     assert ids(path) == [10, 11]
 
 
-def told(df):
+def feed_rows(df):
     return sorted(str(row.asDict(recursive=True)) for row in df.collect())
 
 
@@ -173,11 +173,13 @@ def test_the_feed_is_read_as_the_core_reads_it(spark, path, partition_by, more):
     delete_rows(path)
 
     df = feed(spark, path, startingVersion=0)
-    assert told(df) == expected(path, 0)
+    assert feed_rows(df) == expected(path, 0)
     assert df.columns == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
     assert dict(df.dtypes)["_commit_timestamp"] == "timestamp"
     assert df.count() == 6 + 2 + 2 + 1 + 3
-    assert told(feed(spark, path, startingVersion="1", endingVersion=2)) == expected(path, 1, 2)
+    assert feed_rows(feed(spark, path, startingVersion="1", endingVersion=2)) == expected(
+        path, 1, 2
+    )
 
     narrow = delta.read(spark).where("_change_type = 'delete' AND id > 1")
     narrow = narrow.option("columns", "id, _commit_version").option("readChangeFeed", True)
@@ -198,7 +200,9 @@ def test_the_bounds_of_the_feed_may_be_times_of_the_session(spark, path):
         late = feed(spark, path, startingTimestamp="1970-01-01 01:33:20")
         early = feed(spark, path, startingVersion=0, endingTimestamp="1970-01-01 01:33:19")
         assert late.select("_commit_version").distinct().count() == 1
-        assert told(late.drop("_commit_timestamp")) != told(early.drop("_commit_timestamp"))
+        assert feed_rows(late.drop("_commit_timestamp")) != feed_rows(
+            early.drop("_commit_timestamp")
+        )
         assert early.count() == 6
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -138,12 +138,12 @@ def test_a_command_that_fails_anywhere_loses_nothing(
     with on_stage(stage):
         for at, line in enumerate(drawn):
             error = ERRORS[at % len(ERRORS)]
-            told = complaint(stage, stage.play(LineInjector(ROOTS, line, error("injected"))))
+            problem = complaint(stage, stage.play(LineInjector(ROOTS, line, error("injected"))))
             found = rows(str(stage.table))
             if found not in (AFTER[name], rows(str(tmp_path / "origin"))):
-                told = f"half of it happened: {found}"
-            if told:
-                wrong.append(f"{error.__name__} at {line}: {told}")
+                problem = f"half of it happened: {found}"
+            if problem:
+                wrong.append(f"{error.__name__} at {line}: {problem}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -48,12 +48,12 @@ def done_here(monkeypatch):
     """Which MERGEs this process did by itself."""
     found = []
 
-    def told(*args):
+    def merged(*args):
         answer = here.merged_here(*args)
         found.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(merge, "merged_here", told)
+    monkeypatch.setattr(merge, "merged_here", merged)
     return found
 
 

@@ -141,9 +141,9 @@ def test_rows_are_deleted(spark, path, kind, way):
     assert last(path).metrics["numDeletedRows"] == str(len(gone))
     if "feed" in kind or kind == "all":
         version = last(path).version
-        told = table_changes(path, version, version).read_all().to_pylist()
-        assert sorted(r["id"] for r in told) == [r["id"] for r in gone]
-        assert {r["_change_type"] for r in told} == {"delete"}
+        feed_rows = table_changes(path, version, version).read_all().to_pylist()
+        assert sorted(r["id"] for r in feed_rows) == [r["id"] for r in gone]
+        assert {r["_change_type"] for r in feed_rows} == {"delete"}
 
 
 @pytest.mark.connect(kind=("plain", "all"), way=("few", "many"))
@@ -168,14 +168,14 @@ def test_rows_are_updated(spark, path, kind, way):
     assert last(path).parameters["predicate"] == json.dumps(["id > 30 AND id % 7 = 1"])
     if "feed" in kind or kind == "all":
         version = last(path).version
-        told = table_changes(path, version, version).read_all().to_pylist()
+        feed_rows = table_changes(path, version, version).read_all().to_pylist()
         after = {r["id"]: r for r in expected}
-        for r in told:
+        for r in feed_rows:
             source = (
                 after if r["_change_type"] == "update_postimage" else {b["id"]: b for b in before}
             )
             assert {name: r[name] for name in COLUMNS} == source[r["id"]]
-        assert len(told) == 2 * len(hit)
+        assert len(feed_rows) == 2 * len(hit)
     if ids_before is not None:
         assert row_ids(path) == ids_before
     assert all(
@@ -199,10 +199,13 @@ def row_ids(path):
         start = 0
         deleted = reader.deleted(file)
         for piece in reader.pieces(file):
-            told = ids.with_row_ids(piece.rows, add, start)
+            feed_rows = ids.with_row_ids(piece.rows, add, start)
             gone = [False] * piece.count if deleted is None else deleted(piece.count).to_pylist()
             pairs = zip(
-                told["id"].to_pylist(), told[schema.names[-2]].to_pylist(), gone, strict=True
+                feed_rows["id"].to_pylist(),
+                feed_rows[schema.names[-2]].to_pylist(),
+                gone,
+                strict=True,
             )
             found |= {key: value for key, value, dead in pairs if not dead}
             start += piece.count

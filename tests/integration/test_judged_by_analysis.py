@@ -215,7 +215,7 @@ def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, na
     assert DeltaLog.for_table(path).update().version == 0
 
 
-class _Told(logging.Handler):
+class _KeptRecords(logging.Handler):
     """What PySpark logs of expressions that were refused."""
 
     def __init__(self) -> None:
@@ -241,9 +241,9 @@ def test_a_query_for_one_value_is_a_value_and_in_no_condition(
         return dict(zip(OUTCOMES, _made(spark, ONE_VALUE, alias), strict=False))
 
     twos = (2,) * len(ONE_VALUE)
-    told = _Told()
+    handler = _KeptRecords()
     table.update(set=values(""))
-    assert told.records == []
+    assert handler.records == []
     assert [row[1 : 1 + len(twos)] for row in _outcomes(table)] == [twos] * 3
     table.update(set=dict.fromkeys(OUTCOMES, "null"))
     (

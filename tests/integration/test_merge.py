@@ -129,10 +129,10 @@ def test_all_kinds_of_clauses_by_columns_and_texts(spark, path, properties):
 @pytest.mark.connect
 def test_a_source_that_differs_each_time_is_evaluated_once(spark, path, tmp_path):
     people(path)
-    told = tmp_path / "evaluations"
+    evaluations = tmp_path / "evaluations"
 
-    def noted(batches, told=str(told)):
-        with open(told, "ab") as file:
+    def noted(batches, evaluations=str(evaluations)):
+        with open(evaluations, "ab") as file:
             file.write(b".")
         yield from batches
 
@@ -147,7 +147,7 @@ def test_a_source_that_differs_each_time_is_evaluated_once(spark, path, tmp_path
         .execute()
     )
     found = rows(path)
-    assert told.read_bytes() == b"."
+    assert evaluations.read_bytes() == b"."
     assert sorted(found) == list(range(1, 9))
     assert len({row["name"] for row in found.values()}) == 8
 

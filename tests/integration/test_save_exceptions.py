@@ -51,9 +51,9 @@ def _play_all(stage: Stage, of_spark: int, of_core: int) -> tuple[int, list[str]
     with on_stage(stage):
         for at, line in enumerate(lines):
             error = ERRORS[at % len(ERRORS)]
-            told = complaint(stage, stage.play(LineInjector(ROOTS, line, error("injected"))))
-            if told:
-                wrong.append(f"{error.__name__} at {line}: {told}")
+            problem = complaint(stage, stage.play(LineInjector(ROOTS, line, error("injected"))))
+            if problem:
+                wrong.append(f"{error.__name__} at {line}: {problem}")
     return len(lines), wrong
 
 

@@ -136,7 +136,7 @@ def test_changes_and_streams_say_it_too(enabled: SparkSession, tmp_path: Path) -
     spark.sql("ALTER TABLE stated SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     table.update("a = 1", {"free": "'z'"})
     feed = {"readChangeFeed": "true", "startingVersion": "4"}
-    told = StructType(
+    feed_schema = StructType(
         [
             *WANTED.fields,
             StructField("_change_type", StringType()),
@@ -145,14 +145,14 @@ def test_changes_and_streams_say_it_too(enabled: SparkSession, tmp_path: Path) -
         ]
     )
     batch, stream = spark.read.format("delta"), spark.readStream.format("delta")
-    assert batch.options(**feed).load(path).schema == told
+    assert batch.options(**feed).load(path).schema == feed_schema
     assert batch.option("columns", "a, free").load(path).schema == StructType(
         [WANTED["a"], WANTED["free"]]
     )
-    assert delta.read(spark).options(**feed).where("a = 1").load(path).schema == told
+    assert delta.read(spark).options(**feed).where("a = 1").load(path).schema == feed_schema
     assert batch.options(**feed).load(path).count() == 2
     assert stream.load(path).schema == WANTED
-    assert stream.options(**feed).load(path).schema == told
+    assert stream.options(**feed).load(path).schema == feed_schema
     assert delta.read_stream(spark).table("stated").schema == WANTED
 
     rows = spark.readStream.format("delta").load(path)

@@ -123,12 +123,12 @@ def test_what_a_stream_refuses(enabled: SparkSession, tmp_path: Path) -> None:
         # The sentence of a batch's read, and no traceback; scripts catch Spark's class.
         assert str(missing.value) == str(of_batch.value)
         assert isinstance(missing.value, AnalysisException)
-    for options, told in (
+    for options, message in (
         ({"versionAsOf": 0}, "TIME_TRAVEL_VIEWS.*Use startingVersion"),
         ({"readChangeFeed": True}, "DELTA_MISSING_CHANGE_DATA"),
         ({"maxFilesPerTrigger": 0}, "DELTA_ILLEGAL_OPTION"),
     ):
-        with pytest.raises((StreamingQueryException, PySparkException), match=told):
+        with pytest.raises((StreamingQueryException, PySparkException), match=message):
             _copy(delta.read_stream(enabled).options(**options).load(source), tmp_path)
     other = enabled.readStream.format("rate").load()
     assert other.isStreaming

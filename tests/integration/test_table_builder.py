@@ -104,7 +104,7 @@ def test_what_is_done_about_a_table_that_exists(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"dataType": "INT", "generatedAlwaysAs": "a + nope"}, "column g .a . nope. can't be"),
         ({"dataType": "INT", "generatedAlwaysAs": "a + 1L"}, "is BIGINT, but the column type"),
@@ -124,9 +124,9 @@ def test_what_is_done_about_a_table_that_exists(spark, tmp_path):
         ({"dataType": "NONSENSE"}, "can't have the type NONSENSE"),
     ],
 )
-def test_a_column_that_no_table_can_have_is_refused(spark, tmp_path, given, told):
+def test_a_column_that_no_table_can_have_is_refused(spark, tmp_path, given, message):
     path = str(tmp_path / "t")
-    with pytest.raises(DeltaAnalysisError, match=told):
+    with pytest.raises(DeltaAnalysisError, match=message):
         (
             DeltaTable.create(spark)
             .location(path)

@@ -112,15 +112,15 @@ def test_whatever_rewrites_large_bins_has_executors_do_it(
         assert runs == [1]  # after a write
         delta.DeltaTable.forPath(spark, path).update("id % 2 = 0", {"id": "id + 10000"})
         assert runs == [1, 1]  # after a small command, which has no Spark job of its own
-    told: list[OptimizeProgress] = []
+    reports: list[OptimizeProgress] = []
     delta.DeltaTable.forPath(spark, path).delete("id % 2 = 1")
     delta.sql(spark, f"REORG TABLE delta.`{path}` APPLY (PURGE)")
     assert runs == [1, 1, 1]
     table = delta.DeltaTable.forPath(spark, path)
-    table.optimize(progress=told.append).executeZOrderBy("id")
+    table.optimize(progress=reports.append).executeZOrderBy("id")
     assert runs == [1, 1, 1, 1]
-    assert [(each.bins, each.bins_done) for each in told] == [(1, 0), (1, 1), (1, 1)]
-    assert [each.version for each in told] == [None, None, table.log.update().version]
+    assert [(each.bins, each.bins_done) for each in reports] == [(1, 0), (1, 1), (1, 1)]
+    assert [each.version for each in reports] == [None, None, table.log.update().version]
     phases: list[str] = []
     table.vacuum(progress=lambda each: phases.append(each.text))
     assert "listing" in phases

@@ -158,7 +158,7 @@ def test_a_job_that_fails_creates_no_table(spark, path):
 
 
 @pytest.fixture
-def nobody():
+def unprivileged():
     """A user who may write nothing, also where the tests run as root."""
     if os.geteuid() != 0:
         yield
@@ -169,7 +169,7 @@ def nobody():
 
 
 @pytest.mark.connect
-def test_a_folder_that_may_not_be_made_is_one_clear_error(spark, nobody):
+def test_a_folder_that_may_not_be_made_is_one_clear_error(spark, unprivileged):
     with pytest.raises(PermissionError, match="forbidden"):
         write(spark.range(1)).save("/forbidden/table")
 

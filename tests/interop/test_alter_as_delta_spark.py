@@ -156,7 +156,7 @@ def without_marks(value):
     return [without_marks(each) for each in value] if isinstance(value, list) else value
 
 
-def told(path):
+def history_of(path):
     """Operations and parameters, oldest first; the text of JSON in them read."""
     found = []
     for entry in reversed(DeltaLog.for_table(path).history()):
@@ -189,7 +189,7 @@ def test_each_step_leaves_what_delta_spark_leaves(delta_spark, tmp_path, name):
         assert without_marks(mine.schema.json_value()) == without_marks(its.schema.json_value())
         assert mine.metadata.configuration == its.metadata.configuration, sql
         assert mine.partition_columns == its.partition_columns
-        assert told(ours)[1:] == told(theirs)[1:]
+        assert history_of(ours)[1:] == history_of(theirs)[1:]
         protocols = [(p.min_reader_version, p.min_writer_version, set(p.writer_features or ()))
                      for p in (mine.protocol, its.protocol)]  # fmt: skip
         assert protocols[0] == protocols[1], sql

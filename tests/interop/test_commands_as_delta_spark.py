@@ -141,7 +141,7 @@ def without_marks(value: Any) -> Any:
     return [without_marks(each) for each in value] if isinstance(value, list) else value
 
 
-def told(path: str) -> list[tuple[str | None, Any, Any]]:
+def history_of(path: str) -> list[tuple[str | None, Any, Any]]:
     """Operations, parameters and the metrics that count files, oldest first."""
     found = []
     for entry in reversed(DeltaLog.for_table(path).history()):
@@ -171,7 +171,7 @@ def test_each_command_leaves_what_delta_spark_leaves(
     write_arrow(ours, ROWS, properties=properties, mode="append")
     before(ours)
     shutil.copytree(ours, theirs)
-    since = len(told(ours))
+    since = len(history_of(ours))
     for sql, change in changes:
         delta_spark.sql(sql.format(t=f"delta.`{theirs}`"))
         change(ours)
@@ -184,7 +184,7 @@ def test_each_command_leaves_what_delta_spark_leaves(
         assert {key: each.configuration for key, each in mine.domain_metadata.items()} == {
             key: each.configuration for key, each in its.domain_metadata.items()
         }
-        assert told(ours)[since:] == told(theirs)[since:]
+        assert history_of(ours)[since:] == history_of(theirs)[since:]
         assert rows_of(mine.to_arrow()) == rows_of(its.to_arrow())
     read = rows_of(delta_spark.read(ours))
     assert rows_of(snapshot(ours).to_arrow()) == read
@@ -204,7 +204,7 @@ def test_identity_columns_go_on_alike(delta_spark: Any, tmp_path: Path) -> None:
     delta_spark.sql(f"ALTER TABLE delta.`{theirs}` ALTER COLUMN id SYNC IDENTITY")
     sync_identity(ours, "id")
     assert snapshot(ours).schema.json_value() == snapshot(theirs).schema.json_value()
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
 
 
 @pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
@@ -231,7 +231,7 @@ def test_clones_are_read_by_delta_spark(delta_spark: Any, tmp_path: Path, shallo
     assert supported_features(mine.protocol) == supported_features(its.protocol)
     # Without them a job that goes on with the clone would write its last batches a second time.
     assert (mine.transactions, its.transactions) == ({"job": 3}, {})
-    assert told(ours)[0] == told(theirs)[0]
+    assert history_of(ours)[0] == history_of(theirs)[0]
     assert sorted(file.path for file in mine.files()) == sorted(file.path for file in its.files())
 
 

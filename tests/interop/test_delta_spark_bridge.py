@@ -63,10 +63,12 @@ def jvms(tmp_path_factory, minio, azurite):
         begun = [DeltaSparkPeer(peer, confs, timeout=500, bridged=True)]
         if JVMS > 1:
             file = tmp_path_factory.mktemp("service") / "bridge"
-            told = stack.enter_context(serving(file))
-            jars = Path(told.pop("spark.jars"))
+            bridge_conf = stack.enter_context(serving(file))
+            jars = Path(bridge_conf.pop("spark.jars"))
             peer = replace(peer, jars=(*peer.jars, jars))
-            begun += [DeltaSparkPeer(peer, confs | told, timeout=500) for _ in range(JVMS - 1)]
+            begun += [
+                DeltaSparkPeer(peer, confs | bridge_conf, timeout=500) for _ in range(JVMS - 1)
+            ]
         yield [stack.enter_context(each) for each in begun]
 
 
@@ -250,8 +252,8 @@ def test_beside_lakelog_serve_a_commit_fails_while_that_is_gone_and_works_when_i
 ):
     jvm, table, file = jvms[0], str(tmp_path / "t"), tmp_path / "bridge"
     with settings(jvm, **{"lakelog.bridge.endpoint": file}):
-        with serving(file) as told:
-            assert told["spark.hadoop.lakelog.bridge.endpoint"] == str(file)
+        with serving(file) as bridge_conf:
+            assert bridge_conf["spark.hadoop.lakelog.bridge.endpoint"] == str(file)
             jvm.append_rows(table, SCHEMA, [[1, "a"]])
             assert jvm.count(table) == 1
         with pytest.raises(DeltaSparkError, match="has ended, or was killed") as gone:

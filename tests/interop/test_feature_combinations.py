@@ -43,7 +43,7 @@ class Story:
     partitioned: bool
     chance: random.Random
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     text: str = "text"
     wide: bool = False
 
@@ -79,7 +79,7 @@ class Story:
             self.path, rows, partition_by=partition_by, properties=properties, mode="append"
         )
         self.rows = {row["id"]: row for row in rows.to_pylist()}
-        self.told = [f"{self.switches}, partitioned: {self.partitioned}", "create"]
+        self.events = [f"{self.switches}, partitioned: {self.partitioned}", "create"]
 
     def steps(self) -> list[Callable[[], None]]:
         always = [self.append, self.delete, self.update, self.checkpoint]
@@ -135,7 +135,7 @@ class Story:
         self.create()
         for _ in range(8):
             step = self.chance.choice(self.steps())
-            self.told.append(step.__name__)
+            self.events.append(step.__name__)
             step()
             self.check(DeltaLog.for_table(self.path).snapshot.to_arrow().to_pylist())
 
@@ -147,11 +147,11 @@ class Story:
             del row["_commit_version"], row["_commit_timestamp"]
             sums[_text(row)] += 1 if kind in ("insert", "update_postimage") else -1
         wanted = Counter(_text(row) for row in self.rows.values())
-        assert {row: count for row, count in sums.items() if count} == wanted, self.told
+        assert {row: count for row, count in sums.items() if count} == wanted, self.events
 
     def check(self, found: list[dict[str, Any]]) -> None:
         wanted = sorted(self.rows.values(), key=lambda row: row["id"])
-        assert sorted(found, key=lambda row: row["id"]) == wanted, " → ".join(self.told)
+        assert sorted(found, key=lambda row: row["id"]) == wanted, " → ".join(self.events)
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -167,10 +167,10 @@ def test_many_features_at_once(seed: int, tmp_path, delta_spark: DeltaSparkPeer)
     story.check(theirs.to_pylist())
     delta_spark.sql(f"DELETE FROM delta.`{story.path}` WHERE id % 5 = 0")
     story.rows = {i: row for i, row in story.rows.items() if i % 5}
-    story.told.append("their delete")
+    story.events.append("their delete")
     story.check(DeltaLog.for_table(story.path).snapshot.to_arrow().to_pylist())
     story.append()
-    story.told.append("append")
+    story.events.append("append")
     story.check(delta_spark.read(story.path).to_pylist())
-    if "changes" in story.switches and not {"rename", "widen"} & set(story.told):
+    if "changes" in story.switches and not {"rename", "widen"} & set(story.events):
         story.check_changes()

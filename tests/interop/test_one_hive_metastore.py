@@ -141,12 +141,12 @@ def test_methods_on_names_are_used_in_turns(
     two.script(SCRIPT, "go_on", place)
     saved = [[1, "A"], [2, "b"], [3, "c"], [4, "c"], [9, "z"]]
     for peer in peers:
-        told = peer.script(SCRIPT, "read", place)
-        assert told["saved"] == [saved, ["id", "p"]]
-        assert told["made"] == [[[3, "c"], [4, "a"], [5, "b"]], ["id", "p"]]
-        assert told["outside"] == [[[7]], ["other"]]
+        answers = peer.script(SCRIPT, "read", place)
+        assert answers["saved"] == [saved, ["id", "p"]]
+        assert answers["made"] == [[[3, "c"], [4, "a"], [5, "b"]], ["id", "p"]]
+        assert answers["outside"] == [[[7]], ["other"]]
         # The row that MERGE rewrote came again, with the file that has it.
-        assert {tuple(row) for row in told["streamed"][0]} == {(1, "a"), *map(tuple, saved)}
+        assert {tuple(row) for row in answers["streamed"][0]} == {(1, "a"), *map(tuple, saved)}
     _, ours = peers
     assert ours.script(SCRIPT, "by_python", place) == [
         "CREATE TABLE AS SELECT", "WRITE", "WRITE", "MERGE", "DELETE",

@@ -58,7 +58,7 @@ def theirs_of(delta_spark, text):
     return row["metrics"]
 
 
-def told(path):
+def history_of(path):
     """The newest entry of the history, without what depends on who encodes the rows."""
     (entry,) = DeltaLog.for_table(path).history(1)
     metrics = {
@@ -90,7 +90,7 @@ def test_compaction_has_delta_sparks_metrics_and_history(delta_spark, tmp_path, 
     expected = theirs_of(delta_spark, f"OPTIMIZE delta.`{theirs}`")
 
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
     assert everything(ours) == before
     again = check(delta_spark, ours)
     assert (again["numFilesAdded"], again["numFilesRemoved"]) == (0, 0)
@@ -105,7 +105,7 @@ def test_a_condition_on_partitions(delta_spark, tmp_path):
     found = optimize(ours, "p = 'p 1/ü'", conf=ONE)
     expected = theirs_of(delta_spark, f"OPTIMIZE delta.`{theirs}` WHERE p = 'p 1/ü'")
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
 
 
 def test_deletion_vectors(delta_spark, tmp_path):
@@ -115,7 +115,7 @@ def test_deletion_vectors(delta_spark, tmp_path):
     found = optimize(ours, conf=ONE)
     expected = theirs_of(delta_spark, f"OPTIMIZE delta.`{theirs}`")
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
     assert check(delta_spark, ours)["numFilesRemoved"] == 0
     delete_rows(ours, "id = 20")
     shutil.rmtree(theirs)
@@ -131,7 +131,7 @@ def test_z_order(delta_spark, tmp_path):
     found = optimize(ours, z_order_by=["a", "s.x"], conf=ONE)
     expected = theirs_of(delta_spark, f"OPTIMIZE delta.`{theirs}` ZORDER BY (a, s.x)")
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
     check(delta_spark, ours)
 
 
@@ -142,7 +142,7 @@ def test_purge(delta_spark, tmp_path):
     found = purge(ours, conf=ONE)
     expected = theirs_of(delta_spark, f"REORG TABLE delta.`{theirs}` APPLY (PURGE)")
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
 
 
 @pytest.mark.parametrize("columns", ["a, s.x", "a"])
@@ -160,7 +160,7 @@ def test_a_clustered_table_in_turns(delta_spark, tmp_path, columns):
     expected = theirs_of(delta_spark, f"OPTIMIZE delta.`{theirs}`")
 
     assert numbers(found.metrics.as_delta()) == numbers(expected)
-    assert told(ours) == told(theirs)
+    assert history_of(ours) == history_of(theirs)
     tags = [
         {name: (file.tags or {})[name] for name in ("ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE")
          if name in (file.tags or {})} | {"provider": file.clustering_provider}

@@ -87,7 +87,7 @@ def assert_ours_reads(path: str, table: DrawnTable) -> None:
         assert snapshot.to_arrow(where=f"id = {row}").num_rows == 1
 
 
-def told(table: DrawnTable) -> str:
+def described(table: DrawnTable) -> str:
     """What to look at when a drawn table fails."""
     return f"{table.data.schema}\npartitioned by {table.partition_by}\n{table.data.to_pylist()}"
 
@@ -107,7 +107,7 @@ def test_delta_spark_reads_what_we_write(
         write_ours(path, table, checkpoint)
         assert_ours_reads(path, table)
         theirs = table.rows(delta_spark.read(path))
-        assert theirs == table.rows(), f"{checkpoint}\n{told(table)}"
+        assert theirs == table.rows(), f"{checkpoint}\n{described(table)}"
         if table.data.num_rows:
             # By our statistics, which it prunes with.
             assert delta_spark.count(path, where="id = 0") == 1

@@ -123,21 +123,21 @@ def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_ta
         batches = [[[1000 + number, "delta-spark"]] for number in range(COMMITS)]
         jvm.append_rows(table, SCHEMA, *batches)
 
-    def ours(told):
+    def ours(running):
         ready.wait(60)
         mine = []
         for number in range(COMMITS):
             mine.append(append(log, 2000 + number))
             # Spark needs several times as long; it would lose each race, and have no turn.
             while len(mine) % AT_A_TIME == 0 and log.update().version == mine[-1]:
-                if wait([told], 0.05).done:
+                if wait([running], 0.05).done:
                     break
         return mine
 
     with ThreadPoolExecutor(2) as pool:
-        told = pool.submit(theirs)
-        acknowledged = pool.submit(ours, told)
-        told.result(timeout=260)
+        running = pool.submit(theirs)
+        acknowledged = pool.submit(ours, running)
+        running.result(timeout=260)
         mine = acknowledged.result(timeout=260)
 
     expected = [0, 1, *range(1000, 1000 + COMMITS), *range(2000, 2000 + COMMITS)]

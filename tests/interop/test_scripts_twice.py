@@ -80,7 +80,7 @@ def _offsets(folder: Path) -> dict[str, list[Any]]:
 def _logs(folder: Path) -> dict[str, Any]:
     """Table -> its history and the batches that it knows, with queries by their checkpoints."""
     names = {query: name for name, query in _queries(folder).items()}
-    told = {}
+    described = {}
     for log in sorted(folder.glob("**/_delta_log")):
         table = DeltaLog.for_table(log.parent)
         history = [
@@ -96,8 +96,8 @@ def _logs(folder: Path) -> dict[str, Any]:
             for each in table.history()
         ]
         known = {names.get(k, k): v for k, v in table.snapshot.transactions.items()}
-        told[str(log.parent.relative_to(folder))] = history, known
-    return told
+        described[str(log.parent.relative_to(folder))] = history, known
+    return described
 
 
 @pytest.mark.timeout(280)

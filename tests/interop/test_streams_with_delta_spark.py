@@ -174,10 +174,10 @@ def test_columns_are_tracked_in_turns(delta_spark, spark, tmp_path):
     write_arrow(source, pa.table({"id": [4], "renamed": ["x"]}), mode="append")
     with pytest.raises(DeltaSparkError, match="DELTA_STREAMING_METADATA_EVOLUTION"):
         delta_spark.stream(source, sink, checkpoint, options)
-    told = "CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
-    with pytest.raises(DeltaSparkError, match=told) as theirs:
+    condition = "CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+    with pytest.raises(DeltaSparkError, match=condition) as theirs:
         delta_spark.stream(source, sink, checkpoint, options)
-    with pytest.raises(PySparkException, match=told) as ours:
+    with pytest.raises(PySparkException, match=condition) as ours:
         by_us(spark, source, sink, checkpoint, options)
     # By the same names the change can be allowed.
     asked = [re.findall(r"allowSource\w+(?:\.ckpt_-?\d+)?", str(e.value)) for e in (theirs, ours)]

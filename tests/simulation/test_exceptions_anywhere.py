@@ -118,9 +118,9 @@ def test_no_version_names_a_missing_file_and_nothing_is_deleted_in_doubt(
     with on_stage(stage):
         for line, error in plan[name]:
             injector = LineInjector(ROOTS, line, error("injected"))
-            told = complaint(stage, stage.play(injector))
-            if told:
-                wrong.append(f"{error.__name__} at {line}: {told}")
+            problem = complaint(stage, stage.play(injector))
+            if problem:
+                wrong.append(f"{error.__name__} at {line}: {problem}")
             elif not injector.hit:
                 missed.append(line)
     assert not wrong, "\n".join([f"{len(wrong)} of {len(plan[name])}:", *wrong[:20]])
@@ -150,10 +150,10 @@ def test_between_two_instructions_it_is_the_same(name: str, stages: dict[str, St
         for at, each in enumerate(deciding):
             error = ERRORS[at % len(ERRORS)]("injected")
             injector = LineInjector(ROOTS, each, error, by_instruction=True)
-            told = complaint(stage, stage.play(injector))
+            problem = complaint(stage, stage.play(injector))
             # The last instruction of the guard is behind it. Python delivers no signal there.
-            if told and each.number != GUARD:
-                wrong.append(f"{type(error).__name__} at {each}: {told}")
+            if problem and each.number != GUARD:
+                wrong.append(f"{type(error).__name__} at {each}: {problem}")
     assert len(deciding) > 50
     assert not wrong, "\n".join(wrong[:20])
 

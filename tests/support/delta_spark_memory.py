@@ -96,14 +96,14 @@ def _write(path: Path, memories: Mapping[str, Memory], tests: Mapping[str, list[
     if not memories:
         return
     bodies: dict[str, bytes] = {}
-    told = {
+    described = {
         key: {
             "answer": memory.answer,
             "files": {name: _put(bodies, body) for name, body in memory.files.items()},
         }
         for key, memory in memories.items()
     }
-    index = {"memories": told, "tests": tests}
+    index = {"memories": described, "tests": tests}
     text = json.dumps(index, indent=0, sort_keys=True).encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         for name, body in {_INDEX: text, **bodies}.items():

@@ -34,7 +34,7 @@ class Diagnosis:
         return [each["check"] for each in self.report["findings"] if each["status"] == "failed"]
 
     @property
-    def told(self) -> str:
+    def failures(self) -> str:
         """Summary and remedy of all that failed."""
         return "\n".join(
             f"{each['check']}: {each['summary']} -> {each['remedy']}"

@@ -248,9 +248,9 @@ def complaint(stage: Stage, left: BaseException | None) -> str | None:
     if before - stage.files() - {p for p in before if p.startswith("_delta_log")}:
         return "a file of before is gone"
     if stage.left:
-        told = _complaint_of_commit(stage.left[-1], landed)
-        if told:
-            return told
+        problem = _complaint_of_commit(stage.left[-1], landed)
+        if problem:
+            return problem
     if seconds_left() != float("inf") or DeltaLog.active_transaction() is not None:
         return "the thread keeps what was for one call"
     in_doubt = any(txn.may_be_committed for txn in stage.transactions)

@@ -43,11 +43,11 @@ def go_on(spark: Any, folder: str) -> None:
 def read(spark: Any, folder: str) -> dict[str, Any]:
     """The rows of each, by name."""
     name = os.path.basename(folder)
-    told: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for kind in ("saved", "made", "outside", "streamed"):
         rows = spark.table(f"{name}_{kind}")
-        told[kind] = [sorted((list(row) for row in rows.collect()), key=repr), rows.columns]
-    return told
+        answers[kind] = [sorted((list(row) for row in rows.collect()), key=repr), rows.columns]
+    return answers
 
 
 def by_python(spark: Any, folder: str) -> list[Any]:

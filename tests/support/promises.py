@@ -90,10 +90,10 @@ class Promises:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take in what a test, here or in a worker, says."""
-        told = [value for name, value in report.user_properties if name == PROPERTY]
-        if not told or not (report.when == "call" or report.failed):
+        recorded = [value for name, value in report.user_properties if name == PROPERTY]
+        if not recorded or not (report.when == "call" or report.failed):
             return
-        about: Any = told[0]
+        about: Any = recorded[0]
         store = about["store"]
         column = self.columns.setdefault(store, Column(tested_on().get(store, UNNAMED)))
         column.scopes |= {about["scope"]} - {""}
@@ -152,7 +152,7 @@ def _take(column: Column, row: str, cell: str) -> None:
     if row == _SERVER:
         column.server = cell
     elif row == _SCOPE:
-        column.scopes = {key for key, told in _SCOPES.items() if told in parts}
+        column.scopes = {key for key, scope_text in _SCOPES.items() if scope_text in parts}
     elif row == _CLASSES:
         column.classes = {part.strip("`") for part in parts}
     elif row in SIZES.values():
@@ -195,8 +195,8 @@ def _served(module: ModuleType, name: str) -> str:
     url = os.environ.get(getattr(module, "ENDPOINT_VARIABLE", ""), "")
     if url:
         return f"{urlsplit(url).hostname or url}"
-    told: str = module.VERSION
-    return f"{name} {told.removeprefix('v0.0.0-')}"
+    version: str = module.VERSION
+    return f"{name} {version.removeprefix('v0.0.0-')}"
 
 
 def tested_on() -> dict[str, str]:

@@ -49,7 +49,7 @@ class _Case(Protocol):
     @property
     def name(self) -> str: ...
 
-    def told(self) -> str: ...
+    def digest(self) -> str: ...
 
 
 _C = TypeVar("_C", bound=_Case)
@@ -89,7 +89,7 @@ class RecordedCases(ABC, Generic[_C, _F]):
             LookupError: it has not played the case as it is now.
         """
         record = self._of.get(case.name)
-        if record is None or record["told"] != f"{DELTA} {case.told()}":
+        if record is None or record["told"] != f"{DELTA} {case.digest()}":
             raise LookupError(
                 f"delta-spark {DELTA} was not seen to play {case.name!r} as it is now: "
                 f"cd tests && python -m {self.module}"
@@ -101,7 +101,7 @@ class RecordedCases(ABC, Generic[_C, _F]):
         lines = [
             {
                 "case": case.name,
-                "told": f"{DELTA} {case.told()}",
+                "told": f"{DELTA} {case.digest()}",
                 self.field: self.to_json(found),
             }
             for case, found in seen

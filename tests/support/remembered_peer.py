@@ -162,13 +162,13 @@ class RememberedPeer(DeltaSparkPeer):
             memory = names.memory(answer, before, _files(places))
             if memory is not None:
                 memories.drafts[key] = memory
-            return _told(answer)
+            return _result_of(answer)
         if memory is None:
             raise _ForgottenError
         _Test.keys.append(key)
         for name, body in memory.files.items():
             _restore(Path(names.real(name)), None if body is None else names.real_bytes(body))
-        return _told(json.loads(names.real(json.dumps(memory.answer))))
+        return _result_of(json.loads(names.real(json.dumps(memory.answer))))
 
     def _tried(self, op: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
@@ -187,9 +187,11 @@ class _Names:
 
     def key(self, said: str, files: dict[str, bytes]) -> str:
         """Of a command, where these files are."""
-        told = [DELTA, PYSPARK, self._named(said)]
-        told += [f"{self._named(name)} {self._digest(name, files[name])}" for name in sorted(files)]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
+        parts = [DELTA, PYSPARK, self._named(said)]
+        parts += [
+            f"{self._named(name)} {self._digest(name, files[name])}" for name in sorted(files)
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
     def memory(
         self, answer: dict[str, Any], before: dict[str, bytes], after: dict[str, bytes]
@@ -266,7 +268,7 @@ def _restore(path: Path, body: bytes | None) -> None:
     path.write_bytes(body)
 
 
-def _told(answer: dict[str, Any]) -> Any:
+def _result_of(answer: dict[str, Any]) -> Any:
     if "error" in answer:
         raise DeltaSparkError(**answer["error"])
     return answer["result"]

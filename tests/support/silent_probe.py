@@ -15,14 +15,14 @@ def let_probes_travel() -> None:
 
 
 def silent_probe() -> Any:
-    """A probe that tells nobody."""
+    """A probe whose reports are never read."""
     from slipcover import probe  # pyright: ignore[reportAttributeAccessIssue]  # compiled
 
-    return probe.new(_nobody(), "<worker>", 1, -1)
+    return probe.new(_unread_coverage(), "<worker>", 1, -1)
 
 
 @functools.cache
-def _nobody() -> Any:
+def _unread_coverage() -> Any:
     import slipcover
 
     return slipcover.Slipcover(branch=True)

@@ -28,17 +28,17 @@ def test_a_conflict_ends_as_it_does_in_delta_spark(tmp_path, scenario):
     path = tmp_path / "ours"
     ours = outcome_of(lambda: run_ours(scenario, path), path)
     theirs = RECORDED.outcome(scenario)
-    told = f"\n{scenario.story()}\n  lakelog: {ours}\n  delta-spark: {theirs}"
+    story = f"\n{scenario.story()}\n  lakelog: {ours}\n  delta-spark: {theirs}"
     known = _difference(scenario.name)
     if known is None:
-        assert ours.verdict == theirs.verdict, told
-        assert ours.lines == theirs.lines, told
+        assert ours.verdict == theirs.verdict, story
+        assert ours.lines == theirs.lines, story
         if ours.lines:
-            assert ours.data_change == ours.changes_rows, told
-            assert theirs.data_change in (None, ours.data_change), told
+            assert ours.data_change == ours.changes_rows, story
+            assert theirs.data_change in (None, ours.data_change), story
     else:
-        assert ours.verdict == known.ours, told
-        assert theirs.verdict == known.theirs, told
+        assert ours.verdict == known.ours, story
+        assert theirs.verdict == known.theirs, story
 
 
 @pytest.mark.soak
@@ -48,10 +48,10 @@ def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     for number, scenario in enumerate(sample):
         found = played(scenario, delta_spark, tmp_path / str(number))
         record = RECORDED.outcome(scenario)
-        told = f"\n{scenario.story()}\n  recorded: {record}\n  now: {found}"
-        assert found.verdict == record.verdict, told
-        assert found.lines == record.lines, told
-        assert found.data_change == record.data_change, told
+        story = f"\n{scenario.story()}\n  recorded: {record}\n  now: {found}"
+        assert found.verdict == record.verdict, story
+        assert found.lines == record.lines, story
+        assert found.data_change == record.data_change, story
 
 
 def test_what_is_recorded_is_told_by_a_scenario():

@@ -107,7 +107,7 @@ def test_delta_spark_does_what_is_recorded(delta_spark: Any, tmp_path: Path) -> 
 
 
 def _shown(case: Step, found: dict[str, tuple[Any, Any]]) -> str:
-    told = [
+    lines = [
         f"{at}\n  lakelog:     {ours}\n  delta-spark: {them}" for at, (ours, them) in found.items()
     ]
-    return "\n".join([f"\n{case.name}", case.text.strip(), *told])
+    return "\n".join([f"\n{case.name}", case.text.strip(), *lines])

@@ -83,8 +83,8 @@ def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     with played_as_recorded(delta_spark):
         answers = played(cases, delta_spark, tmp_path)
     for case, found in zip(cases, answers, strict=True):
-        told = [asdict(each) for each in RECORDED.found(case)]
-        assert [asdict(each) for each in found] == told, f"\n{case.story()}"
+        expected = [asdict(each) for each in RECORDED.found(case)]
+        assert [asdict(each) for each in found] == expected, f"\n{case.story()}"
 
 
 def test_what_is_recorded_is_a_case():

@@ -67,7 +67,7 @@ class CharCase:
     name: str
     statements: tuple[str, ...]
 
-    def told(self) -> str:
+    def digest(self) -> str:
         """What changes when anything changes that an engine is shown."""
         return hashlib.sha256(f"{_SCRIPT} {self.statements}".encode()).hexdigest()[:16]
 

@@ -52,7 +52,7 @@ class Recorded:
             NotRecordedError: nobody has seen that yet.
         """
         record = self._of.get(scenario.name)
-        if record is None or record["told"] != told(scenario):
+        if record is None or record["told"] != digest(scenario):
             raise NotRecordedError(
                 f"delta-spark {DELTA} was not seen to play {scenario.name!r} as it is now: "
                 f"cd tests && python -m support.differential.recorded"
@@ -62,7 +62,7 @@ class Recorded:
     def record(self, played: Iterable[tuple[Scenario, Outcome]]) -> None:
         """Write these down, and forget all others."""
         lines = [
-            {"scenario": each.name, "told": told(each), "outcome": asdict(outcome)}
+            {"scenario": each.name, "told": digest(each), "outcome": asdict(outcome)}
             for each, outcome in played
         ]
         lines.sort(key=lambda line: str(line["scenario"]))
@@ -70,7 +70,7 @@ class Recorded:
         FILE.write_text(text, encoding="utf-8")
 
 
-def told(scenario: Scenario) -> str:
+def digest(scenario: Scenario) -> str:
     """What changes when anything changes that delta-spark is shown, or delta-spark itself."""
     table = None if scenario.table is None else scenario.table.lines
     shown = json.dumps([DELTA, table, scenario.steps], sort_keys=True)

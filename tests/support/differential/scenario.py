@@ -160,23 +160,23 @@ class Scenario:
     def story(self) -> str:
         """What happens, a line a step."""
         first = 0 if self.table is None else 1
-        told = _steps_told(self.steps, first)
-        return "\n".join([_table_told(self.table), *(f"  {each}" for each in told)])
+        described = _step_lines(self.steps, first)
+        return "\n".join([_table_line(self.table), *(f"  {each}" for each in described)])
 
 
-def _table_told(table: Table | None) -> str:
+def _table_line(table: Table | None) -> str:
     if table is None:
         return "no table"
     parts = [f"a table by {', '.join(table.by)}" if table.by else "a table without partitions"]
     if table.own_protocol:
-        parts.append(_line_told(table.own_protocol))
+        parts.append(_action_text(table.own_protocol))
     parts.extend(filter(None, [" ".join(table.features)]))
     parts.extend(f"{key}={value}" for key, value in table.properties.items())
-    parts.extend(map(_line_told, table.files))
+    parts.extend(map(_action_text, table.files))
     return ", ".join(parts)
 
 
-def _steps_told(steps: list[Step], version: int) -> Iterator[str]:
+def _step_lines(steps: list[Step], version: int) -> Iterator[str]:
     for kind, args in steps:
         match kind:
             case "reads":
@@ -186,21 +186,21 @@ def _steps_told(steps: list[Step], version: int) -> Iterator[str]:
             case "reads_app":
                 yield f"the job reads how far {args[0]} is"
             case "replaces_partitions_of":
-                yield f"the job replaces the partitions of: {_lines_told(args[0])}"
+                yield f"the job replaces the partitions of: {_joined(args[0])}"
             case "sets_metadata":
-                yield f"the job sets: {_line_told(args[0])}"
+                yield f"the job sets: {_action_text(args[0])}"
             case "wins":
-                yield f"version {version} of another: {_lines_told(args[0]) or 'nothing'}"
+                yield f"version {version} of another: {_joined(args[0]) or 'nothing'}"
                 version += 1
             case _:
-                yield f"the job {kind.replace('_', ' ')} {args[0]}: {_lines_told(args[1])}"
+                yield f"the job {kind.replace('_', ' ')} {args[0]}: {_joined(args[1])}"
 
 
-def _lines_told(lines: list[Line]) -> str:
-    return "; ".join(map(_line_told, lines))
+def _joined(lines: list[Line]) -> str:
+    return "; ".join(map(_action_text, lines))
 
 
-def _line_told(line: Line) -> str:
+def _action_text(line: Line) -> str:
     ((kind, value),) = line.items()
     match kind:
         case "commitInfo":

@@ -213,7 +213,7 @@ def live_and_die(
                 report.failures += process.poll() is not None
             else:
                 report.kills += 1
-            _told(f"{report.kills} + {report.worker_kills} kills, {len(source.rows)} rows")
+            _log(f"{report.kills} + {report.worker_kills} kills, {len(source.rows)} rows")
         number += 1
     at.heal()
     report.faults = at.faults()
@@ -271,7 +271,7 @@ def _cpu(session: int) -> float:
     return ticks / _TICKS
 
 
-def _told(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

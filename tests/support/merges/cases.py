@@ -64,7 +64,7 @@ class MergeCase:
         """The columns of the source."""
         return schema_from(self.source_ddl)
 
-    def told(self) -> str:
+    def digest(self) -> str:
         """What changes when anything changes that an engine is shown."""
         shown = json.dumps(asdict(self), sort_keys=True, default=str)
         return hashlib.sha256(shown.encode()).hexdigest()[:16]

@@ -41,7 +41,7 @@ class ChangeCase:
     files: list[list[dict[str, Any]]]
     steps: tuple[Step, ...]
 
-    def told(self) -> str:
+    def digest(self) -> str:
         """What changes when anything changes that an engine is shown."""
         shown = json.dumps(asdict(self), sort_keys=True, default=str)
         return hashlib.sha256(shown.encode()).hexdigest()[:16]

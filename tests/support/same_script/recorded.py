@@ -47,7 +47,7 @@ class Step:
         """Of the case."""
         return f"{self.kind}: {self.does}"
 
-    def told(self) -> str:
+    def digest(self) -> str:
         """What changes when anything changes that an engine is shown."""
         kind = KINDS.get(self.kind, KINDS["plain"])
         return hashlib.sha256(f"{_ALL} {kind} {self.text}".encode()).hexdigest()[:16]
@@ -101,7 +101,7 @@ def played(
     cases: Sequence[Step], delta_spark: DeltaSparkPeer, folder: Path
 ) -> list[dict[str, Any]]:
     """Let delta-spark run steps, in one call, on tables below a folder."""
-    made = Tables(folder / f"{cases[0].told()}")
+    made = Tables(folder / f"{cases[0].digest()}")
     folders = [made.folder_for(each) for each in cases]
     jobs = [[str(at), case.text] for at, case in zip(folders, cases, strict=True)]
     said = delta_spark.script(_SCRIPT, "theirs", python_package(), json.dumps(jobs))

@@ -157,8 +157,8 @@ def _command(java: str, folder: Path, data: str, *options: str) -> list[str]:
 @contextlib.contextmanager
 def run_hdfs_pair() -> Iterator[HdfsPair]:
     """Two NameNodes, one active and one standby, over one DataNode, until the block ends."""
-    with _running("2", {}) as (process, told):
-        first, second = (HdfsCluster(uri, http, _user(), process) for uri, http in told)
+    with _running("2", {}) as (process, addresses):
+        first, second = (HdfsCluster(uri, http, _user(), process) for uri, http in addresses)
         yield HdfsPair(first, second)
 
 
@@ -189,10 +189,10 @@ def _running(
         # Without the user's own settings, and as the user that owns the root.
         env = {"HADOOP_CONF_DIR": "", "HADOOP_HOME": "", "HADOOP_USER_NAME": _user()}
         with running(argv, cwd=folder, env=env, hold_stdin=True) as process:
-            told = json.loads(ready_line(process, "ready ").removeprefix("ready "))
+            addresses = json.loads(ready_line(process, "ready ").removeprefix("ready "))
             yield (
                 process,
-                [(f"hdfs://127.0.0.1:{n['rpc']}", f"127.0.0.1:{n['http']}") for n in told],
+                [(f"hdfs://127.0.0.1:{n['rpc']}", f"127.0.0.1:{n['http']}") for n in addresses],
             )
 
 

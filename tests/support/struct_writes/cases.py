@@ -116,7 +116,7 @@ class StructWrite:
             },
         }
 
-    def told(self) -> str:
+    def digest(self) -> str:
         """What changes when anything changes that an engine is shown."""
         text = f"{_SCRIPT} {json.dumps(self.job(), sort_keys=True)}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -82,13 +82,13 @@ def test_json_is_one_document_with_every_result(tmp_path: Path) -> None:
     store = "spark.delta.logStore.class=kit_stores.Overwrites"
     result = run(str(tmp_path), "--json", "--quick", "--conf", store, *ONE)
     assert result.exit_code == 1
-    told = json.loads(result.stdout)
-    assert told["capabilities"]["exclusive_create"] == "host"
-    assert told["store"].endswith("Overwrites")
-    assert told["ok"] is False
-    assert told["left"] is None
-    assert told["quick"] is True
-    (only,) = told["results"]
+    report = json.loads(result.stdout)
+    assert report["capabilities"]["exclusive_create"] == "host"
+    assert report["store"].endswith("Overwrites")
+    assert report["ok"] is False
+    assert report["left"] is None
+    assert report["quick"] is True
+    (only,) = report["results"]
     assert only["check"] == "a_taken_name_is_refused_and_kept"
     assert "wanted FileExistsError" in only["problem"]
 

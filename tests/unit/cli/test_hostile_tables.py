@@ -279,5 +279,5 @@ def test_a_uri_that_is_none_is_told_in_a_line(
         code = 1 if command == "doctor" else 2
         assert result.exit_code == code, (uri, said(result), result.exception)
         assert isinstance(result.exception, SystemExit), (uri, result.exception)
-        told = said(result) + caplog.text
-        assert not [each for each in (*SECRETS, "K7MDENG") if each in told], uri
+        printed = said(result) + caplog.text
+        assert not [each for each in (*SECRETS, "K7MDENG") if each in printed], uri

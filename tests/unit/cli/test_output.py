@@ -97,8 +97,8 @@ def test_what_a_terminal_shows_of_a_table_can_be_read(
     words = " ".join(grid).split()
     for number, name in enumerate(HISTORY):
         if name in grid[0]:
-            told = f"{name.lower()} in several words, enough to fold" if number > 2 else name
-            assert set(told.split()) <= set(words), "no word is cut"
+            text = f"{name.lower()} in several words, enough to fold" if number > 2 else name
+            assert set(text.split()) <= set(words), "no word is cut"
         else:
             assert name in ("Isolation", "Engine"), "only what may be spared is left out"
             assert name in last

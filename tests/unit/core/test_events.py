@@ -47,8 +47,8 @@ def test_a_record_is_one_line_of_json_without_what_is_unknown() -> None:
 def test_records_go_to_the_logger_at_info(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "lakelog.commit"):
         emit(stats(), DeltaConf())
-    told = [each.getMessage() for each in caplog.records if each.name == "lakelog.commit"]
-    assert [json.loads(each)["txn_id"] for each in told] == ["id"]
+    messages = [each.getMessage() for each in caplog.records if each.name == "lakelog.commit"]
+    assert [json.loads(each)["txn_id"] for each in messages] == ["id"]
 
 
 def test_the_conf_names_a_file_that_gets_a_line_per_attempt(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def test_the_module_says_what_to_write(name: str) -> None:
     with pytest.raises(AttributeError, match=f"no attribute '{name}'") as caught:
         getattr(core, name)
     assert str(caught.value).endswith(f". Write {MODULE[name]}")
-    told = set(re.findall(r"\w+", MODULE[name].partition(";")[0]))
-    assert told & ({*core.__all__} | {*schema.__all__}), "none of it is ours"
+    words = set(re.findall(r"\w+", MODULE[name].partition(";")[0]))
+    assert words & ({*core.__all__} | {*schema.__all__}), "none of it is ours"
 
 
 @pytest.mark.parametrize("name", SNAPSHOT)
@@ -53,7 +53,7 @@ def test_other_names_are_only_not_there(log: DeltaLog) -> None:
         (log, "a DeltaLog"),
         (log.snapshot, "a Snapshot"),
     ]
-    for owner, told in owners:
-        with pytest.raises(AttributeError, match=f"^{told}.* has no attribute 'nonsense'$"):
+    for owner, message in owners:
+        with pytest.raises(AttributeError, match=f"^{message}.* has no attribute 'nonsense'$"):
             _ = owner.nonsense
     assert scan(log).count() == 2

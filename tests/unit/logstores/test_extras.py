@@ -66,10 +66,10 @@ def test_the_extra_is_named_by_whatever_is_asked_first(uri: str) -> None:
         [sys.executable, "-c", ASK, missing, *uri.split()], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    *told, named = done.stdout.splitlines()
+    *lines, named = done.stdout.splitlines()
     assert int(named) >= 3
-    assert all(line.startswith(f"{extra} ") for line in told)
-    assert all(install_command(extra) in line for line in told)
+    assert all(line.startswith(f"{extra} ") for line in lines)
+    assert all(install_command(extra) in line for line in lines)
 
 
 def test_how_to_install_is_said_in_one_place() -> None:

@@ -70,7 +70,7 @@ def test_what_changes_nothing_is_not_committed(log: DeltaLog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"delta.apendOnly": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
         ({"delta.appendOnly": "perhaps"}, "true or false"),
@@ -80,9 +80,9 @@ def test_what_changes_nothing_is_not_committed(log: DeltaLog) -> None:
     ],
 )
 def test_a_property_that_the_table_can_t_have_is_refused(
-    log: DeltaLog, given: dict[str, str], told: str
+    log: DeltaLog, given: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(DeltaAnalysisError, match=told):
+    with pytest.raises(DeltaAnalysisError, match=message):
         set_properties(log.table, given)
     assert log.update().version == 0
 

@@ -123,12 +123,14 @@ def test_a_shredded_variant_is_the_value_that_it_was(
     ]
     kind = pa.struct([pa.field("metadata", pa.binary()), *group(into)])
     found = variant_array(pa.array(rows, kind).slice(skipped)).to_pylist()
-    told = [... if each is None else decoded(each["metadata"], each["value"]) for each in found]
-    assert told == values[skipped:]
+    values_read = [
+        ... if each is None else decoded(each["metadata"], each["value"]) for each in found
+    ]
+    assert values_read == values[skipped:]
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "told"),
+    ("kind", "value", "expected"),
     [
         (pa.int8(), -1, -1),
         (pa.int16(), -300, -300),
@@ -152,7 +154,7 @@ def test_a_shredded_variant_is_the_value_that_it_was(
     ids=str,
 )
 def test_every_type_that_values_are_shredded_into_is_encoded(
-    kind: pa.DataType, value: Any, told: Any
+    kind: pa.DataType, value: Any, expected: Any
 ) -> None:
     typed = pa.array([value, None], kind)
     array = pa.StructArray.from_arrays(
@@ -160,7 +162,7 @@ def test_every_type_that_values_are_shredded_into_is_encoded(
         ["metadata", "value", "typed_value"],
     )
     found = [decoded(each["metadata"], each["value"]) for each in variant_array(array).to_pylist()]
-    assert found == [told, 3]
+    assert found == [expected, 3]
 
 
 def variants(*values: Any) -> pa.Array:
@@ -171,7 +173,7 @@ def variants(*values: Any) -> pa.Array:
     return pa.array(rows, ARROW_VARIANT)
 
 
-def told(column: Any) -> list[Any]:
+def decoded_rows(column: Any) -> list[Any]:
     return [
         ... if each is None else decoded(each["metadata"], each["value"])
         for each in column.to_pylist()
@@ -201,7 +203,7 @@ def test_a_table_with_variants_is_made_written_changed_and_read(tmp_path: Path) 
     DeltaLog.for_table(path).checkpoint()
     found = DeltaLog.for_table(path).snapshot.to_arrow().sort_by("id")
     assert found["v"].type == ARROW_VARIANT
-    assert told(found["v"]) == [{"a": 1, "é": [None, "x"]}, ..., "y"]
+    assert decoded_rows(found["v"]) == [{"a": 1, "é": [None, "x"]}, ..., "y"]
     assert found["l"].to_pylist()[0] == rows.to_pylist()[:2]
     assert DeltaLog.for_table(path).snapshot.to_arrow(where="v IS NULL")["id"].to_pylist() == [2]
     for add in DeltaLog.for_table(path).snapshot.files():
@@ -223,7 +225,7 @@ def test_a_column_of_variants_is_added_and_merged(tmp_path: Path) -> None:
     )
     found = DeltaLog.for_table(path).snapshot
     assert str(found.schema) == "struct<id:bigint,v:variant,more:bigint>"
-    assert told(found.to_arrow().sort_by("id")["v"]) == [..., "x"]
+    assert decoded_rows(found.to_arrow().sort_by("id")["v"]) == [..., "x"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_an_operation_without_metrics_says_that_it_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "conf", "told"),
+    ("own", "conf", "expected"),
     [
         ("mine", None, "mine"),
         ("mine", "theirs", "mine"),
@@ -76,9 +76,11 @@ def test_an_operation_without_metrics_says_that_it_has_none() -> None:
         (None, None, None),
     ],
 )
-def test_the_operation_s_own_note_wins(own: str | None, conf: str | None, told: str | None) -> None:
+def test_the_operation_s_own_note_wins(
+    own: str | None, conf: str | None, expected: str | None
+) -> None:
     session = {CONF + "commitInfo.userMetadata": conf} if conf else {}
-    assert made(Operation.write("Append", user_metadata=own), session).user_metadata == told
+    assert made(Operation.write("Append", user_metadata=own), session).user_metadata == expected
 
 
 def test_a_session_may_keep_what_was_done_out_of_the_log() -> None:

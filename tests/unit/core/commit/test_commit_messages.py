@@ -22,8 +22,8 @@ APPEND = Operation.write("Append")
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the logger `lakelog` told, times taken out."""
-    told = [record for record in caplog.records if record.name == "lakelog"]
-    return [re.sub(r"\d+ ms", "N ms", record.getMessage()) for record in told]
+    logged = [record for record in caplog.records if record.name == "lakelog"]
+    return [re.sub(r"\d+ ms", "N ms", record.getMessage()) for record in logged]
 
 
 def test_a_commit_tells_what_it_tries_and_what_it_made(

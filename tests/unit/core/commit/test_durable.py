@@ -47,9 +47,9 @@ def conf(store: type[LocalLogStore], **more: str) -> dict[str, str]:
 def test_one_warning_a_store_and_process_says_that_commits_may_be_lost(tmp_path, caplog) -> None:
     for table in ("a", "b", "a"):
         write_arrow(str(tmp_path / table), ROWS, mode="append", conf=conf(Forgetful))
-    (told,) = warnings(caplog)
-    assert "Forgetful" in told
-    assert durable.WARN_KEY in told
+    (message,) = warnings(caplog)
+    assert "Forgetful" in message
+    assert durable.WARN_KEY in message
 
 
 def test_the_conf_silences_it(tmp_path, caplog) -> None:

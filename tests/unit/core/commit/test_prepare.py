@@ -218,11 +218,11 @@ PARTITIONED = schema_json(a="long", b="long")
 
 
 @pytest.mark.parametrize(
-    ("mode", "told", "refused"),
+    ("mode", "warned", "refused"),
     [("true", False, True), ("log-only", True, False), ("false", False, False)],
 )
 def test_a_change_of_partition_columns_is_refused_told_or_let_by(
-    uri: str, mode: str, told: bool, refused: bool, caplog: pytest.LogCaptureFixture
+    uri: str, mode: str, warned: bool, refused: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     new_table(uri, schema=PARTITIONED)
     log = DeltaLog.for_table(uri, {"spark.databricks.delta.partitionColumnChangeCheck": mode})
@@ -234,7 +234,7 @@ def test_a_change_of_partition_columns_is_refused_told_or_let_by(
                 txn.commit([changed], APPEND)
         else:
             assert txn.commit([changed], APPEND) == 1
-    assert ("PARTITION_COLUMN_CHANGE" in caplog.text) is told
+    assert ("PARTITION_COLUMN_CHANGE" in caplog.text) is warned
 
 
 @pytest.mark.parametrize(

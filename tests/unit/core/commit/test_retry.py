@@ -92,11 +92,13 @@ def test_nothing_else_is_run_again(error: Any, before: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "told"), [(1, "run once"), (4, "run 4 times, and met a conflict each time")]
+    ("attempts", "message"), [(1, "run once"), (4, "run 4 times, and met a conflict each time")]
 )
-def test_the_last_error_says_how_often_it_was_tried(attempts: int, told: str) -> None:
+def test_the_last_error_says_how_often_it_was_tried(attempts: int, message: str) -> None:
     clock, job = ManualClock(), Job(conflict(version) for version in range(1, 9))
-    with pytest.raises(ConcurrentAppendException, match=f"Version {attempts} won.*{told}") as last:
+    with pytest.raises(
+        ConcurrentAppendException, match=f"Version {attempts} won.*{message}"
+    ) as last:
         retry_on_conflict(job, attempts=attempts, clock=clock)
     assert (job.runs, len(clock.slept)) == (attempts, attempts - 1)
     assert last.value.fields == {
@@ -117,15 +119,15 @@ def test_attempts_are_a_number_of_runs(attempts: Any) -> None:
 
 
 def test_each_conflict_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[tuple[Any, int]] = []
+    runs: list[tuple[Any, int]] = []
     with caplog.at_level(logging.INFO, "lakelog"):
         retry_on_conflict(
             Job([conflict(1), conflict(2)]),
             attempts=3,
-            on_conflict=lambda error, run: told.append((error.version, run)),
+            on_conflict=lambda error, run: runs.append((error.version, run)),
             clock=ManualClock(),
         )
-    assert told == [(1, 1), (2, 2)]
+    assert runs == [(1, 1), (2, 2)]
     assert "conflict in run 1 of 3, running again: Version 1 won." in caplog.text
 
 

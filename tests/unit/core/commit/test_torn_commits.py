@@ -41,7 +41,7 @@ def _raising(error: Exception) -> Callable[[], None]:
     return fail
 
 
-TOLD: dict[str, Callable[[], None]] = {
+REPLIES: dict[str, Callable[[], None]] = {
     "done": _done,
     "exists": _raising(FileExistsError("x")),
     "refused": _raising(OSError("no such thing")),
@@ -67,7 +67,7 @@ def _cut(lines: list[str], where: str) -> bytes:
 
 
 def _torn_writes(
-    monkeypatch: pytest.MonkeyPatch, cut: str, told: str, *, takes_all: bool = True
+    monkeypatch: pytest.MonkeyPatch, cut: str, reply: str, *, takes_all: bool = True
 ) -> None:
     """Every new commit is torn at this place, and then the store says this."""
 
@@ -80,21 +80,21 @@ def _torn_writes(
         taken = iter(lines)
         text = list(taken) if takes_all else [next(taken), next(taken)]
         Path(path).write_bytes(_cut(text, cut))
-        TOLD[told]()
+        REPLIES[reply]()
 
     monkeypatch.setattr(LocalLogStore, "write", write)
 
 
 @pytest.mark.parametrize("way", ["commit", "commit_large"])
-@pytest.mark.parametrize("told", [each for each in TOLD if each != "done"])
+@pytest.mark.parametrize("reply", [each for each in REPLIES if each != "done"])
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_part_of_the_commit_is_told_as_torn_whatever_the_store_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: str, told: str, way: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: str, reply: str, way: str
 ) -> None:
     uri = str(tmp_path / "t")
     write_arrow(uri, ROWS, mode="append")
     txn = DeltaLog.for_table(uri).start_transaction()
-    _torn_writes(monkeypatch, cut, told)
+    _torn_writes(monkeypatch, cut, reply)
     with pytest.raises(TornCommitError, match=r"version 1 is torn.*move it away") as caught:
         getattr(txn, way)(FILES, Operation(name="WRITE"))
     assert txn.may_be_committed
@@ -104,23 +104,23 @@ def test_a_part_of_the_commit_is_told_as_torn_whatever_the_store_says(
         getattr(txn, way)(FILES, Operation(name="WRITE"))
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("way", ["commit", "commit_large"])
 def test_so_is_what_was_never_taken_whole_though_the_store_calls_it_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, reply: str
 ) -> None:
     uri = str(tmp_path / "t")
     write_arrow(uri, ROWS, mode="append")
     txn = DeltaLog.for_table(uri).start_transaction()
-    _torn_writes(monkeypatch, "one line", told, takes_all=False)
+    _torn_writes(monkeypatch, "one line", reply, takes_all=False)
     with pytest.raises(TornCommitError, match="version 1 is torn"):
         getattr(txn, way)(FILES, Operation(name="WRITE"))
     assert txn.may_be_committed
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("reply", REPLIES)
 def test_a_file_with_nothing_of_anybody_keeps_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
     uri = str(tmp_path / "t")
     write_arrow(uri, ROWS, mode="append")
@@ -128,7 +128,7 @@ def test_a_file_with_nothing_of_anybody_keeps_the_files(
     def write(_: LocalLogStore, path: str, lines: Iterable[str], **__: object) -> None:
         next(iter(lines))
         Path(path).touch()
-        TOLD[told]()
+        REPLIES[reply]()
 
     before = {p.name for p in Path(uri).glob("*.parquet")}
     monkeypatch.setattr(LocalLogStore, "write", write)
@@ -154,9 +154,9 @@ def test_lines_are_whole_however_the_store_ends_them(
     assert DeltaLog.for_table(uri).snapshot.to_arrow().num_rows == 6
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("reply", REPLIES)
 def test_a_store_that_begins_anew_gets_no_shorter_large_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
     uri, real = str(tmp_path / "t"), LocalLogStore.write
     write_arrow(uri, ROWS, mode="append")
@@ -164,7 +164,7 @@ def test_a_store_that_begins_anew_gets_no_shorter_large_commit(
     def write(store: LocalLogStore, path: str, lines: Iterable[str], **__: object) -> None:
         assert len(list(lines)) == 5
         real(store, path, list(lines))
-        TOLD[told]()
+        REPLIES[reply]()
 
     monkeypatch.setattr(LocalLogStore, "write", write)
     txn = DeltaLog.for_table(uri).start_transaction()

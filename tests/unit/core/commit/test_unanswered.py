@@ -107,16 +107,16 @@ def _commit(
 def test_a_line_that_went_dead_is_doubt_and_never_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    in_doubt, told = _commit(tmp_path, monkeypatch, DOUBT[which])
+    in_doubt, raised = _commit(tmp_path, monkeypatch, DOUBT[which])
     assert in_doubt
-    assert isinstance(told, CommitOutcomeUnknownError)
+    assert isinstance(raised, CommitOutcomeUnknownError)
 
 
 @pytest.mark.parametrize("which", REFUSED)
 def test_a_refusal_is_no_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
-    in_doubt, told = _commit(tmp_path, monkeypatch, REFUSED[which])
+    in_doubt, raised = _commit(tmp_path, monkeypatch, REFUSED[which])
     assert not in_doubt
-    assert told is REFUSED[which]
+    assert raised is REFUSED[which]
 
 
 def test_what_the_caller_is_still_handling_is_not_doubt_about_the_commit(

@@ -58,8 +58,8 @@ def info(root: Path) -> dict[str, Any]:
 def test_a_folder_of_files_becomes_a_table(root: Path) -> None:
     put(root, "one.parquet", id=[1, 2], name=["a", None])
     put(root, "below/two", id=[3])
-    told: list[Progress] = []
-    assert convert_to_delta(root, progress=told.append) == 0
+    reports: list[Progress] = []
+    assert convert_to_delta(root, progress=reports.append) == 0
     assert rows(root) == [
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
@@ -75,7 +75,7 @@ def test_a_folder_of_files_becomes_a_table(root: Path) -> None:
         "sourceFormat": "parquet",
     }
     assert info(root)["operationMetrics"] == {"numConvertedFiles": "2"}
-    assert [(each.text, each.done, each.total) for each in told] == [
+    assert [(each.text, each.done, each.total) for each in reports] == [
         ("schema", 2, 2),
         ("files", 2, 2),
     ]

@@ -54,7 +54,7 @@ EXTREMES: list[pa.Array] = [
 ]
 
 
-def told(array: pa.Array) -> str:
+def described(array: pa.Array) -> str:
     return (
         f"{array.type}-{array.buffers()[-1].to_pybytes()[:12].hex() if array.buffers()[-1] else ''}"
     )
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_back_and_the_rest_is_refused_by_column_and_valu
         found = DeltaLog.for_table(table).update().to_arrow()["p"].combine_chunks()
         # The empty text is null in a log.
         expected = pa.nulls(1, array.type) if array.to_pylist() in ([""], [b""]) else array
-        assert same(found, expected), told(array)
+        assert same(found, expected), described(array)
     assert refused == {
         pa.date32(): 5,
         pa.timestamp("us", "UTC"): 9,

@@ -115,8 +115,8 @@ def _check_extremes(found: Scan, name: str, expected: pa.Table) -> None:
         return
     key: Any = (lambda each: (math.isnan(each), each)) if _is_float(expected, name) else None
     least, most = (min(values, key=key), max(values, key=key)) if values else (None, None)
-    for told, real in ((found.min(name), least), (found.max(name), most)):
-        assert told == real or str(told) == str(real)  # NaN is not NaN, and 0.0 is -0.0
+    for bound, real in ((found.min(name), least), (found.max(name), most)):
+        assert bound == real or str(bound) == str(real)  # NaN is not NaN, and 0.0 is -0.0
 
 
 def _is_float(table: pa.Table, name: str) -> bool:

@@ -63,8 +63,8 @@ def test_tasks_travel_and_their_results_are_those_of_one(
 
     gone = [each for each in range(FILES * 10) if each % 10 in (0, 2)]
     assert ids(log) == [each for each in range(FILES * 10) if each not in gone]
-    told = table_changes(log.table, version, version).read_all()
-    assert sorted(told["id"].to_pylist()) == gone
+    changed = table_changes(log.table, version, version).read_all()
+    assert sorted(changed["id"].to_pylist()) == gone
     assert len(seen) == FILES
     assert changes.metrics.copied == 8 * FILES
 

@@ -119,8 +119,8 @@ def test_old_rows_go_and_the_rows_that_the_caller_made_come(
     assert found[-2:] == [105, 106]
     if "delta.enableChangeDataFeed" in properties:
         version = log.snapshot.version
-        told = table_changes(log.table, version, version).read_all().to_pylist()
-        kinds = sorted((row["id"], row["_change_type"]) for row in told)
+        changed = table_changes(log.table, version, version).read_all().to_pylist()
+        kinds = sorted((row["id"], row["_change_type"]) for row in changed)
         assert kinds == [
             (5, "update_preimage"),
             (6, "update_preimage"),

@@ -151,7 +151,7 @@ def test_a_schema_that_does_not_fit_names_column_and_row(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         (pa.record_batch({"n": ["x"]}), "n as string, and the first one as int64"),
         (pa.record_batch({"n": [1], "m": [1]}), r"the column m \(int64\)"),
@@ -161,10 +161,10 @@ def test_a_schema_that_does_not_fit_names_column_and_row(uri: str) -> None:
 )
 @pytest.mark.usefixtures("small_pieces")
 def test_a_batch_of_another_schema_is_named_and_nothing_is_left(
-    uri: str, other: Any, told: str
+    uri: str, other: Any, message: str
 ) -> None:
     given: Any = iter([*batches(4), other])
-    with pytest.raises(DeltaAnalysisError, match=rf"(batch|number) 4,.*{told}"):
+    with pytest.raises(DeltaAnalysisError, match=rf"(batch|number) 4,.*{message}"):
         write_arrow(uri, given)
     nothing_left(uri)
 
@@ -276,8 +276,8 @@ def test_where_another_created_the_table_a_stream_that_can_be_read_again_is(
 def test_mixed_values_of_a_column_are_named(uri: str) -> None:
     frame = pd.DataFrame({"ok": [None, "a", "b"], "a": [1, None, "x"]})
     for data in (frame, {"a": [1, None, "x"]}, [{"a": 1}, {"b": 2}, {"a": "x"}]):
-        told = r"column a has in row 2, counted from 0, 'x' \(str\), and before it 1 \(int\)"
-        with pytest.raises(DeltaAnalysisError, match=told):
+        message = r"column a has in row 2, counted from 0, 'x' \(str\), and before it 1 \(int\)"
+        with pytest.raises(DeltaAnalysisError, match=message):
             write_arrow(uri, data)
     nothing_left(uri)
 

@@ -53,8 +53,8 @@ def test_every_call_that_depends_on_the_sessions_zone_is_told_it(name: str) -> N
             if (where, name) in AS_GIVEN:
                 continue
             calls += 1
-            told = {word.arg for word in node.keywords} & {"session_tz"}
-            assert told or "session_tz" in ast.unparse(node), f"{file}:{node.lineno}"
+            passed = {word.arg for word in node.keywords} & {"session_tz"}
+            assert passed or "session_tz" in ast.unparse(node), f"{file}:{node.lineno}"
     assert calls
 
 

@@ -80,9 +80,9 @@ KEPT = [
 def test_what_reaches_beyond_its_arguments_is_refused_by_name(sql: str) -> None:
     with pytest.raises(DeltaAnalysisError, match=REFUSED[sql]) as caught:
         check_stored(sql, "the CHECK constraint c of /lake/t", CONF)
-    told = str(caught.value)
-    assert "the CHECK constraint c of /lake/t" in told
-    assert "spark.lakelog.unsafe.storedExpressions=true" in told
+    message = str(caught.value)
+    assert "the CHECK constraint c of /lake/t" in message
+    assert "spark.lakelog.unsafe.storedExpressions=true" in message
     check_stored(sql, "the CHECK constraint c of /lake/t", TRUSTED)
 
 

@@ -216,7 +216,7 @@ def test_the_session_s_defaults_are_table_properties_by_their_short_names(
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("appendOnly", "maybe", r"delta\.appendOnly must be true or false"),
         ("minReaderVersion", "x", r"delta\.minReaderVersion must be a whole number"),
@@ -225,10 +225,10 @@ def test_the_session_s_defaults_are_table_properties_by_their_short_names(
     ],
 )
 def test_a_bad_default_of_the_session_is_refused_with_its_key(
-    name: str, value: str, told: str
+    name: str, value: str, message: str
 ) -> None:
     key = f"spark.databricks.delta.properties.defaults.{name}"
-    with pytest.raises(DeltaAnalysisError, match=told) as caught:
+    with pytest.raises(DeltaAnalysisError, match=message) as caught:
         defaults_from_conf({key: value})
     assert str(caught.value).startswith(f"The conf {key}, a default for new tables,")
     assert caught.value.key == key

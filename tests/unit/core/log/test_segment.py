@@ -198,7 +198,7 @@ too_late = st.tuples(st.integers(2**63, 10**20 - 1), endings).map(
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.one_of(strays, too_late), min_size=1, max_size=4))
 def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_told_once(names):
-    with tempfile.TemporaryDirectory() as folder, watched() as told:
+    with tempfile.TemporaryDirectory() as folder, watched() as warned:
         log = RawLog(Path(folder) / "t").create(add("a"))
         commits(log, 2)
         before = find_segment(STORE, log.table)
@@ -212,25 +212,25 @@ def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_told_on
         # What sorts before version 0 is never seen.
         seen = {name for name in names if name > f"{0:020d}."}
         strays = sorted(f"{log.folder}/{name}" for name in seen)
-        assert sorted(told) == strays
+        assert sorted(warned) == strays
         assert known.history(10)
-        assert sorted(told) == strays
+        assert sorted(warned) == strays
 
 
 @contextlib.contextmanager
 def watched():
     """The files that a warning names."""
-    told: list[str] = []
+    warned: list[str] = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if "20 digits" in record.getMessage():
-                told.append(record.getMessage().partition(" is not a log file")[0])
+                warned.append(record.getMessage().partition(" is not a log file")[0])
 
     handler, logger = Handler(), logging.getLogger("lakelog")
     logger.addHandler(handler)
     try:
-        yield told
+        yield warned
     finally:
         logger.removeHandler(handler)
 

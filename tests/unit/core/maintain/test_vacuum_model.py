@@ -153,8 +153,8 @@ class Table:
         }
         files = {name} | ({vector} if vector else set())
         self.model.stamped.append((hours - skew, files))
-        told = self.vector(vector)
-        return {"remove": found | ({"deletionVector": told} if told else {})}
+        descriptor = self.vector(vector)
+        return {"remove": found | ({"deletionVector": descriptor} if descriptor else {})}
 
     def change(self, hours: float, skew: float) -> None:
         """One commit with anything in it."""

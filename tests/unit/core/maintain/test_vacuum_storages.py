@@ -180,18 +180,18 @@ class Watched:
     def __init__(self) -> None:
         self._together = threading.Barrier(4)
         self._lock = threading.Lock()
-        self.asked = self.told = self.most = 0
+        self.asked = self.reported = self.most = 0
 
     def ask(self) -> None:
         with self._lock:
             self.asked += 1
-            self.most = max(self.most, self.asked - self.told)
+            self.most = max(self.most, self.asked - self.reported)
             is_early = self.asked <= self._together.parties
         if is_early:
             self._together.wait(60)
 
     def tell(self, count: int) -> None:
-        self.told = count
+        self.reported = count
 
 
 MANY = [f"a{n:03}/f" for n in range(200)]
@@ -210,7 +210,7 @@ def test_a_local_listing_asks_for_several_folders_at_once_and_holds_few(
     put(str(tmp_path), *MANY)
     monkeypatch.setattr(walk, "_listed", watching)
     monkeypatch.setattr(walk, "_SHARE", 1)
-    monkeypatch.setattr(walk, "_TELL_EVERY", 1)
+    monkeypatch.setattr(walk, "_REPORT_EVERY", 1)
     found = walk.walk(str(tmp_path), lambda name: name[0] in "_.", set(), watched.tell)
 
     assert sorted(f.path for f in found.files) == MANY

@@ -38,7 +38,7 @@ def test_the_columns_of_an_expression_are_found(sql: str, paths: set[tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code", "told"),
+    ("old", "new", "code", "message"),
     [
         (
             table({"pos": "a > 0"}, a=LONG, b=LONG),
@@ -79,11 +79,11 @@ def test_the_columns_of_an_expression_are_found(sql: str, paths: set[tuple[str, 
         (None, table({"pos": "nope > 1"}, a=LONG), "UNRESOLVED_COLUMN", "It has a."),
     ],
 )
-def test_a_column_that_a_rule_refers_to_stays_as_it_is(old, new, code: str, told: str) -> None:
+def test_a_column_that_a_rule_refers_to_stays_as_it_is(old, new, code: str, message: str) -> None:
     with pytest.raises(DeltaAnalysisError) as caught:
         check_dependent_columns(old, new)
     assert str(caught.value).startswith(f"[{code}]")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.rule in ("pos", "g")
 
 

@@ -41,7 +41,7 @@ def test_an_expression_of_other_columns_is_taken(sql: str, kind: PrimitiveType) 
 
 
 @pytest.mark.parametrize(
-    ("sql", "condition", "told"),
+    ("sql", "condition", "message"),
     [
         ("G + 1", "INVALID_GENERATED_COLUMN_REFERENCES", "uses itself"),
         ("other + 1", "INVALID_GENERATED_COLUMN_REFERENCES", "uses other"),
@@ -59,13 +59,13 @@ def test_an_expression_of_other_columns_is_taken(sql: str, kind: PrimitiveType) 
     ],
 )
 def test_an_expression_that_no_writer_can_keep_is_refused(
-    sql: str, condition: str, told: str
+    sql: str, condition: str, message: str
 ) -> None:
     fields = (A, B, generated_column("other", INT, "a"), generated_column("g", INT, sql))
     with pytest.raises(DeltaAnalysisError) as caught:
         check_filled_columns(StructType(fields), [])
     assert str(caught.value).startswith(f"[DELTA_{condition}]")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert sql in str(caught.value)
 
 

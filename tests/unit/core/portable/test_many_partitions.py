@@ -101,8 +101,8 @@ def test_eight_files_are_made_at_once_and_never_more(tmp_path: Path) -> None:
 def test_no_more_files_are_open_than_the_plan_allows(tmp_path: Path) -> None:
     found: list[int] = []
     writers: list[PartitionedWriter] = []
-    told = plan(tmp_path, lambda _: found.append(writers[0]._open_files), max_open_files=3)
-    writers.append(writer := PartitionedWriter(told))
+    writer_plan = plan(tmp_path, lambda _: found.append(writers[0]._open_files), max_open_files=3)
+    writers.append(writer := PartitionedWriter(writer_plan))
     writer.write(rows(60))
     writer.close()
     assert max(found) < 3, "the file that is about to be opened would be one more"

@@ -204,7 +204,7 @@ def test_a_checksum_that_matches_is_silent(log, caplog):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"numFiles": 2}, "num files is 1, but the checksum has 2"),
         ({"tableSizeBytes": 17}, "table size bytes is 7, but the checksum has 17"),
@@ -217,12 +217,12 @@ def test_a_checksum_that_matches_is_silent(log, caplog):
         ),
     ],
 )
-def test_what_differs_is_logged_and_the_log_counts(log, changes, told, caplog):
+def test_what_differs_is_logged_and_the_log_counts(log, changes, message, caplog):
     with_checksum(log, **changes)
     assert opened(log).snapshot.num_files == 1
-    assert told in caplog.text
+    assert message in caplog.text
     assert str(crc(log, 1)) in caplog.text
-    with pytest.raises(CorruptLogError, match=told):
+    with pytest.raises(CorruptLogError, match=message):
         _ = opened(log, **{FATAL: "true"}).snapshot.num_files
 
 

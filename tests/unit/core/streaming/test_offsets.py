@@ -86,7 +86,7 @@ def test_the_options_have_deltas_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"maxFilesPerTrigger": "0"}, "DELTA_ILLEGAL_OPTION.*'0'.*a positive integer"),
         ({"maxBytesPerTrigger": "ten"}, "DELTA_ILLEGAL_OPTION.*size configuration such as '10g'"),
@@ -98,6 +98,6 @@ def test_the_options_have_deltas_defaults() -> None:
         ({"excludeRegex": "("}, "DELTA_REGEX_OPT_SYNTAX_ERROR"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(given: dict[str, str], told: str) -> None:
-    with pytest.raises(DeltaAnalysisError, match=told):
+def test_options_that_make_no_sense_are_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(DeltaAnalysisError, match=message):
         _options(**given)

@@ -221,7 +221,7 @@ def test_what_is_no_log_of_this_stream(tmp_path: Path) -> None:
         plain.latest_offset(SourceOffset(1, -1, barrier=1))
     folder = tmp_path / "c p" / "deep" / "tracking" / "_schema_log_id-1"
     folder.mkdir(parents=True)
-    for text, told in (
+    for text, message in (
         ("v1\n", "SCHEMA_LOG_DESERIALIZE_FAILED"),
         ("v2\n{}\n", "SCHEMA_LOG_DESERIALIZE_FAILED"),
         ("v1\n{}\n", "SCHEMA_LOG_DESERIALIZE_FAILED"),
@@ -233,7 +233,7 @@ def test_what_is_no_log_of_this_stream(tmp_path: Path) -> None:
         ),
     ):
         (folder / "0").write_text(text)
-        with pytest.raises(DeltaAnalysisError, match=told):
+        with pytest.raises(DeltaAnalysisError, match=message):
             _source(tmp_path)
 
 

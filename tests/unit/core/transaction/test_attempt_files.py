@@ -101,8 +101,8 @@ def test_a_store_that_fails_behind_the_landing_takes_no_file_away(
         if issubclass(error, OSError):
             CHANGES[change](uri)
         else:
-            told = PostCommitError if issubclass(error, Exception) else error
-            with pytest.raises(told, match="injected") as caught:
+            expected = PostCommitError if issubclass(error, Exception) else error
+            with pytest.raises(expected, match="injected") as caught:
                 CHANGES[change](uri)
             assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, error)
     log = DeltaLog.for_table(uri)
@@ -123,9 +123,9 @@ def test_a_write_that_may_land_yet_keeps_its_files(
 
     with monkeypatch.context() as patched:
         write_of_version_1(patched, on_its_way)
-        told = CommitOutcomeUnknownError if issubclass(error, Exception) else error
+        expected = CommitOutcomeUnknownError if issubclass(error, Exception) else error
         refused = error is OSError  # by contract nothing was made, and nothing is there
-        with pytest.raises(error if refused else told):
+        with pytest.raises(error if refused else expected):
             CHANGES[change](uri)
     if refused:
         return

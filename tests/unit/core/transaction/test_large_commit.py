@@ -237,10 +237,10 @@ def test_row_ids_and_times_are_given_as_to_any_other_commit(uri: str) -> None:
 
 
 def test_progress_and_the_record_count_what_passed(uri: str) -> None:
-    told: list[Progress] = []
+    reports: list[Progress] = []
     txn = new(uri)
-    txn.commit_large(files(2500), CONVERT, progress=told.append)
-    assert [each.done for each in told] == [1000, 2000, 2500]
+    txn.commit_large(files(2500), CONVERT, progress=reports.append)
+    assert [each.done for each in reports] == [1000, 2000, 2500]
     [record] = txn.attempts
     assert (record.num_add, record.bytes_new, record.actions) == (2500, 2500, 2502)
     size = sum(len(line) + 1 for line in txn.delta_log.store.read(commit_path(uri, 0)))

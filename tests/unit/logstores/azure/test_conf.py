@@ -203,7 +203,7 @@ def test_the_kind_that_is_asked_for_is_taken_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conf", "told"),
+    ("conf", "message"),
     [
         ({"fs.azure.account.auth.type": "SharedKey"}, r"fs\.azure\.account\.key\.acct is not set"),
         ({"fs.azure.account.auth.type": "SAS"}, r"fs\.azure\.sas\.fixed\.token\.acct is not set"),
@@ -221,11 +221,11 @@ def test_the_kind_that_is_asked_for_is_taken_and_no_other() -> None:
     ],
 )
 def test_a_conf_that_is_wrong_is_told_what_to_set(
-    conf: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    conf: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(LogStoreConfError, match=told) as caught:
+    with pytest.raises(LogStoreConfError, match=message) as caught:
         settings(conf)
     assert "hush" not in str(caught.value)
 

@@ -58,18 +58,18 @@ def test_a_store_of_the_users_own_is_named_by_its_path_and_configured(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ((), "needs --lakelog-uri"),
         (("--lakelog-uri", "/x", "--lakelog-conf", "s3cr3t"), "number 1 is not KEY=VALUE"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_runs(
-    tmp_path: Path, args: tuple[str, ...], told: str
+    tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = run(tmp_path, "--pyargs", SUITE, *args)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert told in done.stderr
+    assert message in done.stderr
     assert "s3cr3t" not in done.stdout + done.stderr
 
 

@@ -92,7 +92,7 @@ def test_a_key_spread_over_the_conf_is_taken_and_never_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conf", "told"),
+    ("conf", "message"),
     [
         ({"auth__type": "KERBEROS"}, "'KERBEROS'; it must be one of APPLICATION_DEFAULT"),
         ({"auth__type": "ACCESS_TOKEN_PROVIDER"}, "Java class"),
@@ -119,8 +119,8 @@ def test_a_key_spread_over_the_conf_is_taken_and_never_shown() -> None:
         ({"auth__impersonation__service__account__for__user__me": "a@b"}, "not supported"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_way_out(conf: dict[str, str], told: str) -> None:
-    with pytest.raises(LogStoreConfError, match=told) as caught:
+def test_what_cannot_be_meant_is_refused_with_a_way_out(conf: dict[str, str], message: str) -> None:
+    with pytest.raises(LogStoreConfError, match=message) as caught:
         settings(**conf)
     assert SECRET not in str(caught.value)
 

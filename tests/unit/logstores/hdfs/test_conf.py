@@ -126,12 +126,12 @@ def test_hadoop_home_is_the_second_choice(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("<configuration>", "can't be read as a Hadoop"), ("<site/>", "its root is <site>")],
 )
-def test_a_broken_file_is_named(folder: Path, text: str, told: str) -> None:
+def test_a_broken_file_is_named(folder: Path, text: str, message: str) -> None:
     (folder / "hdfs-site.xml").write_text(text)
-    with pytest.raises(LogStoreConfError, match=told) as error:
+    with pytest.raises(LogStoreConfError, match=message) as error:
         list(HDFSLogStore().read("hdfs://a/b"))
     assert "hdfs-site.xml" in str(error.value)
 
@@ -161,8 +161,8 @@ def test_webhdfs_is_left_out_where_it_can_not_be_spoken(
     web = WebHdfs(service, "me", 1.0)
     assert not web.is_usable
     assert not web.is_usable
-    told = [each for each in caplog.records if each.name == "lakelog.logstores.hdfs"]
-    assert [why in each.getMessage() for each in told] == [True]
+    message = [each for each in caplog.records if each.name == "lakelog.logstores.hdfs"]
+    assert [why in each.getMessage() for each in message] == [True]
     assert hadoop.is_secure == ("hadoop.security.authentication" in settings)
 
 

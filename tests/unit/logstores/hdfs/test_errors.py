@@ -25,7 +25,7 @@ def translated(error: Exception) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "expected"),
     [
         (FileExistsError("it exists\n\tat Thing.java"), errno.EEXIST, "it exists"),
         (FileNotFoundError("gone\n\tat Thing.java"), errno.ENOENT, "gone"),
@@ -46,12 +46,12 @@ def translated(error: Exception) -> Exception:
     ],
 )
 def test_a_refusal_is_an_error_of_the_operating_system(
-    error: Exception, code: int, told: str
+    error: Exception, code: int, expected: str
 ) -> None:
     found = translated(error)
     assert isinstance(found, OSError)
     assert found.errno == code
-    assert told in str(found)
+    assert expected in str(found)
 
 
 @pytest.mark.parametrize(

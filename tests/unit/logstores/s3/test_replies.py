@@ -155,9 +155,9 @@ def test_an_endpoint_without_conditions_is_unsafe_to_create_on() -> None:
 def test_an_error_for_good_says_what_to_do(
     error: Exception, kind: type[Exception], words: str
 ) -> None:
-    told = taken_for(error)
-    assert type(told) is kind
-    assert words in str(told)
+    classified = taken_for(error)
+    assert type(classified) is kind
+    assert words in str(classified)
 
 
 @pytest.mark.parametrize(

@@ -188,13 +188,13 @@ def test_what_the_format_refuses_as_a_stream(tmp_path: Path) -> None:
     _append(tmp_path, 1)
     schema = _source(tmp_path).schema()
     assert _source(tmp_path, maxFilesPerTrigger=1).streamReader(schema).initialOffset()
-    for options, told in (
+    for options, message in (
         ({"versionAsOf": 0}, "TIME_TRAVEL_VIEWS.*Use startingVersion"),
         ({"maxFilesPerTrigger": 0}, "DELTA_ILLEGAL_OPTION"),
         ({"readChangeFeed": "yes"}, "DELTA_ILLEGAL_OPTION.*readChangeFeed"),
         ({"maxFilePerTrigger": 1}, "did you mean maxFilesPerTrigger"),
     ):
-        with pytest.raises(RuntimeError, match=told):
+        with pytest.raises(RuntimeError, match=message):
             _source(tmp_path, **options).streamReader(schema)
     add_columns(tmp_path, pa.schema([("n", pa.int64())]))
     # A DataFrame that was made before would lose the column without a word.

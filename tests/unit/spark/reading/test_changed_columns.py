@@ -82,7 +82,7 @@ READERS: dict[str, Callable[[DeltaLog, int], list[Row]]] = {
 }
 
 
-def told(before: Row, columns: Iterable[str], renamed: dict[str, str]) -> Row:
+def expected_row(before: Row, columns: Iterable[str], renamed: dict[str, str]) -> Row:
     """A row by other columns, top level: what they do not have is gone."""
     return {name: before.get(renamed.get(name, name)) for name in columns}
 
@@ -102,7 +102,9 @@ def check_feed(log: DeltaLog, before: dict[int, Row], renamed: dict[str, str]) -
         for each in sorted(changes, key=lambda each: each["_change_type"]):
             found = {name: each[name] for name in names}
             if each["_change_type"] == "delete":
-                assert found == _cast(told(before[each["id"]], names, renamed), found), reader
+                assert found == _cast(expected_row(before[each["id"]], names, renamed), found), (
+                    reader
+                )
                 ids.remove(each["id"])
         for each in changes:
             if each["_change_type"] == "insert":
@@ -188,7 +190,7 @@ def test_rows_that_a_restore_takes_are_told_as_they_were(tmp_path: Path, change,
         change(log)
         names = log.update().read_schema.names
         here = {"w": "v"} if change is rename else {}
-        new = [told(row(number, more=7), names, here) for number in (3, 4)]
+        new = [expected_row(row(number, more=7), names, here) for number in (3, 4)]
         kinds = {
             name: KINDS.field(here.get(name, name)).type
             if here.get(name, name) in KINDS.names

@@ -100,7 +100,7 @@ def test_a_statement_that_starts_like_ours_goes_to_spark_which_may_have_it(sql: 
 
 
 @pytest.mark.parametrize(
-    ("raised", "condition", "told"),
+    ("raised", "condition", "message"),
     [
         (ParseException, "PARSE_SYNTAX_ERROR", "DELTA_TABLE_ONLY_OPERATION"),
         (AnalysisException, "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_ONLY_OPERATION"),
@@ -108,7 +108,7 @@ def test_a_statement_that_starts_like_ours_goes_to_spark_which_may_have_it(sql: 
     ],
 )
 def test_what_spark_can_not_read_either_is_refused_in_its_place(
-    monkeypatch: pytest.MonkeyPatch, raised: type[Exception], condition: str, told: str
+    monkeypatch: pytest.MonkeyPatch, raised: type[Exception], condition: str, message: str
 ) -> None:
     monkeypatch.setattr(AnalysisException, "getCondition", lambda _: condition)
 
@@ -116,7 +116,7 @@ def test_what_spark_can_not_read_either_is_refused_in_its_place(
         raise raised("what it said")
 
     spark: Any = NoSpark()
-    with pytest.raises((SqlSyntaxError, AnalysisException), match=told):
+    with pytest.raises((SqlSyntaxError, AnalysisException), match=message):
         front.run(spark, plain, "DESCRIBE HISTORY t", None, {})
 
 

@@ -76,7 +76,7 @@ def test_a_checkpoint_of_another_table_is_told(
     frame.sparkSession = None
     write_arrow(tmp_path / "other", rows, app_id="q2", app_version=3)
     write_arrow(tmp_path / "same", rows, app_id="q", app_version=3)
-    for name, batch_id, told in (
+    for name, batch_id, warnings in (
         ("none", 0, 0), ("none", 4, 1), ("other", 0, 0), ("other", 4, 1), ("same", 4, 0),
     ):  # fmt: skip
         caplog.clear()
@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_table_is_told(
         sink(frame, batch_id)
         sink(frame, batch_id + 1)
         text = f"none of the batches before {batch_id} of the query q"
-        assert [text in each for each in caplog.messages].count(True) == told
+        assert [text in each for each in caplog.messages].count(True) == warnings
 
 
 class _Frame:

@@ -78,5 +78,5 @@ def test_others_get_one_that_has_imported_what_they_need() -> None:
 
 @linux
 def test_a_process_with_another_thread_is_not_forked() -> None:
-    told = said(BECOMES, "pyspark.worker", "threads", OMP_NUM_THREADS="1")
-    assert told == "exec ['-m', 'pyspark.daemon', 'pyspark.worker', 'threads']"
+    command = said(BECOMES, "pyspark.worker", "threads", OMP_NUM_THREADS="1")
+    assert command == "exec ['-m', 'pyspark.daemon', 'pyspark.worker', 'threads']"

@@ -68,8 +68,8 @@ def before_the_commit(action: Callable[[], object]) -> Callable[[OptimizeProgres
     """Something that happens once when all files are written."""
     left = [action]
 
-    def tell(told: OptimizeProgress) -> None:
-        if told.bins_done == told.bins and left:
+    def tell(now: OptimizeProgress) -> None:
+        if now.bins_done == now.bins and left:
             left.pop()()
 
     return tell
@@ -118,8 +118,8 @@ def test_files_that_went_between_two_batches_are_left_out(uri: str) -> None:
     for each in (1, 2, 101, 102, 103):
         append(uri, each)
 
-    def tell(told: OptimizeProgress) -> None:
-        if told.version is not None and told.bins_done == 1:
+    def tell(now: OptimizeProgress) -> None:
+        if now.version is not None and now.bins_done == 1:
             delete_rows(uri, "id = 101")
             delete_rows(uri, "p = 0")
 

@@ -226,23 +226,23 @@ def test_an_empty_table_has_nothing_to_do(uri: str) -> None:
 
 def test_a_dry_run_says_what_and_does_nothing(uri: str) -> None:
     append(uri, *numbers(0, 10))
-    told: list[OptimizeProgress] = []
-    found = optimize(uri, dry_run=True, progress=told.append)
+    reports: list[OptimizeProgress] = []
+    found = optimize(uri, dry_run=True, progress=reports.append)
     assert found.versions == ()
     assert found.metrics.num_files_removed == 2
     assert len(files(uri)) == 2
-    assert told == []
+    assert reports == []
 
 
 def test_batches_commit_one_by_one_and_tell_how_far_they_are(uri: str) -> None:
     append(uri, *numbers(0, 10, 100, 110, 200, 210), partition_by=["p"])
-    told: list[OptimizeProgress] = []
-    found = optimize(uri, batch_size=1, progress=told.append)
+    reports: list[OptimizeProgress] = []
+    found = optimize(uri, batch_size=1, progress=reports.append)
     assert found.versions == (6, 7, 8)
     assert found.metrics.num_batches == 3
-    assert [each.version for each in told] == [None, None, 6, 6, 7, 7, 8]
-    assert told[-1].bins_done == told[-1].bins == 3
-    assert told[-1].done == told[-1].total
+    assert [each.version for each in reports] == [None, None, 6, 6, 7, 7, 8]
+    assert reports[-1].bins_done == reports[-1].bins == 3
+    assert reports[-1].done == reports[-1].total
 
 
 def test_rows_of_deletion_vectors_go_and_worn_files_are_rewritten(uri: str) -> None:
@@ -364,8 +364,8 @@ class _Stop(BaseException):
 def test_a_run_that_was_stopped_goes_on_where_it_was(uri: str) -> None:
     append(uri, *numbers(0, 10, 100, 110, 200, 210), partition_by=["p"])
 
-    def stop(told: OptimizeProgress) -> None:
-        if told.version is not None:
+    def stop(reports: OptimizeProgress) -> None:
+        if reports.version is not None:
             raise _Stop
 
     with pytest.raises(_Stop) as stopped:
