@@ -24,6 +24,7 @@ import json
 import os
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -275,6 +276,7 @@ def _result_of(answer: dict[str, Any]) -> Any:
 
 
 _dice = random.Random()
+_PLAYED: Final = "delta-spark"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -284,7 +286,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports: list[pytest.TestReport] = []
-    for turn, how in enumerate(_ways(item)):
+    ways = _ways(item)
+    for turn, how in enumerate(ways):
         if turn:
             _begin_again(item)
         _Test.module, _Test.name, _Test.how, _Test.keys = item.path.stem, item.name, how, []
@@ -292,8 +295,10 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if how is _How.RECALLED and all(report.passed for report in reports):
             _of_module(_Test.module).tests[item.name] = _Test.keys
             break
+    kind = how.name.lower() if len(ways) == 1 or how is not ways[-1] else "forgotten"
     _Test.module, _Test.how = "", _How.LIVE
     for report in reports:
+        report.user_properties.append((_PLAYED, kind))
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
@@ -368,6 +373,22 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark
         pytest.skip(str(exc))
     with RememberedPeer(where, tmp_path_factory.getbasetemp()) as peer:
         yield peer
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many tests had a delta-spark that remembers, and which were no longer remembered."""
+    played: dict[str, list[str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                for kind in (value for key, value in report.user_properties if key == _PLAYED):
+                    played.setdefault(kind, []).append(report.nodeid.partition("::")[0])
+    if not played:
+        return
+    counts = ", ".join(f"{len(each)} {kind}" for kind, each in sorted(played.items()))
+    terminalreporter.write_line(f"tests with delta-spark: {counts}")
+    for module, count in Counter(played.get("forgotten", ())).most_common():
+        terminalreporter.write_line(f"  forgotten, so played live: {count} of {module}")
 
 
 def pytest_sessionfinish() -> None:

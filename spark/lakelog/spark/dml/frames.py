@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.spark.dml.given_expressions import names_another_frame
 from lakelog.spark.session.session import is_connect
+from lakelog.spark.session.unlogged import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -112,7 +113,7 @@ def _shape(fields: Sequence[StructField]) -> list[tuple[str, str]]:
 
 def _resolves(rows: DataFrame, column: Column) -> bool:
     try:
-        _ = rows.select(column).schema
+        analyse(rows.select(column))
     except AnalysisException as exc:
         return not names_another_frame(exc)
     return True

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.dml.merge.clause_values import as_column
 from lakelog.spark.reading.row_positions import METADATA
-from lakelog.spark.session.unlogged import unlogged
+from lakelog.spark.session.unlogged import analyse, unlogged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ def _in_lambda(rows: DataFrame, given: Sequence[str | Column]) -> str | None:
     try:
         with unlogged():
             whole = sf.struct(*map(as_column, given))
-            _ = rows.select(sf.transform(sf.array(sf.lit(0)), lambda _: whole)).schema
+            analyse(rows.select(sf.transform(sf.array(sf.lit(0)), lambda _: whole)))
     except (AnalysisException, ParseException) as exc:
         return exc.getCondition() or ""
     return None
@@ -114,7 +114,7 @@ def refuse_subquery_about_rows(rows: DataFrame, given: str | Column, where: str)
         AnalysisException: something else that an order does not take.
     """
     try:
-        _ = rows.orderBy(as_column(given).isNull()).schema
+        analyse(rows.orderBy(as_column(given).isNull()))
     except AnalysisException as exc:
         said = _REFUSED_QUERIES.get(exc.getCondition() or "")
         if said is None:
@@ -160,7 +160,7 @@ def refuse_as_join(rows: DataFrame, other: DataFrame, condition: Column) -> None
     Raises:
         AnalysisException: there is such an expression, or another that Spark can't resolve.
     """
-    _ = rows.join(other, condition).schema
+    analyse(rows.join(other, condition))
 
 
 def check_expressions(

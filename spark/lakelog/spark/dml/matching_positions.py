@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.values import pc
 from lakelog.spark.reading.row_positions import FILE, ROW
+from lakelog.spark.session.unlogged import analyse
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def partitions_matching(
     schema = to_spark_schema(snapshot.partition_schema)
     empty = spark.createDataFrame([], schema)
     try:
-        _ = (empty if alias is None else empty.alias(alias)).where(condition).schema
+        analyse((empty if alias is None else empty.alias(alias)).where(condition))
     except AnalysisException:
         return None
     import pyarrow as pa

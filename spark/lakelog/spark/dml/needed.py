@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 
 from lakelog.core.schema import StructType
 from lakelog.spark.dml.given_expressions import text_of
+from lakelog.spark.session.unlogged import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +47,7 @@ def columns_needed(
     if not found.fields or len(found.fields) == len(schema.fields):
         return schema
     try:
-        _ = tried(found).schema
+        analyse(tried(found))
     except AnalysisException:
         return schema
     return found

@@ -12,6 +12,7 @@ from lakelog.core.engine.merge import MergeJob, MergeSource, run_small_merge
 from lakelog.core.engine.schemas import column_path, same_type
 from lakelog.core.engine.values import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.session.unlogged import analyse
 from lakelog.spark.types.paths import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 
@@ -157,7 +158,7 @@ def _is_alias(name: str, source: DataFrame) -> bool:
     if not source.columns:
         return False
     try:
-        _ = source.select(sf.col(f"{quoted(name)}.{quoted(source.columns[0])}")).schema
+        analyse(source.select(sf.col(f"{quoted(name)}.{quoted(source.columns[0])}")))
     except AnalysisException:
         return False
     return True

@@ -12,10 +12,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from pyspark.logger import PySparkLogger
+from pyspark.sql import functions as sf
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _asks: ContextVar[bool] = ContextVar("lakelog_asks", default=False)
@@ -30,6 +33,19 @@ def unlogged() -> Iterator[None]:
         yield
     finally:
         _asks.reset(before)
+
+
+def analyse(rows: DataFrame) -> None:
+    """Have Spark analyse a plan.
+
+    Over Connect, the rows that a filter, an order or a limit leaves have the schema of the rows
+    before, where that is known, and PySpark does not ask the server for it. It does for a
+    projection.
+
+    Raises:
+        PySparkException: Spark can't resolve it, or does not accept it.
+    """
+    _ = rows.select(sf.lit(0)).schema
 
 
 @functools.cache

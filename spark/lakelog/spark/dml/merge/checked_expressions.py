@@ -20,7 +20,7 @@ from lakelog.spark.dml.given_expressions import (
     text_of,
 )
 from lakelog.spark.dml.merge.clause_values import as_column
-from lakelog.spark.session.unlogged import unlogged
+from lakelog.spark.session.unlogged import analyse, unlogged
 from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Scope:
         columns = [each.alias(f"c{i}") for i, each in enumerate(given)]
         selected = self.frame.select(self.anchor.alias("anchor"), *columns).schema
         # A filter has neither aggregates nor windows, nor what makes several rows of one.
-        _ = self.frame.where(sf.coalesce(*(each.isNull() for each in given))).schema
+        analyse(self.frame.where(sf.coalesce(*(each.isNull() for each in given))))
         return list(to_delta_schema(selected))[1:]
 
     def check_condition(self, expression: Any, what: str) -> None:
@@ -151,7 +151,7 @@ def refuse_stars(frame: DataFrame, given: Any, alias: str | None, what: str) -> 
         return
     try:
         with unlogged():
-            _ = frame.orderBy(as_column(given).isNull()).schema
+            analyse(frame.orderBy(as_column(given).isNull()))
     except AnalysisException as exc:
         if exc.getCondition() != "INVALID_USAGE_OF_STAR_OR_REGEX":
             return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from lakelog.spark.reading.row_ids import ROW_FIELDS
+from lakelog.spark.session.unlogged import analyse
 from lakelog.spark.types.paths import quoted
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def with_metadata(frame: DataFrame) -> DataFrame | None:
         return None
     try:
         shown = frame.select("*", frame.metadataColumn(_METADATA))
-        _ = shown.schema
+        analyse(shown)
     except AnalysisException:
         return None
     return shown
