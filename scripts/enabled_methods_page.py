@@ -77,7 +77,7 @@ DIFFERS = {
     "DataStreamWriter.foreachBatch": "Spark's own; it takes the place of a format",
     "DataFrameReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
     "DataStreamReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
-    "Catalog.cacheTable": "works; a newer version is cached anew at its first use, where "
+    "Catalog.cacheTable": "works; a newer version is cached again at its first use, where "
     "delta-spark may show the old one",
     "Catalog.recoverPartitions": "refused: the log has the partitions",
 }
