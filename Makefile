@@ -28,13 +28,18 @@ QUICK := $(addprefix tests/, \
 	interop/test_core_with_deltalake.py interop/test_lakelog_spark_and_peers.py \
 	interop/test_merge_with_peers.py interop/test_streams_with_delta_spark.py \
 	interop/test_three_writers.py)
+# What `make release` is told: where the repository is, and more that scripts/release.py explains.
+URL ?=
+FILES ?=
+DOCS ?=
+PYTHONS ?=
 # Where `make coverage` leaves what each process reached.
 COVERAGE ?= .coverage
 
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix release bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +74,7 @@ check: lint types imports docs ## Lint, types, import contracts, and the docs' b
 lint: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint docker/*.Dockerfile
 
 types: $(VENV)/.check
 	$(BIN)/mypy
@@ -82,6 +88,9 @@ docs: $(VENV)/.docs ## Build the documentation into site/
 
 check-matrix: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
 	sh scripts/check_matrix.sh
+
+release: java $(VENV)/.release ## Build, check and try all that a release is, but for the upload: URL=https://…
+	$(BIN)/python scripts/release.py $(if $(URL),--url $(URL)) $(if $(FILES),--files $(FILES)) $(if $(DOCS),--docs $(DOCS)) $(if $(PYTHONS),--pythons "$(PYTHONS)")
 
 bench: java $(VENV)/.test $(VENV)/.bench ## Measure against deltalake and delta-spark; rewrites benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
@@ -102,7 +111,7 @@ $(VENV)/.base:
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.bench $(VENV)/.docs $(VENV)/.check: $(VENV)/.%: $(VENV)/.base pyproject.toml
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench $(VENV)/.docs $(VENV)/.check $(VENV)/.release: $(VENV)/.%: $(VENV)/.base pyproject.toml
 	@echo "installing lakelog and the packages of its group '$*' into $(VENV)"
 	$(BIN)/python -m pip install --quiet --editable . --group $*
 	@touch $@

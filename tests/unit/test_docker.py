@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from support.servers import azurite, dynamodb, fake_gcs, hdfs, minio, redis_serv
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker" / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
+IMAGE = (REPOSITORY / "docker" / "lakelog.Dockerfile").read_text()
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 PAGE = (REPOSITORY / "docs" / "testing.md").read_text()
 
 
@@ -61,3 +64,10 @@ def test_minio_has_the_tests_credentials() -> None:
 def test_the_page_leads_each_fixture_to_its_service(variable: str, port: int) -> None:
     assert re.search(rf"export {variable}=\S*127\.0\.0\.1:{port}\b", PAGE), variable
     assert f":{port}" in (REPOSITORY / "docker" / "compose.yaml").read_text()
+
+
+def test_the_image_of_the_command_has_every_storage_and_runs_as_nobody_special() -> None:
+    (asked,) = re.findall(r"\[([\w,]+)\]\"", IMAGE)
+    assert set(asked.split(",")) == PROJECT["optional-dependencies"].keys() - {"spark", "all"}
+    assert re.search(r"^USER [1-9]\d*$", IMAGE, re.MULTILINE)
+    assert 'ENTRYPOINT ["lakelog"]' in IMAGE

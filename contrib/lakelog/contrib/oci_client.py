@@ -127,7 +127,6 @@ class OCIClient(ObjectClient):
 
     @contextlib.contextmanager
     def _translated(self, key: str, *, changes: bool = False) -> Iterator[None]:
-        import requests
         from oci import exceptions
 
         what, outer = self._uri(key), sys.exception()
@@ -138,10 +137,7 @@ class OCIClient(ObjectClient):
         except exceptions.ConnectTimeout:
             text = f"{what}: could not connect"
             raise TryAgainError(text, may_have_landed=False) from None
-        except (
-            exceptions.BaseRequestException,
-            requests.exceptions.RequestException,
-        ) as error:
+        except exceptions.BaseRequestException as error:  # of its own copy of requests
             unsent = never_reached(error, outer)
             raise TryAgainError(
                 f"{what}: the connection failed ({type(error).__name__})",
