@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import uuid
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -23,12 +22,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-__all__ = ["SameAgain"]
+__all__ = ["PLACES", "SameAgain"]
 
 _BEGIN: Final = 1_790_000_000_000
 """The time of day, in milliseconds since 1970, at which every test begins."""
 _STEP: Final = 10
-"""By how much it is later each time that a place asks."""
+"""By how much it is later after each transaction that began."""
+_BEGINS: Final = "lakelog.core.transaction.committer:Committer.__init__"
+PLACES: Final = {
+    "lakelog.core.checkpoints.write_checkpoint:_write_sidecars": "sidecar",
+    "lakelog.core.checkpoints.write_checkpoint:_write_v2": "checkpoint",
+    "lakelog.core.create.clone.cloned_files:FileCopies._planned": "copied file",
+    "lakelog.core.create.clone.cloned_files:FileCopies._vector": "copied vector",
+    "lakelog.core.create.clone.command:_terms": "table",
+    "lakelog.core.create.convert:_convert": "table",
+    "lakelog.core.create.table:define_table": "table",
+    "lakelog.core.deletion_vectors.vector_writer:VectorWriter._start": "vector",
+    "lakelog.core.dml.write:_settle_schema": "table",
+    "lakelog.core.maintain.optimize.zcubes:Clustering.tagged": "cube",
+    "lakelog.core.maintain.optimize.zcubes:ZOrder.tagged": "cube",
+    "lakelog.core.metadata.column_mapping:_Assigner._field": "column",
+    "lakelog.core.metadata.row_tracking_rules:with_row_tracking_names": "row id",
+    "lakelog.core.portable.writer:PartitionedWriter.__init__": "file",
+    "lakelog.core.transaction.changes:Changes._blank": "table",
+    _BEGINS: "transaction",
+    "lakelog.spark.writing.by_spark:write_natively": "folder",
+    "lakelog.spark.writing.table_schema:_new_metadata": "table",
+}
+"""What is named by chance, by the function that draws the name. What lies in a table has its bytes
+from here, and memories go by these: who moves or renames such a function changes its line here."""
 _CODEC: Final = "snappy"
 """What data files were compressed by when memories were made."""
 
@@ -36,16 +58,15 @@ _CODEC: Final = "snappy"
 class SameAgain:
     """Draws and tells the time by a seed; as long as it is `installed`, for all of this process.
 
-    Each place of the code draws and counts for itself: which of two threads comes first changes
-    nothing then, nor does one more that looks at the clock. A place is a function by its name,
-    whatever module has it, so that modules may move.
+    Each kind of name is drawn for itself: which of two threads comes first changes nothing then,
+    nor does one more function that draws. Time stands still within a transaction.
     """
 
     def __init__(self, seed: str) -> None:
         self._lock = threading.Lock()
         self._seed = seed
         self._draws: dict[str, random.Random] = {}
-        self._asked: Counter[str] = Counter()
+        self._begun = 0
         self._slept = 0
         self._monotonic = 0.0
 
@@ -59,9 +80,8 @@ class SameAgain:
 
     def now_ms(self) -> int:
         with self._lock:
-            place = _caller()
-            self._asked[place] += 1
-            return _BEGIN + self._slept + _STEP * self._asked[place]
+            self._begun += _caller() == _BEGINS
+            return _BEGIN + self._slept + _STEP * self._begun
 
     def monotonic(self) -> float:
         with self._lock:
@@ -73,7 +93,7 @@ class SameAgain:
             self._slept += round(seconds * 1000)
 
     def _for(self, place: str) -> random.Random:
-        seed = f"{self._seed} {place}"
+        seed = f"{self._seed} {PLACES.get(place, place)}"
         return self._draws.setdefault(seed, random.Random(seed))
 
     @contextlib.contextmanager
@@ -105,11 +125,11 @@ class _Time:
 
 
 def _caller() -> str:
-    """The function that asks, which is the first one outside of this module."""
+    """The function that asks, the first one outside of this module, as `PLACES` has it."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back
-    return frame.f_code.co_qualname
+    return f"{frame.f_globals.get('__name__')}:{frame.f_code.co_qualname}"
 
 
 def _unbound(function: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pytest
 from lakelog.core import write_arrow
 from support.delta_spark import DeltaSpark
 from support.delta_spark_peer import DeltaSparkPeer
-from support.same_again import SameAgain
+from support.same_again import PLACES, SameAgain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,3 +165,13 @@ def test_a_command_never_gets_the_answer_of_one_before(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="has ended"):
             peer.sql("die")
         assert peer.sql("three") == [{"text": "three"}]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_draws_names_is_where_memories_look_for_it(place: str) -> None:
+    module, _, name = place.partition(":")
+    found = import_module(module)
+    for part in name.split("."):
+        found = vars(found)[part]
+    function = getattr(found, "func", found)  # of a cached property
+    assert "uuid4" in function.__code__.co_names
