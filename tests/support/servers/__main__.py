@@ -18,6 +18,7 @@ _MODULES = (
     "servers.redis_server",
     "servers.bridge_jvm",
     "delta_spark",
+    "sail",
     "spark_java",
     "delta_spark_s3",
     "delta_spark_azure",

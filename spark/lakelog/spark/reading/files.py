@@ -52,7 +52,7 @@ from lakelog.spark.reading.row_positions import (
 )
 from lakelog.spark.reading.vectors import read_vectors
 from lakelog.spark.session.job_errors import lacks_filesystem
-from lakelog.spark.session.session import own_storage, spark_version
+from lakelog.spark.session.session import check_server, own_storage, spark_version
 from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ class _Read:
     def run(self) -> tuple[DataFrame, bool]:
         """The DataFrame, and whether Spark's own reader reads it."""
         spark, snapshot, files = self.spark, self.snapshot, self.files
+        check_server(spark)
         whole = readable_schema(self._readable())
         names = self.columns
         shown = whole if names is None else StructType([whole[name] for name in names])

@@ -6,12 +6,13 @@ import contextlib
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from pyspark.errors import PySparkException
 
 from lakelog.core import keys
 from lakelog.core.engine.tables import ENGINE_FOLDER, EngineFolder
+from lakelog.core.errors import UnsupportedFeatureError
 from lakelog.spark.session.zones import spark_zone
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _STORAGE = ("fs.", "dfs.")
 _HADOOP = "spark.hadoop."
 _TIMEZONE = keys.SESSION_TZ.name
 _folders: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+_known_servers: WeakSet[SparkSession] = WeakSet()
 
 
 def is_connect(session_or_frame: SparkSession | DataFrame) -> bool:
@@ -60,6 +62,30 @@ def _folder(spark: SparkSession) -> str:
             return os.getcwd()  # noqa: PTH109  # a text, as Spark's answer is
         _folders[spark] = found
     return found
+
+
+def check_server(spark: SparkSession) -> None:
+    """Refuse to read through a Connect server that is not Spark, asked once a session.
+
+    Others take the same plans and understand them otherwise, without an error: Sail 0.7 finds no
+    file by `file:/x`, and gives null for the partition columns of `basePath`. `version()` is
+    Spark's release, which the protocol tells, too, with the revision that it was built from.
+
+    Raises:
+        UnsupportedFeatureError: the server says that it is something else.
+    """
+    if not is_connect(spark) or spark in _known_servers:
+        return
+    said = str(spark.sql("SELECT version() AS version").collect()[0]["version"])
+    release, _, revision = said.partition(" ")
+    if not revision or release != str(spark.version):
+        raise UnsupportedFeatureError(
+            f"the Spark Connect server of this session is not Apache Spark (its version() is "
+            f"{said!r}), and would read Delta tables wrongly without an error. Read without it, by "
+            "lakelog.core.read_arrow or scan, and pass what comes to spark.createDataFrame; or "
+            "connect to Spark's own server."
+        )
+    _known_servers.add(spark)
 
 
 def with_storage(conf: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
