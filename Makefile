@@ -28,6 +28,8 @@ QUICK := $(addprefix tests/, \
 	interop/test_core_with_deltalake.py interop/test_lakelog_spark_and_peers.py \
 	interop/test_merge_with_peers.py interop/test_streams_with_delta_spark.py \
 	interop/test_three_writers.py)
+# More for scripts/check_matrix.py: --every runs the unit tests in each cell.
+MATRIX_ARGS ?=
 # What `make release` is told: where the repository is, and more that scripts/release.py explains.
 URL ?=
 FILES ?=
@@ -39,7 +41,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix release bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix check-floors nightly release bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,8 +88,14 @@ imports: $(VENV)/.check
 docs: $(VENV)/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-check-matrix: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
-	sh scripts/check_matrix.sh
+check-matrix: java $(VENV)/.release ## Test each Python, PySpark and pyarrow that is supported, in 20 minutes
+	$(BIN)/python scripts/check_matrix.py $(if $(PYTHONS),--pythons "$(PYTHONS)") $(MATRIX_ARGS)
+
+check-floors: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
+	sh scripts/check_floors.sh
+
+nightly: java $(VENV)/.release ## Run what is too long for CI, with a soak of MINUTES=30, and print one table
+	$(BIN)/python scripts/nightly.py --minutes $(MINUTES)
 
 release: java $(VENV)/.release ## Build, check and try all that a release is, but for the upload: URL=https://…
 	$(BIN)/python scripts/release.py $(if $(URL),--url $(URL)) $(if $(FILES),--files $(FILES)) $(if $(DOCS),--docs $(DOCS)) $(if $(PYTHONS),--pythons "$(PYTHONS)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 CACHE = Path(os.environ.get("LAKELOG_CACHE", Path(__file__).parents[1] / ".cache")).resolve()
@@ -12,18 +13,24 @@ _WHEELS = CACHE / "wheels"
 _UV = Path(sys.executable).with_name("uv")
 
 
-def keep_pyspark(requirement: str) -> None:
+def keep_pyspark(requirement: str) -> Path:
     """Have a wheel of PySpark, which an index has as a source alone: 450 MB for each environment.
 
     Args:
         requirement: which one, as `pyspark==4.1.*`; the newest of those.
 
+    Returns:
+        The wheel.
+
     Raises:
         subprocess.CalledProcessError: pip failed; its output says why.
     """
     _WHEELS.mkdir(parents=True, exist_ok=True)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-    subprocess.run([*pip, str(_WHEELS), "--find-links", str(_WHEELS), requirement], check=True)
+    with tempfile.TemporaryDirectory(dir=_WHEELS) as folder:
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
+        subprocess.run([*pip, "--find-links", str(_WHEELS), requirement], check=True)
+        (made,) = Path(folder).iterdir()
+        return made.replace(_WHEELS / made.name)
 
 
 def environment(folder: Path, python: str, *arguments: str) -> Path:

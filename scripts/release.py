@@ -146,7 +146,9 @@ def build(repository: Path, target: Path, urls: dict[str, str], files: str) -> t
 
 def _hatchling(tree: Path, out: Path, target: str, env: dict[str, str]) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "--target", target]
-    subprocess.run([*command, "--directory", str(out)], cwd=tree, env=env, check=True)
+    subprocess.run(
+        [*command, "--directory", str(out)], cwd=tree, env=env, check=True, stdout=subprocess.PIPE
+    )
 
 
 def _check_out(repository: Path, tree: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -145,12 +146,15 @@ def use(python: Path, extra: str, new_table: dict[str, Callable[[], Storage]]) -
         subprocess.CalledProcessError: it failed; `stderr` says how.
     """
     within = [name for name in new_table if name == extra or (extra == "all" and name in _ALL)]
+    # Spark's workers are the first python3 of the PATH, as for who has activated the environment.
+    activated = {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     with tempfile.TemporaryDirectory(prefix="lakelog-smoke-") as folder:
 
         def run(program: Path, *argv: str) -> None:
             subprocess.run(
                 [str(program), *argv],
                 cwd=folder,
+                env=activated,
                 capture_output=True,
                 text=True,
                 check=True,

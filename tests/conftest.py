@@ -51,12 +51,21 @@ settings.register_profile(
 settings.load_profile("lakelog")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+_PATIENCE = 5
+"""How many times its limit a test of `make soak` may take: other seeds have longer stories, on
+machines that are busy for hours, and only what hangs is to be found by the time."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What draws its own examples is what `make soak` runs, each time in another order."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.soak)
     if SEED:
+        for item in items:
+            mark = item.get_closest_marker("timeout")
+            limit = float(mark.args[0] if mark else config.getini("timeout"))
+            item.add_marker(pytest.mark.timeout(limit * _PATIENCE), append=False)
         random.Random(SEED).shuffle(items)
 
 

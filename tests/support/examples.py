@@ -1,7 +1,7 @@
 """How many examples a random test draws, and from which seed.
 
 `make test` draws as many as the mutants need to be found, with room to spare, and the same ones
-each time; `make soak` draws more, each time from another seed. Hypothesis takes that by
+each time; `make soak` draws others, from one seed after the other. Hypothesis takes that by
 `--hypothesis-seed`, with `LAKELOG_SEED`; what draws with a generator of its own asks for it here.
 """
 

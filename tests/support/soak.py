@@ -1,5 +1,8 @@
 """Run the random tests again and again, each round from another seed, until the time is up.
 
+A round draws twice the examples of `make test`: many seeds for all tests find more than many
+examples for those that come first.
+
     python tests/support/soak.py --minutes 30 [--seed N] [-- more for pytest]
 
 The first failure ends it, with the story that pytest tells and the seed that tells it again.
@@ -27,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=30, help="how long, in all")
     parser.add_argument("--seed", type=int, help="of the first round; drawn where it isn't given")
     parser.add_argument("--jobs", default="2", help="processes at once")
-    parser.add_argument("--times", type=int, default=10, help="as many examples as in `make test`")
+    parser.add_argument("--times", type=int, default=2, help="as many examples as in `make test`")
     parser.add_argument("more", nargs="*", help="for pytest: a folder, a file, -k …")
     options = parser.parse_args(argv)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1, 10**6)
@@ -56,8 +59,8 @@ def _round(seed: int, seconds: float, options: argparse.Namespace) -> int | None
     command = [
         sys.executable, "-m", "pytest", "-n", options.jobs, "--dist", "loadgroup",
         "--max-worker-restart", "0", "-x", "-q", "-m", "soak", f"--hypothesis-seed={seed}",
-        # Ten times the examples take ten times as long; a round is bounded as a whole.
-        "--timeout", "0", "-o", "faulthandler_timeout=0", *options.more,
+        # What counts as a hang is longer here: `pytest_collection_modifyitems` says how long.
+        "-o", "faulthandler_timeout=0", *options.more,
     ]  # fmt: skip
     env = {**os.environ, "LAKELOG_SEED": str(seed), "LAKELOG_EXAMPLES": str(options.times)}
     with subprocess.Popen(command, cwd=ROOT, env=env) as run:

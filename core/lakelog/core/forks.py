@@ -7,10 +7,11 @@ it keeps threads from doing the same work twice, not from seeing it half done.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from lakelog.logstores.systems import after_fork
 
 _owners: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -32,4 +33,4 @@ def _renew() -> None:
         owner._lock = kind()
 
 
-os.register_at_fork(after_in_child=_renew)
+after_fork(_renew)

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.systems import after_fork, need
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ def _forget_locks() -> None:
     _entries.clear()
 
 
-os.register_at_fork(after_in_child=_forget_locks)
+after_fork(_forget_locks)
 
 
 @contextmanager
@@ -104,8 +105,10 @@ def host_lock(
 
     Raises:
         TimeoutError: another thread or process held it all that time.
-        UnsafeLogStoreError: the folder belongs to another user or is open to others.
+        UnsafeLogStoreError: the folder belongs to another user or is open to others; the system
+            has no such locks.
     """
+    need(os, "O_NOFOLLOW", "a lock against the other processes of a host")
     deadline = time.monotonic() + timeout
     # Threads queue here first, fairly; below, waiters poll.
     with process_lock("host " + key, timeout=timeout):

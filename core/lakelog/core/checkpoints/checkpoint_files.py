@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log.checkpoint_parts import COLUMNS_KEY, columns_mark
 from lakelog.core.log.own_files import OwnFiles
+from lakelog.core.portable.syncing import sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -186,12 +187,5 @@ def _unlike(
 
 def _make_durable(filesystem: Any, path: str) -> None:
     """Flush the bytes to disk before the name: a crash must not leave a named hole."""
-    if filesystem.type_name != "local":
-        return
-    import os
-
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if filesystem.type_name == "local":
+        sync_file(path)

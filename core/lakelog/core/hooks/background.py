@@ -11,13 +11,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lakelog.logstores.limits import limited
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ def _reset_after_fork() -> None:
     _background = _Background()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 def _is_ending() -> bool:

@@ -6,6 +6,7 @@ Pickled by value to executors, as `lakelog.core.portable.writer` is.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lakelog.core.portable.at_once import do_at_once
@@ -53,8 +54,15 @@ def sync_file(path: str) -> None:
     Raises:
         OSError: the disk refused.
     """
+    import fcntl
+
+    full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
     handle = os.open(path, os.O_RDONLY)
     try:
+        if full is not None:  # macOS, whose fsync stops at the disk's cache
+            with suppress(OSError):  # a network mount without it
+                fcntl.fcntl(handle, full)
+                return
         os.fsync(handle)
     finally:
         os.close(handle)

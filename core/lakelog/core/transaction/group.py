@@ -16,7 +16,6 @@ first of those who wait commits for all whose appends can stand in one commit.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from lakelog.core.actions import AddFile, SetTransaction
 from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.hooks.post_commit import commit_interrupted
 from lakelog.core.log.file_names import commit_path
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -354,7 +354,7 @@ def _reset_after_fork() -> None:
     _tables = _Tables()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 def group_of(log: TableLog) -> CommitGroups:

@@ -5,10 +5,11 @@ What they have written may be in no version so far, and must not be taken for le
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
+
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
@@ -32,7 +33,7 @@ def _reset_after_fork() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 def remember(transaction: _Transaction) -> None:

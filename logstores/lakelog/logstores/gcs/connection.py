@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.logstores.errors import MissingExtraError
 from lakelog.logstores.gcs.credentials import credentials_of
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from lakelog.logstores.gcs.conf import GCSSettings
@@ -106,4 +107,4 @@ def connection_of(settings: GCSSettings) -> GCSConnection:
 
 
 # A fork may copy the lock while another thread holds it.
-os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+after_fork(lambda: globals().update(_lock=threading.Lock()))

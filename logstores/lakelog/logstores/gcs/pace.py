@@ -6,11 +6,12 @@ Commits have names of their own and never wait. What waits is a name written aga
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
+
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ class Pace:
 _paces: dict[tuple[str, float], Pace] = {}
 
 # A fork may copy a pace while another thread holds its lock.
-os.register_at_fork(after_in_child=_paces.clear)
+after_fork(_paces.clear)
 
 
 def pace_of(root_url: str, interval: float) -> Pace:

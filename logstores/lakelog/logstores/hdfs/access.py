@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from functools import cached_property
@@ -14,6 +13,7 @@ from lakelog.logstores.hdfs.conf import HadoopConf, hadoop_conf, split_uri
 from lakelog.logstores.hdfs.webhdfs import WebHdfs
 from lakelog.logstores.object_store.store import retry_policy
 from lakelog.logstores.settings import seconds_setting
+from lakelog.logstores.systems import after_fork
 from lakelog.logstores.travelling import own_settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _reset_after_fork() -> None:
         each.forget_locks()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 class Hdfs:

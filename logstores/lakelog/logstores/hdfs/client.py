@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import io
-import os
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from lakelog.logstores.errors import LogStoreConfError, MissingExtraError
 from lakelog.logstores.hdfs.errors import raise_translated
 from lakelog.logstores.object_store.store import TryAgainError
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ class _Fork:
             time.sleep(left)
 
 
-os.register_at_fork(after_in_child=_Fork.happened)
+after_fork(_Fork.happened)
 
 
 class HdfsClient:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _O_TMPFILE: int = getattr(os, "O_TMPFILE", 0)
-_O_CLOEXEC: int = os.O_CLOEXEC
+_O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _RENAME_NOREPLACE = 1
 
 _NO_ANONYMOUS_FILES = {errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOTSUP, errno.EOPNOTSUPP}

@@ -17,9 +17,10 @@ from lakelog.logstores.limits import check_length, log_limit
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.local.files import Draft, Folder, make_folders
 from lakelog.logstores.locations import shown
+from lakelog.logstores.systems import need
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow.fs
 
@@ -44,9 +45,15 @@ class LocalLogStore(LogStore):
     nothing behind. On NFS the link is made by the server, but nothing is promised beyond the
     host.
 
+    It is for POSIX: Windows can't flush a folder, and its constructor refuses there.
+
     Reads no conf but `spark.lakelog.unsafe.singleWriter`, and that only on a file system that
     has neither hard links nor renameat2.
     """
+
+    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
+        need(os, "O_DIRECTORY", "a table on the local disk, whose folders are flushed")
+        super().__init__(conf)
 
     def read(self, path: str) -> Iterator[str]:  # noqa: D102  # the contract says it
         return _read(local_path(path), log_limit(self.conf))

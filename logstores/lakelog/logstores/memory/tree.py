@@ -8,6 +8,8 @@ import threading
 import time
 from dataclasses import dataclass
 
+from lakelog.logstores.systems import after_fork
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -169,7 +171,7 @@ def _renew_locks() -> None:
         one._lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_locks)
+after_fork(_renew_locks)
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores import keys
 from lakelog.logstores.errors import LogStoreConfError, UnsafeLogStoreError
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ def _after_fork() -> None:
     _state_lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def probe_folder() -> str:

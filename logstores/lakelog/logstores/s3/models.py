@@ -12,6 +12,8 @@ import os
 import threading
 from typing import Any, Final
 
+from lakelog.logstores.systems import after_fork
+
 _SERVICE: Final = "s3"
 
 _reading = threading.RLock()
@@ -24,7 +26,7 @@ def _reset_after_fork() -> None:
     _reading = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 def loader_of(core: Any) -> Any:

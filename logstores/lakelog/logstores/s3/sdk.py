@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from lakelog.logstores.locations import check_endpoints, without_secrets
 from lakelog.logstores.s3.credentials import use_sources
 from lakelog.logstores.s3.errors import Place, speaking_s3
 from lakelog.logstores.s3.models import loader_of
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _reset_after_fork() -> None:
     _shelf = _Shelf()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 def sdk_client(settings: S3Settings) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow
 from lakelog.logstores.s3_dynamodb.lock_table import ensure_table
 from lakelog.logstores.s3_dynamodb.replies import TablePlace, check_reply, speaking_dynamodb
 from lakelog.logstores.s3_dynamodb.row_table import RowTable
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def _reset_after_fork() -> None:
     _shelf = _Shelf()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+after_fork(_reset_after_fork)
 
 
 class DynamoDBTable(RowTable):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,6 +9,7 @@ from lakelog.logstores.errors import UnsafeLogStoreError
 from lakelog.logstores.object_store.client import KeyTakenError, TryAgainError
 from lakelog.logstores.object_store.create_once import repeat
 from lakelog.logstores.s3_dynamodb.lock_rows import version_of
+from lakelog.logstores.systems import after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _conditional: dict[str, bool] = {}
 """Endpoint -> whether it honours If-None-Match, as far as this process knows."""
 
-os.register_at_fork(after_in_child=_conditional.clear)
+after_fork(_conditional.clear)
 
 
 class LogObjects:

@@ -31,6 +31,7 @@ from lakelog.logstores.service.socket_folder import (
     socket_in,
 )
 from lakelog.logstores.service.stores import Stores
+from lakelog.logstores.systems import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +76,9 @@ class LogStoreService:
             FileExistsError: another service that lives has the endpoint file, or it is something
                 else that must not be replaced.
             OSError: the endpoint file can't be made, or nothing can be listened on.
+            UnsafeLogStoreError: the system has no Unix sockets.
         """
+        need(socket, "AF_UNIX", "the LogStore service, which listens on a Unix socket,")
         file = default_endpoint_file() if endpoint_file is None else Path(endpoint_file)
         self.endpoint_file = file.absolute()
         _clear_away(self.endpoint_file)

@@ -359,8 +359,8 @@ def _remember(spark: SparkSession, table: str) -> None:
     connector = _CONNECTORS.get(scheme)
     advice = f"For Spark's own reader, which is faster, install {connector}. " if connector else ""
     logger.warning(
-        "Spark's Hadoop can't open %s://, so tables there are read by pyarrow on the executors. "
-        "%sTo choose this without the warning, set %s=arrow.",
+        "Spark's Hadoop can't open %s://, so tables there are read by pyarrow on the "
+        "executors, which need it. %sTo choose this without the warning, set %s=arrow.",
         scheme,
         advice,
         _PATH_CONF,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, ClassVar
 
 from lakelog.logstores.conformance.checks.expect import expect
 from lakelog.logstores.conformance.processes.children import Child
 from lakelog.logstores.contract import Scope
+from lakelog.logstores.systems import need
 
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
@@ -43,7 +45,11 @@ class Checks:
         Args:
             store: the store.
             folder: one that exists, for a hidden file.
+
+        Raises:
+            UnsafeLogStoreError: the system has no forks.
         """
+        need(os, "fork", "a check with other processes, which it forks and kills,")
         path = folder + "/.is-shared"
         store.write(path, ["yes"], overwrite=True)
         with Child("observers:observe", store) as child:

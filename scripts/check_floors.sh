@@ -2,7 +2,7 @@
 # Run tests with the lowest releases of all that lakelog asks for together, and with the newest, each
 # in an environment of its own under .cache: the unit tests, Spark, and every backend's contract.
 #
-# Usage: scripts/check_matrix.sh [lowest|newest]; JOBS=2 says how many processes.
+# Usage: scripts/check_floors.sh [lowest|newest]; JOBS=2 says how many processes.
 set -eu
 
 PYTHON=${PYTHON:-python3}
