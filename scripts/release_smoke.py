@@ -49,6 +49,12 @@ assert sorted(read_arrow(uri, conf=conf)["id"].to_pylist()) == [1, 3, 4]
 """
 _WITHOUT = """
 from lakelog.logstores import MissingExtraError, log_store_for
+try:
+    import lakelog.spark
+except MissingExtraError as error:
+    assert error.extra == "spark", error
+else:
+    raise AssertionError("no PySpark, and no error")
 for scheme, extra in (("s3a", "s3"), ("gs", "gcs"), ("hdfs", "hdfs")):
     try:
         list(log_store_for(f"{scheme}://host/t").list_from(f"{scheme}://host/t/_delta_log/0"))

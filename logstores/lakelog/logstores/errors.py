@@ -37,11 +37,23 @@ __all__ = [
 
 
 def install_command(extra: str) -> str:
-    """How to install an extra today: the package is not on an index.
+    """How to install an extra: in the way in which lakelog itself was installed.
 
     Args:
         extra: its name, or several with commas between them.
     """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = distribution("lakelog").read_text("direct_url.json")
+    except PackageNotFoundError:  # shipped to a cluster as a bare zip
+        origin = "{}"
+    if origin is None:
+        return f"pip install 'lakelog[{extra}]'"
+    url = str(json.loads(origin).get("url", ""))
+    if url.endswith(".whl"):
+        return f"pip install 'lakelog[{extra}] @ {url}'"
     return f"pip install '.[{extra}]' in a clone of lakelog"
 
 

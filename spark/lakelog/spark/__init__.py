@@ -11,10 +11,12 @@ here, `register(spark)` makes `format("lakelog")` a Python Data Source for SQL a
 
 from __future__ import annotations
 
+import sys
 import zipimport
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.errors import DeltaError
+from lakelog.core.errors import DeltaError, MissingExtraError
 from lakelog.core.lazy_names import lazy_names
 from lakelog.spark.session.raised_as import error_class
 from lakelog.spark.workers.json_stand_in import ensure_orjson
@@ -62,6 +64,9 @@ __all__ = [
     "write_stream",
     "write_to",
 ]
+
+if "pyspark" not in sys.modules and find_spec("pyspark") is None:
+    raise MissingExtraError("spark", "lakelog.spark")
 
 DeltaError.make_all_as(error_class)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,28 @@ def test_the_extra_is_named_by_whatever_is_asked_first(uri: str) -> None:
     assert all(install_command(extra) in line for line in lines)
 
 
+WITHOUT_PYSPARK = """
+import sys
+class Without:
+    def __init__(self, finder): self.finder = finder
+    def __getattr__(self, name): return getattr(self.finder, name)
+    def find_spec(self, name, *more):
+        return None if name == "pyspark" else self.finder.find_spec(name, *more)
+sys.meta_path[:] = map(Without, sys.meta_path)
+try:
+    import lakelog.spark
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_spark_without_its_extra_is_named_when_it_is_imported() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYSPARK], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"lakelog.spark needs an extra: {install_command('spark')}"
+
+
 def test_how_to_install_is_said_in_one_place() -> None:
     """An index that has no such package is a dead end, so nothing tells of one."""
     texts = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
@@ -79,7 +102,45 @@ def test_how_to_install_is_said_in_one_place() -> None:
         texts += [p for p in (REPOSITORY / root).rglob("*") if p.suffix in (".py", ".md", ".yaml")]
     of_an_index = re.compile(r"(?:pip install '?|Install `)lakelog\b")
     found = [str(path.relative_to(REPOSITORY)) for path in texts if of_an_index.search(_text(path))]
-    assert not found
+    assert found == ["logstores/lakelog/logstores/errors.py"]
+
+
+class _Installed:
+    def __init__(self, origin: str | None) -> None:
+        self._origin = origin
+
+    def read_text(self, name: str) -> str | None:
+        assert name == "direct_url.json"
+        return self._origin
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'lakelog[s3]'"),
+        (
+            '{"url": "file:///d/lakelog-1-py3-none-any.whl", "archive_info": {}}',
+            "pip install 'lakelog[s3] @ file:///d/lakelog-1-py3-none-any.whl'",
+        ),
+        (
+            '{"url": "file:///src/lakelog", "dir_info": {"editable": true}}',
+            "pip install '.[s3]' in a clone of lakelog",
+        ),
+    ],
+)
+def test_an_extra_is_installed_as_the_package_was(
+    monkeypatch: pytest.MonkeyPatch, origin: str | None, command: str
+) -> None:
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: _Installed(origin))
+    assert install_command("s3") == command
+
+
+def test_code_without_its_metadata_names_the_clone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.distribution", lacking)
+    assert install_command("s3") == "pip install '.[s3]' in a clone of lakelog"
 
 
 def _text(path: Path) -> str:
