@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -88,6 +89,17 @@ def test_the_same_bytes_of_another_writer_are_a_conflict(
         with pytest.raises(FileExistsError, match="another writer"):
             store_at(proxy.url, key).write(PATH, ["x"])
         assert proxy.fired == [fault]
+
+
+def test_the_sdk_is_all_that_it_needs(
+    oci: OCIServer, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK has a requests of its own, and the extra brings no other."""
+    monkeypatch.setitem(sys.modules, "requests", None)
+    with FaultProxy(oci.url) as proxy:
+        proxy.arm("reset", PUT)
+        store_at(proxy.url, key).write(PATH, ["x"])
+    assert list(store_at(oci.url, key).read(PATH)) == ["x"]
 
 
 def test_a_commit_is_one_put(oci: OCIServer, key: str) -> None:
