@@ -18,7 +18,7 @@ import lakelog.logstores
 import lakelog.spark
 from lakelog.core import DeltaLog, delete_rows, retry_on_conflict, update_rows, write_arrow
 from lakelog.core.errors import DeltaConcurrentModificationException
-from lakelog.core.transaction.changes import Changes
+from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import copies, delete_update

@@ -10,6 +10,7 @@ import pytest
 
 import lakelog.spark as delta
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.alter.check_constraints import add_constraint, drop_constraint
 from lakelog.core.alter.columns import (
     ColumnChange,
     change_column,
@@ -17,9 +18,8 @@ from lakelog.core.alter.columns import (
     drop_columns,
     rename_column,
 )
-from lakelog.core.alter.constraints import add_constraint, drop_constraint
 from lakelog.core.alter.new_columns import add_columns
-from lakelog.core.alter.properties import set_properties, unset_properties
+from lakelog.core.alter.property_changes import set_properties, unset_properties
 from lakelog.core.schema import DecimalType, PrimitiveType
 from support.samples import rows_of
 

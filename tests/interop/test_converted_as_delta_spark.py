@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelog.core import DeltaLog
-from lakelog.core.create.convert import convert_to_delta
+from lakelog.core.create.convert_to_delta import convert_to_delta
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.file_names import commit_name
 from support.delta_spark_peer import DeltaSparkError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lakelog.core.actions import Metadata, Protocol
-from lakelog.core.alter.properties import set_properties
+from lakelog.core.alter.property_changes import set_properties
 from lakelog.core.errors import DeltaError
 from support.delta_spark_peer import DeltaSparkError
 from support.tables import schema_json

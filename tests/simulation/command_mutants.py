@@ -12,7 +12,7 @@ from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.dml.merge.matching import Matcher
 from lakelog.core.dml.merge.positions import numbers
 from lakelog.core.dml.touched_files import TouchedFile
-from lakelog.core.maintain import restore as restoring
+from lakelog.core.maintain import restore_version as restoring
 from lakelog.core.maintain.optimize import committing
 from lakelog.core.maintain.vacuum.kept import KeptFiles
 from support.mutants import Mutant

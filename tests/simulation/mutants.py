@@ -11,7 +11,7 @@ from lakelog.core.commit import loop as commit_loop
 from lakelog.core.commit import prepare
 from lakelog.core.commit.draft import Draft
 from lakelog.core.commit.loop import CommitLoop
-from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.commit.version_writer import CommitWriter, Written
 from lakelog.core.conflicts import checker as conflicts
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.features.isolation import IsolationLevel

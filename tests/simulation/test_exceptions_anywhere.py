@@ -28,7 +28,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.commit.attempt import Landing
-from lakelog.core.commit.writer import CommitWriter
+from lakelog.core.commit.version_writer import CommitWriter
 from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
@@ -50,7 +50,7 @@ DECIDING = {
     "core/dml/write.py",
     "core/commit/attempt.py",
     "core/commit/loop.py",
-    "core/commit/writer.py",
+    "core/commit/version_writer.py",
     "core/hooks/post_commit.py",
     "core/transaction/attempt_files.py",
     "core/transaction/large_commit.py",

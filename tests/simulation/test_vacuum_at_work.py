@@ -31,7 +31,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
-from lakelog.core.maintain.vacuum import command
+from lakelog.core.maintain.vacuum import vacuum_table as command
 from simulation.stepping import Killed, SteppingStore
 from support.aged_tables import HOUR, UNCHECKED, age_all, data_files, put
 from support.examples import seeds
@@ -261,7 +261,7 @@ for _ in range(10):
 VACUUMING = """
 import sys
 from lakelog.core import vacuum
-from lakelog.core.maintain.vacuum import command
+from lakelog.core.maintain.vacuum import vacuum_table as command
 command._BATCH = 1
 vacuum(sys.argv[1], progress=lambda told: print(told, flush=True))
 """

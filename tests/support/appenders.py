@@ -36,7 +36,7 @@ def by_lakelog(table: str) -> Callable[[int], dict[str, Any]]:
     """Appends as `write_arrow` does, and tells the transaction's id, too."""
     from lakelog.core import DeltaLog
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.data.writer import DataFileWriter, write_plan
+    from lakelog.core.data.file_writer import DataFileWriter, write_plan
 
     log = DeltaLog.for_table(table, json.loads(os.environ.get(CONF_VARIABLE, "{}")))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.actions import AddFile
-    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.portable.hive_writer import WritePlan
     from lakelog.core.schema import StructType
     from lakelog.core.stats.collect import StatsConfig
 

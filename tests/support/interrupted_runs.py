@@ -20,7 +20,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.errors import PostCommitError
-from lakelog.core.portable.writer import PartitionedWriter
+from lakelog.core.portable.hive_writer import PartitionedWriter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.committer import Committer
 from lakelog.core.transaction.optimistic import OptimisticTransaction

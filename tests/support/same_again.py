@@ -107,7 +107,7 @@ class SameAgain:
                 "lakelog.core.checkpoints.write_checkpoint._modified", lambda *_: self.now_ms()
             )
             patch.setattr("lakelog.core.data.write_conf.DEFAULT_CODEC", _CODEC)
-            patch.setattr("lakelog.core.portable.writer.time", cast("ModuleType", _Time(self)))
+            patch.setattr("lakelog.core.portable.hive_writer.time", cast("ModuleType", _Time(self)))
             yield
 
 

@@ -46,7 +46,7 @@ ALLOWED = {
     ("core/lakelog/core/maintain/vacuum/retention.py", "open_output_stream"): "a file of a new "
     "name in the table's own folder",
     ("core/lakelog/core/deletion_vectors/vector_writer.py", "open_output_stream"): "as a clone's",
-    ("core/lakelog/core/portable/writer.py", "open_output_stream"): "as a clone's",
+    ("core/lakelog/core/portable/hive_writer.py", "open_output_stream"): "as a clone's",
     ("core/lakelog/core/hooks/checksum.py", "open_output_stream"): "a draft that the door gave",
     ("core/lakelog/core/checkpoints/checkpoint_files.py", "open_output_stream"): "the same",
     ("spark/lakelog/spark/writing/by_spark.py", "move"): "out of the job's own folder, into one "

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock, SystemClock
     from lakelog.core.commit.retry import retry_on_conflict
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.create.clone.command import TableCloned, clone
-    from lakelog.core.create.convert import convert_to_delta
+    from lakelog.core.create.clone.clone_table import TableCloned, clone
+    from lakelog.core.create.convert_to_delta import convert_to_delta
     from lakelog.core.create.table import create_table
-    from lakelog.core.data.scan import Scan
+    from lakelog.core.data.table_scan import Scan
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.dml.delete_update import delete_rows, update_rows
     from lakelog.core.dml.merge.builder import MergeBuilder, merge
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression, lit
     from lakelog.core.features.isolation import IsolationLevel
-    from lakelog.core.log.history import HistoryEntry
-    from lakelog.core.maintain.optimize.command import optimize, purge
+    from lakelog.core.log.commit_history import HistoryEntry
+    from lakelog.core.maintain.optimize.optimize_table import optimize, purge
     from lakelog.core.maintain.optimize.run_metrics import FileSizes, OptimizeMetrics
     from lakelog.core.maintain.optimize.running import Optimized, OptimizeProgress
-    from lakelog.core.maintain.repair.command import repair, undo_repair
     from lakelog.core.maintain.repair.defects import Defect, TableRepaired
-    from lakelog.core.maintain.restore import TableRestored, restore
-    from lakelog.core.maintain.vacuum.command import TableVacuumed, vacuum
+    from lakelog.core.maintain.repair.repair_table import repair, undo_repair
+    from lakelog.core.maintain.restore_version import TableRestored, restore
+    from lakelog.core.maintain.vacuum.vacuum_table import TableVacuumed, vacuum
     from lakelog.core.progress import Progress
     from lakelog.core.reading import read_arrow, scan
     from lakelog.core.state.snapshot import Snapshot
@@ -104,10 +104,10 @@ __getattr__, __dir__ = lazy_names(
         "clock": "Clock SystemClock",
         "commit.retry": "retry_on_conflict",
         "conf": "DeltaConf",
-        "create.clone.command": "TableCloned clone",
-        "create.convert": "convert_to_delta",
+        "create.clone.clone_table": "TableCloned clone",
+        "create.convert_to_delta": "convert_to_delta",
         "create.table": "create_table",
-        "data.scan": "Scan",
+        "data.table_scan": "Scan",
         "delta_log": "DeltaLog",
         "dml.delete_update": "delete_rows update_rows",
         "dml.merge.builder": "MergeBuilder merge",
@@ -117,14 +117,14 @@ __getattr__, __dir__ = lazy_names(
         "expressions.tree": "Expression lit",
         "features.isolation": "IsolationLevel",
         "expressions.filter": "Filter",
-        "log.history": "HistoryEntry",
-        "maintain.optimize.command": "optimize purge",
+        "log.commit_history": "HistoryEntry",
+        "maintain.optimize.optimize_table": "optimize purge",
         "maintain.optimize.run_metrics": "FileSizes OptimizeMetrics",
         "maintain.optimize.running": "Optimized OptimizeProgress",
-        "maintain.repair.command": "repair undo_repair",
+        "maintain.repair.repair_table": "repair undo_repair",
         "maintain.repair.defects": "Defect TableRepaired",
-        "maintain.restore": "TableRestored restore",
-        "maintain.vacuum.command": "TableVacuumed vacuum",
+        "maintain.restore_version": "TableRestored restore",
+        "maintain.vacuum.vacuum_table": "TableVacuumed vacuum",
         "progress": "Progress",
         "reading": "read_arrow scan",
         "state.snapshot": "Snapshot",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakelog.core.data.scan import Scan
+    from lakelog.core.data.table_scan import Scan
     from lakelog.core.delta_log import TableOrLog
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.progress import GivenProgress

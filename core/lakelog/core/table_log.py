@@ -16,7 +16,7 @@ from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.forks import reentrant_lock_of
 from lakelog.core.log.budget import LogBudget
-from lakelog.core.log.identity import is_identifiable
+from lakelog.core.log.commit_identity import is_identifiable
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Protocol
     from lakelog.core.log.commit_file import Commit
-    from lakelog.core.log.history import HistoryEntry
+    from lakelog.core.log.commit_history import HistoryEntry
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.checksums import VersionChecksum
     from lakelog.core.state.replayer import Replayer
@@ -341,7 +341,7 @@ class TableLog:
         Raises:
             TableNotFoundError: there is no table.
         """
-        from lakelog.core.log.history import read_history
+        from lakelog.core.log.commit_history import read_history
 
         newest = self.update()
         since = newest.terms.in_commit_since

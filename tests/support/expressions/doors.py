@@ -18,7 +18,7 @@ from lakelog.core.expressions.arrow.masks import evaluate_mask
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
-from lakelog.core.metadata.filled_columns import check_filled_columns
+from lakelog.core.metadata.fill_declarations import check_filled_columns
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.expressions.texts import SCHEMA, rows

@@ -12,8 +12,8 @@ import lakelog.core
 import lakelog.spark
 from lakelog.cli.app import COMMANDS
 from lakelog.core.names_elsewhere import PUBLIC
-from lakelog.core.transaction.changes import Changes
-from lakelog.core.transaction.reads import Reads
+from lakelog.core.transaction.recorded_reads import Reads
+from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores import LogStore
 
 __all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operations_of_spark"]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from lakelog.core.alter.check_constraints import add_constraint, drop_constraint
     from lakelog.core.alter.clustered_by import cluster_by
     from lakelog.core.alter.column_order import replace_columns
     from lakelog.core.alter.columns import change_column, drop_columns, rename_column
-    from lakelog.core.alter.constraints import add_constraint, drop_constraint
-    from lakelog.core.alter.feature_removal.command import drop_feature
-    from lakelog.core.alter.identity import sync_identity
+    from lakelog.core.alter.feature_removal.drop_feature import drop_feature
+    from lakelog.core.alter.identity_numbers import sync_identity
     from lakelog.core.alter.new_columns import add_columns
-    from lakelog.core.alter.properties import set_properties, unset_properties
+    from lakelog.core.alter.property_changes import set_properties, unset_properties
     from lakelog.core.alter.row_tracking import enable_row_tracking
 
 __all__ = [
@@ -42,11 +42,11 @@ __getattr__, __dir__ = lazy_names(
         "clustered_by": "cluster_by",
         "column_order": "replace_columns",
         "columns": "change_column drop_columns rename_column",
-        "constraints": "add_constraint drop_constraint",
-        "feature_removal.command": "drop_feature",
-        "identity": "sync_identity",
+        "check_constraints": "add_constraint drop_constraint",
+        "feature_removal.drop_feature": "drop_feature",
+        "identity_numbers": "sync_identity",
         "new_columns": "add_columns",
-        "properties": "set_properties unset_properties",
+        "property_changes": "set_properties unset_properties",
         "row_tracking": "enable_row_tracking",
     },
 )

@@ -14,7 +14,7 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from lakelog.core.log.history import commit_times
+from lakelog.core.log.commit_history import commit_times
 from lakelog.core.log.segment import list_log
 from lakelog.core.state.version_at_time import parse_timestamp, version_at
 

@@ -27,10 +27,10 @@ from lakelog.core.actions.file_keys import file_keys, rows_without
 from lakelog.core.checkpoints.write_checkpoint import write_under_classic_name
 from lakelog.core.errors import CorruptCheckpointError, DeltaError
 from lakelog.core.features.in_commit_timestamps import required_time
-from lakelog.core.log.checkpoint import CheckpointReader
+from lakelog.core.log.checkpoint_reader import CheckpointReader
+from lakelog.core.log.commit_identity import read_commit_info
 from lakelog.core.log.drafts import old_drafts
 from lakelog.core.log.file_names import SIDECAR_FOLDER, LogFileKind, commit_path, log_path
-from lakelog.core.log.identity import read_commit_info
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.log.segment import Listing, LogSegment, find_segment, list_log, log_files
 from lakelog.core.state.replay import load_state
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.clock import Clock
-    from lakelog.core.log.checkpoint import SmallActions
+    from lakelog.core.log.checkpoint_reader import SmallActions
     from lakelog.core.log.segment import CheckpointFiles
     from lakelog.core.state.replay import State
     from lakelog.core.state.snapshot import Snapshot

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
     from lakelog.core.clock import Clock
-    from lakelog.core.log.checkpoint import TopLevel
+    from lakelog.core.log.checkpoint_reader import TopLevel
     from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 

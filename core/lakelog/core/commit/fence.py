@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.conflicts.winner import read_winner
 from lakelog.core.errors import ConcurrentWriteException, TableNotFoundError
-from lakelog.core.log.identity import has_lost_its_start, still_there
+from lakelog.core.log.commit_identity import has_lost_its_start, still_there
 from lakelog.core.log.segment import list_log
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.commit.settings import CommitSettings
+    from lakelog.core.commit.commit_settings import CommitSettings
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructField
 

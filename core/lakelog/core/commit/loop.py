@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
 from lakelog.core.commit.backoff import Backoff
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.lock import warn_if_not_durable
 from lakelog.core.commit.look_ahead import LookAhead
 from lakelog.core.commit.report import CommitMessages, CommitRecords
-from lakelog.core.commit.settings import CommitSettings
-from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.commit.version_writer import CommitWriter, Written
 from lakelog.core.conflicts.checker import check_conflicts
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,

@@ -23,8 +23,8 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.checked_values import check_actions, check_operation
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.file_checks import check_data_change, check_files
-from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import full_key
 from lakelog.core.errors import (
     AppendOnlyError,

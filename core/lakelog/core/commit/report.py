@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action
     from lakelog.core.clock import Clock
     from lakelog.core.commit.attempt import Attempt, Lines
+    from lakelog.core.commit.commit_settings import RetryLimits
     from lakelog.core.commit.lock import LockChoice
-    from lakelog.core.commit.settings import RetryLimits
     from lakelog.core.conf import DeltaConf
     from lakelog.core.conflicts.checker import PendingCommit
     from lakelog.core.conflicts.winner import WinningCommit

@@ -23,9 +23,9 @@ from lakelog.core.arrow.time_zones import UndecidedTimeError
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.core.portable.made_files import refuse_link
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.core.schema.evolution import merge_schemas
 from lakelog.core.schema.parts import paired_parts
 from lakelog.core.schema.rules import as_nullable
+from lakelog.core.schema.schema_evolution import merge_schemas
 from lakelog.core.schema.upcasts import shares_int32
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from lakelog.core.actions import AddCDCFile
 from lakelog.core.arrays import scalar_of
 from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.paths import encode_path
-from lakelog.core.portable.writer import PartitionedWriter
+from lakelog.core.portable.hive_writer import PartitionedWriter
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def change_layout(layout: FileLayout) -> FileLayout:
 
 
 def change_actions(results: Iterable[Sequence[Any]]) -> list[AddCDCFile]:
-    """The actions for what `lakelog.core.portable.writer` reported for a `change_layout`."""
+    """The actions for what `lakelog.core.portable.hive_writer` reported for a `change_layout`."""
     import orjson
 
     return [

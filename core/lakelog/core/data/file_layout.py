@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.data.file_writer import add_files, add_files_at, write_plan
 from lakelog.core.data.write_conf import file_settings, parquet_codec
-from lakelog.core.data.writer import add_files, add_files_at, write_plan
 from lakelog.core.features.clustering import clustering_columns
 from lakelog.core.schema.rules import without_void
 from lakelog.core.stats.collect import StatsConfig
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile, DomainMetadata
     from lakelog.core.features.terms import TableTerms
-    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.portable.hive_writer import WritePlan
     from lakelog.core.schema import StructType
     from lakelog.logstores import LogStore
 

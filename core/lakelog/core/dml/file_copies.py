@@ -20,8 +20,8 @@ from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import DataFileMissingError
+from lakelog.core.portable.hive_writer import PartitionedWriter
 from lakelog.core.portable.made_files import delete_made
-from lakelog.core.portable.writer import PartitionedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
     from lakelog.core.data.row_reader import RowReader
-    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.portable.hive_writer import WritePlan
     from lakelog.core.rows.moved_row_ids import MovedRowIds
 
 _THREADS = 4

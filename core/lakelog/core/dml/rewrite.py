@@ -26,8 +26,8 @@ from lakelog.core.compute import pc
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.change_files import ChangeFileWriter, change_actions, change_layout
 from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.data.partition_errors import partition_errors
-from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.dml.file_copies import (
     Copied,

@@ -14,8 +14,8 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, write_metrics
 from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.arrow.arrow_types import from_arrow_schema
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.data.write_conf import overwrites_dynamically
-from lakelog.core.data.writer import DataFileWriter
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import (
     DeltaAnalysisError,
@@ -27,13 +27,13 @@ from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource
 from lakelog.core.maintain.optimize.auto_compaction import compact_after
-from lakelog.core.metadata.column_mapping import reused_mapping
+from lakelog.core.metadata.column_mapping_changes import reused_mapping
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema import StructType
-from lakelog.core.schema.evolution import check_write_compatible, merge_schemas
 from lakelog.core.schema.rules import as_list, check_holds_rows, resolve_columns
+from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.matching_files import matching_files
 

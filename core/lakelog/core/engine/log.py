@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         to_add_files,
     )
     from lakelog.core.log.budget import LogBudget
-    from lakelog.core.log.checkpoint import CheckpointReader
     from lakelog.core.log.checkpoint_parts import Part, PartReader, cast
+    from lakelog.core.log.checkpoint_reader import CheckpointReader
     from lakelog.core.log.commit_file import Commit, parse_commit
     from lakelog.core.log.file_names import log_path
     from lakelog.core.log.last_checkpoint import read_last_checkpoint
@@ -43,7 +43,7 @@ else:
                 "FILE_SCHEMA NO_FILES TOMBSTONE_SCHEMA from_add_files to_add_files"
             ),
             "log.budget": "LogBudget",
-            "log.checkpoint": "CheckpointReader",
+            "log.checkpoint_reader": "CheckpointReader",
             "log.checkpoint_parts": "Part PartReader cast",
             "log.commit_file": "Commit parse_commit",
             "log.last_checkpoint": "read_last_checkpoint",

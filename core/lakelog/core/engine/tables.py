@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from lakelog.core.alter.check_constraints import add_checked_constraint, new_violation
     from lakelog.core.alter.clustered_by import shown_columns
     from lakelog.core.alter.columns import ColumnChange, change_columns
-    from lakelog.core.alter.constraints import add_checked_constraint, new_violation
     from lakelog.core.alter.new_columns import Addition, add_columns_at
-    from lakelog.core.alter.properties import KEPT_BY_THE_TABLE, planned_properties
+    from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
     from lakelog.core.conf import travelling_conf
-    from lakelog.core.create.clone.command import OF_ITS_LOG
+    from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
     from lakelog.core.input.given_types import schema_from
-    from lakelog.core.log.history import read_history
-    from lakelog.core.metadata.column_mapping import MAX_ID, reused_mapping
+    from lakelog.core.log.commit_history import read_history
+    from lakelog.core.metadata.column_mapping_changes import MAX_ID, reused_mapping
     from lakelog.core.paths import (
         ENGINE_FOLDER,
         EngineFolder,
@@ -42,16 +42,16 @@ else:
         {
             "alter.clustered_by": "shown_columns",
             "alter.columns": "ColumnChange change_columns",
-            "alter.constraints": "add_checked_constraint new_violation",
+            "alter.check_constraints": "add_checked_constraint new_violation",
             "alter.new_columns": "Addition add_columns_at",
-            "alter.properties": "KEPT_BY_THE_TABLE planned_properties",
+            "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
             "conf": "travelling_conf",
-            "create.clone.command": "OF_ITS_LOG",
+            "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",
             "input.given_types": "schema_from",
-            "log.history": "read_history",
-            "metadata.column_mapping": "MAX_ID reused_mapping",
+            "log.commit_history": "read_history",
+            "metadata.column_mapping_changes": "MAX_ID reused_mapping",
             "paths": ("ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"),
             "progress": "GivenProgress",
             "state.version_at_time": "parse_timestamp version_at",

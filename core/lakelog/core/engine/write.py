@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lakelog.core.arrow.arrow_casts import cast_batch
     from lakelog.core.data.change_files import CHANGE_TYPE, change_layout
     from lakelog.core.data.file_layout import FileLayout
+    from lakelog.core.data.file_writer import write_plan
     from lakelog.core.data.identity_bounds import IdentityBounds
     from lakelog.core.data.partition_errors import partition_errors
     from lakelog.core.data.write_conf import (
@@ -26,9 +27,15 @@ if TYPE_CHECKING:
         parquet_codec,
         rows_per_file,
     )
-    from lakelog.core.data.writer import write_plan
     from lakelog.core.maintain.optimize.run_settings import byte_size
     from lakelog.core.portable.arrival import check_arrived
+    from lakelog.core.portable.hive_writer import (
+        PICKLED_BY_VALUE,
+        RESULT_DDL,
+        WritePlan,
+        write_batches,
+        write_in_arrow,
+    )
     from lakelog.core.portable.interval_text import interval_text, interval_value
     from lakelog.core.portable.made_files import delete_made, drop_folder, make_folder, refuse_link
     from lakelog.core.portable.partition_text import (
@@ -39,13 +46,6 @@ if TYPE_CHECKING:
         random_folder,
     )
     from lakelog.core.portable.syncing import sync_files
-    from lakelog.core.portable.writer import (
-        PICKLED_BY_VALUE,
-        RESULT_DDL,
-        WritePlan,
-        write_batches,
-        write_in_arrow,
-    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -56,7 +56,7 @@ else:
             "data.file_layout": "FileLayout",
             "data.partition_errors": "partition_errors",
             "data.write_conf": ("file_settings overwrites_dynamically parquet_codec rows_per_file"),
-            "data.writer": "write_plan",
+            "data.file_writer": "write_plan",
             "maintain.optimize.run_settings": "byte_size",
             "portable.arrival": "check_arrived",
             "portable.interval_text": "interval_text interval_value",
@@ -65,7 +65,7 @@ else:
                 "PartitionValueError has_room partition_folder partition_texts random_folder"
             ),
             "portable.syncing": "sync_files",
-            "portable.writer": (
+            "portable.hive_writer": (
                 "PICKLED_BY_VALUE RESULT_DDL WritePlan write_batches write_in_arrow"
             ),
         },

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core.log.commit_file import read_commit
-from lakelog.core.log.identity import still_there
+from lakelog.core.log.commit_identity import still_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions import Protocol
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.budget import LogBudget, read_log_file
-from lakelog.core.log.checkpoint import CheckpointReader
 from lakelog.core.log.checkpoint_parts import plain
+from lakelog.core.log.checkpoint_reader import CheckpointReader
 from lakelog.core.log.commit_file import protocol_in
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from lakelog.core.features.table_properties import (
     defaults_from_conf,
     validate_properties,
 )
-from lakelog.core.metadata.column_mapping import check_mode_change, with_mapping
-from lakelog.core.metadata.filled_columns import check_default_feature
+from lakelog.core.metadata.column_mapping_changes import check_mode_change, with_mapping
+from lakelog.core.metadata.fill_declarations import check_default_feature
 from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import schema_of, storable, verify_new_metadata
 

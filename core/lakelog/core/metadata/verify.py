@@ -11,7 +11,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.change_data_feed import perform_cdc_metadata_check
 from lakelog.core.metadata.dependent_columns import check_dependent_columns
-from lakelog.core.metadata.filled_columns import check_filled_columns
+from lakelog.core.metadata.fill_declarations import check_filled_columns
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
 from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted

@@ -5,7 +5,7 @@ page, an empty 200 or 204), Arrow's takes the file for written, and the storage 
 So before anything names a file, the storage is asked for it: that it is there, with as many bytes
 as were sent. It is one request a file, several at a time.
 
-Pickled by value to executors, as `lakelog.core.portable.writer` is.
+Pickled by value to executors, as `lakelog.core.portable.hive_writer` is.
 """
 
 from __future__ import annotations

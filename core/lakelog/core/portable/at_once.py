@@ -1,6 +1,6 @@
 """Work that waits for a storage, on several threads.
 
-Pickled by value to executors, as `lakelog.core.portable.writer` is.
+Pickled by value to executors, as `lakelog.core.portable.hive_writer` is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of the local disk, made durable: a commit that names them needs that.
 
-Pickled by value to executors, as `lakelog.core.portable.writer` is.
+Pickled by value to executors, as `lakelog.core.portable.hive_writer` is.
 """
 
 from __future__ import annotations

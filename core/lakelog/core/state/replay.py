@@ -24,7 +24,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import LogBudget, read_log_file
-from lakelog.core.log.checkpoint import CheckpointReader, SmallActions
+from lakelog.core.log.checkpoint_reader import CheckpointReader, SmallActions
 from lakelog.core.log.commit_file import Commit, read_commit, skim_commit
 from lakelog.core.log.compaction import read_compacted
 from lakelog.core.log.far import is_far

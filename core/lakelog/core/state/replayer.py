@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakelog.core.log.checkpoint import CheckpointReader
+    from lakelog.core.log.checkpoint_reader import CheckpointReader
     from lakelog.core.log.segment import LogSegment
     from lakelog.core.state.file_selection import FileSelection
     from lakelog.logstores.contract import LogStore

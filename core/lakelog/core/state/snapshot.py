@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.data.scan import Scan
+    from lakelog.core.data.table_scan import Scan
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.progress import GivenProgress
@@ -146,7 +146,7 @@ class Snapshot:
         if info is not None and info.in_commit_timestamp is not None:
             return info.in_commit_timestamp
         # A checkpoint or a compacted log does not keep it.
-        from lakelog.core.log.identity import read_commit_info
+        from lakelog.core.log.commit_identity import read_commit_info
 
         try:
             commit_info = read_commit_info(self._store, path)
@@ -392,7 +392,7 @@ class Snapshot:
             DataFileMissingError: the log lists a file that the storage does not have.
             DataFileError: a damaged deletion vector, or a file without the ids of its columns.
         """
-        from lakelog.core.data.scan import Scan
+        from lakelog.core.data.table_scan import Scan
 
         return Scan(self, columns, where).to_arrow()
 
@@ -422,7 +422,7 @@ class Snapshot:
             DeltaAnalysisError: a column that does not exist, or is given twice.
             InvalidPredicateError: the condition can't be parsed or names an unknown column.
         """
-        from lakelog.core.data.scan import Scan
+        from lakelog.core.data.table_scan import Scan
 
         return Scan(self, columns, where, progress=progress)
 

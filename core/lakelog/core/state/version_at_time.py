@@ -14,8 +14,8 @@ from lakelog.core.errors import (
     TimestampOutOfRangeError,
 )
 from lakelog.core.features.in_commit_timestamps import required_time
-from lakelog.core.log.history import commit_times
-from lakelog.core.log.identity import read_commit_info
+from lakelog.core.log.commit_history import commit_times
+from lakelog.core.log.commit_identity import read_commit_info
 from lakelog.core.log.segment import list_log
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from lakelog.core.change_feed.changed_files import ChangedFile, changed_files
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.feed import no_feed
 from lakelog.core.change_feed.removed import RemovedFiles
-from lakelog.core.log.history import commit_times
+from lakelog.core.log.commit_history import commit_times
 from lakelog.core.log.segment import list_log
 from lakelog.core.streaming.pending import Pending
-from lakelog.core.streaming.walk import TableStream
+from lakelog.core.streaming.version_walk import TableStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.offsets import SourceOffset
-    from lakelog.core.streaming.options import StreamOptions
+    from lakelog.core.streaming.stream_options import StreamOptions
 
 _SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 

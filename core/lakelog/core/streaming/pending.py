@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile, Metadata, Protocol
     from lakelog.core.change_feed.commits import ChangeCommit
-    from lakelog.core.streaming.options import StreamOptions
+    from lakelog.core.streaming.stream_options import StreamOptions
 
 
 @dataclass(frozen=True, slots=True)

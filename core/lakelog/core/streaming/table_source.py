@@ -11,7 +11,7 @@ from lakelog.core.arrays import array_of
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.pending import Pending
-from lakelog.core.streaming.walk import TableStream
+from lakelog.core.streaming.version_walk import TableStream
 
 if TYPE_CHECKING:
     from lakelog.core.actions import AddFile

@@ -26,6 +26,7 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.commit.attempt import Landing
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import gone_error
 from lakelog.core.commit.lock import hold_lock, lock_for
@@ -38,7 +39,6 @@ from lakelog.core.commit.prepare import (
     prepare_commit,
 )
 from lakelog.core.commit.report import tell_other_table
-from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.errors import (
@@ -59,7 +59,6 @@ from lakelog.core.hooks.post_commit import (
 )
 from lakelog.core.progress import progress_callback
 from lakelog.core.schema.rules import partition_schema
-from lakelog.core.transaction.changes import Changes
 from lakelog.core.transaction.group import (
     Fate,
     Member,
@@ -69,8 +68,9 @@ from lakelog.core.transaction.group import (
     may_join,
 )
 from lakelog.core.transaction.open_transactions import remember
-from lakelog.core.transaction.reads import Reads
+from lakelog.core.transaction.recorded_reads import Reads
 from lakelog.core.transaction.recording import current_batch, note_commit, recorded
+from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores import keys as store_keys
 from lakelog.logstores.limits import call_with, limited
 

@@ -21,12 +21,12 @@ from lakelog.core.actions import CommitInfo, Metadata, Protocol
 from lakelog.core.actions.checked_values import check_actions
 from lakelog.core.commit.attempt import Attempt, CommitSizes, explain
 from lakelog.core.commit.backoff import Backoff
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import check_fence
 from lakelog.core.commit.lock import hold_lock
 from lakelog.core.commit.report import CommitMessages, CommitRecords
-from lakelog.core.commit.settings import CommitSettings
-from lakelog.core.commit.writer import CommitWriter, Written
+from lakelog.core.commit.version_writer import CommitWriter, Written
 from lakelog.core.errors import (
     ConcurrentWriteException,
     DeltaAnalysisError,

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.transaction.changes import Changes
 from lakelog.core.transaction.committer import Committer, active_transaction
-from lakelog.core.transaction.reads import Reads
+from lakelog.core.transaction.recorded_reads import Reads
+from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores.limits import call_with
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
     from lakelog.core.table_log import TableLog
-    from lakelog.core.transaction.reads import Reads
+    from lakelog.core.transaction.recorded_reads import Reads
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Data files written by the executors' Python workers, straight into the table's Hive layout.
 
 Spark's own partitioned write sorts every task's rows by partition; the writer in
-`lakelog.core.portable.writer` keeps a buffer a partition instead. The executors need pyarrow but
-not lakelog: the writer's modules travel with the function, by value.
+`lakelog.core.portable.hive_writer` keeps a buffer per partition instead. The executors need pyarrow
+but not lakelog: the writer's modules travel with the function, by value.
 """
 
 from __future__ import annotations

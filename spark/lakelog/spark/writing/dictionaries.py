@@ -2,7 +2,7 @@
 
 Spark's Parquet writer tries a dictionary for each column of each file. Where nearly all values
 differ it gives up, after it has hashed and kept those it saw: up to a tenth of the write's CPU.
-lakelog's own writer decides by a sample of the rows (`lakelog.core.portable.writer`).
+lakelog's own writer decides by a sample of the rows (`lakelog.core.portable.hive_writer`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def projection(
     """The expressions that turn rows of `source` into rows of `target`.
 
     Columns are found by name, ignoring case; one that `source` lacks is null, or what `filled`
-    says. Both schemas are taken to be compatible: `lakelog.core.schema.evolution` has checked that.
+    says. Both schemas must be compatible, as `lakelog.core.schema.schema_evolution` checks.
 
     Args:
         source: of the rows as they are.

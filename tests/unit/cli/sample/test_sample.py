@@ -14,7 +14,7 @@ import pytest
 
 from lakelog.cli.sample.printed_values import json_rows, text_of
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
-from lakelog.core.data.scan import Scan
+from lakelog.core.data.table_scan import Scan
 from support.terminal import lakelog, lakelog_json
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, Operation, create_table, write_arrow
+from lakelog.core.alter.check_constraints import add_constraint
 from lakelog.core.alter.columns import (
     ColumnChange,
     change_column,
@@ -16,9 +17,8 @@ from lakelog.core.alter.columns import (
     drop_columns,
     rename_column,
 )
-from lakelog.core.alter.constraints import add_constraint
 from lakelog.core.alter.new_columns import Addition, add_columns, add_columns_at
-from lakelog.core.alter.properties import set_properties
+from lakelog.core.alter.property_changes import set_properties
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import (
     ArrayType,

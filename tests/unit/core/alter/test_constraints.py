@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.alter.constraints import add_constraint, drop_constraint
-from lakelog.core.alter.properties import set_properties, unset_properties
+from lakelog.core.alter.check_constraints import add_constraint, drop_constraint
+from lakelog.core.alter.property_changes import set_properties, unset_properties
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConstraintViolationError,
@@ -136,7 +136,7 @@ def test_constraints_that_cannot_be_are_refused(uri, name, condition, message):
 
 
 def test_rows_that_came_in_meanwhile_were_not_checked(uri, monkeypatch):
-    from lakelog.core.alter import constraints as alter_constraints
+    from lakelog.core.alter import check_constraints as alter_constraints
 
     check = alter_constraints._check_every_row
 

@@ -23,7 +23,7 @@ from lakelog.core.alter import (
     set_properties,
 )
 from lakelog.core.alter.clustered_by import shown_columns
-from lakelog.core.alter.feature_removal import command
+from lakelog.core.alter.feature_removal import drop_feature as command
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import supported_features
 from support.manual_clock import ManualClock

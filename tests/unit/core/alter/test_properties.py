@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.alter.properties import set_properties, unset_properties
+from lakelog.core.alter.property_changes import set_properties, unset_properties
 from lakelog.core.errors import (
     DeltaAnalysisError,
     MetadataChangedException,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.core.commit.backoff import Backoff
-from lakelog.core.commit.settings import CommitSettings, RetryLimits
+from lakelog.core.commit.commit_settings import CommitSettings, RetryLimits
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from support.manual_clock import ManualClock

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core.actions.operation import Operation
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.prepare import commit_info, engine_info
-from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import DeltaConf
 from lakelog.core.features.isolation import IsolationLevel
 from support.tables import add_file

@@ -19,8 +19,8 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.operation import Operation
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.file_checks import check_files
-from lakelog.core.commit.settings import CommitSettings
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import (

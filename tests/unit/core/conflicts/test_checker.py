@@ -19,7 +19,7 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.file_table import from_add_files
-from lakelog.core.commit.settings import CommitSettings
+from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.conf import DeltaConf
 from lakelog.core.conflicts.checker import PendingCommit, check_conflicts
 from lakelog.core.conflicts.read_set import ReadSet

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import DeltaLog, write_arrow
-from lakelog.core.create.convert import convert_to_delta
+from lakelog.core.create.convert_to_delta import convert_to_delta
 from lakelog.core.errors import (
     ConcurrentWriteException,
     DeltaAnalysisError,

@@ -17,7 +17,7 @@ from lakelog.core import DeltaLog, delete_rows, lit, update_rows, write_arrow
 from lakelog.core.actions.operation import Operation
 from lakelog.core.alter import set_properties
 from lakelog.core.compute import pc
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.errors import (
     ConcurrentAppendException,
     ConstraintViolationError,

@@ -10,7 +10,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from lakelog.core.arrow.arrow_types import from_arrow_schema
-from lakelog.core.data.writer import DataFileWriter, add_files_at, write_plan
+from lakelog.core.data.file_writer import DataFileWriter, add_files_at, write_plan
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.paths import data_path
 from lakelog.core.schema import PrimitiveType, StructField, StructType

@@ -37,7 +37,7 @@ TAKES_ZONE = {
 }
 AS_GIVEN = {
     ("spark/reading/layout.py", "cast_text"),
-    ("core/metadata/filled_columns.py", "evaluate_value"),
+    ("core/metadata/fill_declarations.py", "evaluate_value"),
 }
 """A number, and a default that is tried for its type alone."""
 

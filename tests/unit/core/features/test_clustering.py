@@ -9,7 +9,7 @@ import pytest
 from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.actions import DomainMetadata
 from lakelog.core.alter.columns import drop_columns, rename_column
-from lakelog.core.alter.properties import set_properties
+from lakelog.core.alter.property_changes import set_properties
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN, clustering_columns
 

@@ -12,7 +12,7 @@ import pytest
 from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.alter.columns import change_column
 from lakelog.core.alter.new_columns import add_columns
-from lakelog.core.alter.properties import set_properties
+from lakelog.core.alter.property_changes import set_properties
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType
 

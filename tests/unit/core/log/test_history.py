@@ -14,8 +14,8 @@ from lakelog.core.errors import (
     LogGapError,
     TimestampOutOfRangeError,
 )
+from lakelog.core.log.commit_history import commit_times, read_history
 from lakelog.core.log.file_names import commit_path, log_path
-from lakelog.core.log.history import commit_times, read_history
 from lakelog.core.log.segment import Listing
 from lakelog.core.state.version_at_time import parse_timestamp
 from lakelog.logstores import FileStatus, LocalLogStore

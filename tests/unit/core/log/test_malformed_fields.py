@@ -30,11 +30,11 @@ from lakelog.core.errors import (
 )
 from lakelog.core.log import commit_file
 from lakelog.core.log.commit_file import parse_commit
-from lakelog.core.log.history import HistoryEntry
+from lakelog.core.log.commit_history import HistoryEntry
 from lakelog.core.log.json_lines import numbered_lines
 from lakelog.core.log.segment import find_segment
 from lakelog.core.state.replayer import ReplayJob
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from lakelog.logstores import LocalLogStore
 from lakelog.spark.replay.tasks import CommitRows

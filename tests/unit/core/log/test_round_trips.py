@@ -13,7 +13,7 @@ import pytest
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import CorruptCheckpointError
-from lakelog.core.log import checkpoint as checkpoints
+from lakelog.core.log import checkpoint_reader as checkpoints
 from lakelog.logstores import LocalLogStore, Scope
 from support.manual_clock import ManualClock
 from support.memory_client import MemoryClient, MemoryClientStore

@@ -144,14 +144,14 @@ _MAY = {
     "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, AddFile)}",
     "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, RemoveFile)}",
     # The writer's own files.
-    "core/portable/writer.py: {small[key].path: number for number, key in enumerate(others)}",
+    "core/portable/hive_writer.py: {small[key].path: number for number, key in enumerate(others)}",
     # Files by where the storage has them.
     "core/change_feed/changed_files.py: {file.path: file for file in _found(commit.adds, files)}",
     "core/change_feed/changed_files.py: added.pop(old.path, None)",
     "spark/replay/tasks.py: {each.path: each.length for each in checkpoint.checkpoint.files}",
     "spark/replay/tasks.py: sizes.get(part.path, 0)",
     "core/maintain/vacuum/candidates.py: each.path in names",
-    "core/maintain/vacuum/command.py: each.path in names",
+    "core/maintain/vacuum/vacuum_table.py: each.path in names",
     # A listing's own spelling; what it spells otherwise is looked up by itself.
     "core/data/missing_files.py: {each.path for each in infos if each.is_file}",
     # A file that has another spelling by now was changed by another writer, and is left alone.
@@ -160,8 +160,8 @@ _MAY = {
     "core/maintain/optimize/committing.py: {file.path: file for file in "
     "to_add_files(table.filter(pc.is_in(table['path'], value_set=paths)))}",
     # The same snapshot's, or one that has another spelling by now and is left alone.
-    "core/maintain/repair/command.py: {each.path for each in (*files.gone, *files.before)}",
-    "core/maintain/repair/command.py: each.path in planned",
+    "core/maintain/repair/repair_table.py: {each.path for each in (*files.gone, *files.before)}",
+    "core/maintain/repair/repair_table.py: each.path in planned",
     # A listing's own spelling.
     "core/maintain/vacuum/linked.py: f.path not in inner",
     # Whether it is in a folder.

@@ -11,8 +11,9 @@ import pyarrow.fs
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, read_arrow, vacuum, write_arrow
-from lakelog.core.maintain.vacuum import tree, walk
-from lakelog.core.maintain.vacuum.tree import list_tree
+from lakelog.core.maintain.vacuum import folder_tree as tree
+from lakelog.core.maintain.vacuum import folder_walk as walk
+from lakelog.core.maintain.vacuum.folder_tree import list_tree
 from support.aged_tables import UNCHECKED
 
 ROWS = pa.table({"id": list(range(8)), "p": ["a b", "é"] * 4})

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lakelog.core.actions import Metadata
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.metadata.column_mapping import MAX_ID, reused_mapping, with_mapping
+from lakelog.core.metadata.column_mapping_changes import MAX_ID, reused_mapping, with_mapping
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from lakelog.core.schema.column_paths import walk
 

@@ -9,7 +9,7 @@ import pytest
 from lakelog.core import create_table
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
-from lakelog.core.metadata.filled_columns import check_filled_columns
+from lakelog.core.metadata.fill_declarations import check_filled_columns
 from lakelog.core.schema import (
     ArrayType,
     PrimitiveType,

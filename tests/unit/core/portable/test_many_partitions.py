@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from lakelog.core.portable.at_once import do_at_once
-from lakelog.core.portable.writer import PartitionedWriter, WritePlan, write_batches
+from lakelog.core.portable.hive_writer import PartitionedWriter, WritePlan, write_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

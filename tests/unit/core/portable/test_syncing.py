@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from lakelog.core.portable.hive_writer import WritePlan, write_batches
 from lakelog.core.portable.syncing import sync_files
-from lakelog.core.portable.writer import WritePlan, write_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

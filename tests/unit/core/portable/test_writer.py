@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import lakelog.cli
 import lakelog.core
 import lakelog.spark
-from lakelog.core.portable.writer import (
+from lakelog.core.portable.hive_writer import (
     PICKLED_BY_VALUE,
     RESULT_SCHEMA,
     PartitionedWriter,
@@ -306,7 +306,7 @@ def test_results_travel_as_an_arrow_batch(tmp_path: Path) -> None:
 def test_results_are_put_together_without_pandas() -> None:
     script = """
 import sys
-from lakelog.core.portable.writer import RESULT_SCHEMA, results_batch
+from lakelog.core.portable.hive_writer import RESULT_SCHEMA, results_batch
 rows = [("ü/a", 5, 7, '{"p":null}', b"\\0x", "[]", 123), ("", 1 << 40, 0, "{}", b"", "[]", -1)]
 batch = results_batch(rows)
 assert "pandas" not in sys.modules

@@ -23,13 +23,13 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
-from lakelog.core.schema.evolution import (
+from lakelog.core.schema.rules import as_nullable
+from lakelog.core.schema.schema_evolution import (
     Difference,
     check_write_compatible,
     differences,
     merge_schemas,
 )
-from lakelog.core.schema.rules import as_nullable
 from support.growth.measuring import Costs, lines_run
 
 if TYPE_CHECKING:

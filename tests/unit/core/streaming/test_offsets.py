@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.offsets import SourceOffset
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 
 # As delta-spark 4.4 writes it into a checkpoint.
 TEXT = (

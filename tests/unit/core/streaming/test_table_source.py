@@ -25,7 +25,7 @@ from lakelog.core.errors import (
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.streaming.change_source import ChangeSource
 from lakelog.core.streaming.offsets import SourceOffset
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from support.commits import APPEND, DELETE, new_uri
 

@@ -15,7 +15,7 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.streaming.offsets import SourceOffset
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from lakelog.core.streaming.tracking.metadata_log import TrackedMetadata
 from lakelog.core.streaming.tracking.permission import check_allowed, java_hash

@@ -247,13 +247,13 @@ def test_lines_that_can_not_be_made_are_a_refusal(
 
 MAY_DELETE = {
     "core/lakelog/core/transaction/attempt_files.py": "the owner",
-    "core/lakelog/core/portable/writer.py": "files of a task that failed: nobody knows of them yet",
+    "core/lakelog/core/portable/hive_writer.py": "files of a task that failed, not yet reported",
     "core/lakelog/core/data/change_files.py": "hands the owner's word on",
-    "core/lakelog/core/data/writer.py": "hands the owner's word on; files that were never closed",
+    "core/lakelog/core/data/file_writer.py": "hands the owner's word on; files never closed",
     "core/lakelog/core/dml/rewrite.py": "hands the owner's word on",
     "core/lakelog/core/dml/merge/rewrite.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/committing.py": "hands the owner's word on",
-    "core/lakelog/core/maintain/optimize/rewriting.py": "hands the owner's word on",
+    "core/lakelog/core/maintain/optimize/bin_rewriting.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/rewrite_tasks.py": "files of a task that failed",
     "core/lakelog/core/dml/file_copies.py": "copies of a task that failed",
     "core/lakelog/core/maintain/vacuum/retention.py": "the file by which it asks for the time",

@@ -15,7 +15,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features import registry as features
 from lakelog.core.features.protocol import check_covers, protocol_for_new_table, supported_features
 from lakelog.core.features.registry import active_features
-from lakelog.core.transaction import changes as tracked_changes
+from lakelog.core.transaction import transaction_changes as tracked_changes
 from support.commits import APPEND, kinds_of, new_uri
 from support.tables import ID_SCHEMA, add_file, new_table, schema_json
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from lakelog.core import DeltaLog, delete_rows, table_changes, update_rows, write_arrow
 from lakelog.core.alter import add_columns
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from lakelog.spark.format import stream_source
 from lakelog.spark.format.data_source import LakelogSource

@@ -22,7 +22,7 @@ from lakelog.core.change_feed.feed import ChangeFeed, change_readers
 from lakelog.core.change_feed.versions import ChangeBounds
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.change_source import ChangeSource
-from lakelog.core.streaming.options import StreamOptions
+from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.spark.reading.changes import change_job
 
 if TYPE_CHECKING:

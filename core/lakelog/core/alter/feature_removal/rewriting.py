@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.features.numbered_rows import preservation_tags
-from lakelog.core.maintain.optimize.reading import BinReader
+from lakelog.core.maintain.optimize.bin_reader import BinReader
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.transaction.attempt_files import AttemptFiles

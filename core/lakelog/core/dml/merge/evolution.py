@@ -8,7 +8,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.assignment import fitting
 from lakelog.core.schema.column_paths import dotted
-from lakelog.core.schema.evolution import merge_schemas
+from lakelog.core.schema.schema_evolution import merge_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

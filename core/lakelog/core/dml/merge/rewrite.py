@@ -23,7 +23,7 @@ from lakelog.core.arrow.encodings import taken
 from lakelog.core.compute import pc
 from lakelog.core.data.change_files import ChangeFileWriter
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.dml.merge.metrics import MergeMetrics
 from lakelog.core.dml.merge.positions import Positions

@@ -72,7 +72,7 @@ class AutoCompaction(PostCommitHook):
 
     def __call__(self, committed: CommittedTransaction) -> None:
         """Compact, where a partition has enough small files."""
-        from lakelog.core.maintain.optimize.command import strategy_of
+        from lakelog.core.maintain.optimize.optimize_table import strategy_of
         from lakelog.core.maintain.optimize.running import Run
 
         log = committed.delta_log

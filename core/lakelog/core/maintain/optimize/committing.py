@@ -16,8 +16,8 @@ from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.features.numbered_rows import preservation_tags
+from lakelog.core.maintain.optimize.bin_rewriting import BinRewriter, Rewritten
 from lakelog.core.maintain.optimize.plan import Bin
-from lakelog.core.maintain.optimize.rewriting import BinRewriter, Rewritten
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.transaction.attempt_files import AttemptFiles
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lakelog.core.compute import pc
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.maintain.optimize.ordering import ordered
-from lakelog.core.portable.writer import PartitionedWriter
+from lakelog.core.portable.hive_writer import PartitionedWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
     from lakelog.core.maintain.optimize.ordering import RowOrder
-    from lakelog.core.portable.writer import WritePlan
+    from lakelog.core.portable.hive_writer import WritePlan
     from lakelog.core.rows.moved_row_ids import MovedRowIds
 
 Written: TypeAlias = "list[tuple[Any, ...]]"

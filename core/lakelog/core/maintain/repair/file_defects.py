@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.data.file_reader import DataStores
-from lakelog.core.data.writer import add_files_at
+from lakelog.core.data.file_writer import add_files_at
 from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.errors import DeltaError
 from lakelog.core.maintain.repair.defects import Defect

@@ -12,7 +12,7 @@ from lakelog.core.errors import (
     DeltaError,
     LogGapError,
 )
-from lakelog.core.log.checkpoint import CheckpointReader
+from lakelog.core.log.checkpoint_reader import CheckpointReader
 from lakelog.core.log.commit_file import read_commit
 from lakelog.core.log.drafts import old_drafts
 from lakelog.core.log.file_names import LAST_CHECKPOINT, commit_path, log_path

@@ -10,6 +10,7 @@ from lakelog.core.actions.file_keys import canonical_paths
 from lakelog.core.arrays import array_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.file_names import LOG_FOLDER
+from lakelog.core.maintain.vacuum.folder_tree import list_tree, local_root
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 from lakelog.core.maintain.vacuum.from_log import Taken, files_taken_out
 from lakelog.core.maintain.vacuum.inventory import looked_up, tree_of_inventory
@@ -17,7 +18,6 @@ from lakelog.core.maintain.vacuum.kept import KeptFiles
 from lakelog.core.maintain.vacuum.linked import drop_linked
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 from lakelog.core.maintain.vacuum.recorded_runs import read_watermark
-from lakelog.core.maintain.vacuum.tree import list_tree, local_root
 from lakelog.core.schema.column_mapping import physical_name
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.maintain.vacuum.folder_tree import local_root
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
-from lakelog.core.maintain.vacuum.tree import local_root
 from lakelog.core.paths import encode_path, path_key
 
 if TYPE_CHECKING:

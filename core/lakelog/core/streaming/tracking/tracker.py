@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata, Protocol
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.streaming.options import StreamOptions
+    from lakelog.core.streaming.stream_options import StreamOptions
 
 _MARK = "metadata"
 """The file of a checkpoint that is there before a query's first batch."""

@@ -21,7 +21,7 @@ from lakelog.core import (
 from lakelog.core.alter import add_constraint
 from lakelog.core.data.change_files import ChangeFileWriter
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.deletion_vectors.vector_writer import VectorWriter
 from lakelog.core.dml.merge.positions import mask_of
 from lakelog.core.errors import (

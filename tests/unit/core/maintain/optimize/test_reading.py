@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, write_arrow
-from lakelog.core.maintain.optimize import reading
-from lakelog.core.maintain.optimize.reading import BinReader
+from lakelog.core.maintain.optimize import bin_reader as reading
+from lakelog.core.maintain.optimize.bin_reader import BinReader
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 
 if TYPE_CHECKING:

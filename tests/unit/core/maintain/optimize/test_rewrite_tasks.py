@@ -13,7 +13,7 @@ import pytest
 
 from lakelog.core import DeltaLog, delete_rows, write_arrow
 from lakelog.core.errors import ConcurrentDeleteReadException, DataFileMissingError
-from lakelog.core.maintain.optimize.command import optimize
+from lakelog.core.maintain.optimize.optimize_table import optimize
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.schema import StructType
 
@@ -65,7 +65,7 @@ def elsewhere(size: int, make: Make) -> list[list[tuple[Any, ...]]]:
 
 
 def rows_with_ids(log: DeltaLog) -> list[Any]:
-    from lakelog.core.maintain.optimize.reading import BinReader
+    from lakelog.core.maintain.optimize.bin_reader import BinReader
 
     snapshot = log.update()
     ids = MovedRowIds.from_snapshot(snapshot)

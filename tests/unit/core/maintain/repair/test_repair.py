@@ -15,7 +15,8 @@ import pytest
 from lakelog.core import DeltaLog, create_table, delete_rows, repair, undo_repair, write_arrow
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
-from lakelog.core.maintain.repair import command, log_defects
+from lakelog.core.maintain.repair import log_defects
+from lakelog.core.maintain.repair import repair_table as command
 from lakelog.core.maintain.repair.backup import Backup, read_plan
 from lakelog.core.maintain.repair.file_defects import find_file_defects
 from lakelog.core.paths import data_path

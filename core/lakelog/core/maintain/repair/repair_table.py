@@ -23,6 +23,7 @@ from lakelog.core.data.file_layout import FileLayout
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
+from lakelog.core.log.commit_identity import read_commit_info
 from lakelog.core.log.file_names import (
     LAST_CHECKPOINT,
     LogFileKind,
@@ -31,7 +32,6 @@ from lakelog.core.log.file_names import (
     log_path,
     parse_log_name,
 )
-from lakelog.core.log.identity import read_commit_info
 from lakelog.core.log.last_checkpoint import read_last_checkpoint
 from lakelog.core.log.own_files import CLAIM, REPAIR_FOLDER, OwnFiles
 from lakelog.core.maintain.repair.backup import Backup, read_plan

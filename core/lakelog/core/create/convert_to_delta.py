@@ -10,7 +10,7 @@ from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.create.found_files import find_files, merged_schema, with_partition_columns
 from lakelog.core.create.path_spelling import spelling_for
-from lakelog.core.data.writer import add_files_at
+from lakelog.core.data.file_writer import add_files_at
 from lakelog.core.delta_log import log_of
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.progress import Progress, progress_callback

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.log.file_names import LOG_FOLDER
+from lakelog.core.maintain.vacuum.folder_walk import walk
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
-from lakelog.core.maintain.vacuum.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator

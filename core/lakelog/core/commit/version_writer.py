@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.clock import Clock
     from lakelog.core.commit.attempt import Landing, Lines
     from lakelog.core.commit.backoff import Backoff
-    from lakelog.core.commit.settings import RetryLimits
+    from lakelog.core.commit.commit_settings import RetryLimits
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.logstores import LogStore
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core.data.writer import DataFileWriter
+from lakelog.core.data.file_writer import DataFileWriter
+from lakelog.core.maintain.optimize.bin_reader import BinReader
 from lakelog.core.maintain.optimize.ordering import ordered
-from lakelog.core.maintain.optimize.reading import BinReader
 from lakelog.core.maintain.optimize.rewrite_tasks import BinTask, BinWay
 from lakelog.core.portable.made_files import delete_made
 from lakelog.core.rows.moved_row_ids import MovedRowIds

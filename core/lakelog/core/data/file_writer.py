@@ -1,7 +1,7 @@
 """Rows become data files, and data files become `add` actions.
 
-`write_plan` says how a table's files are to be written; the plan is carried out here (Arrow data,
-no Spark) or on executors (`lakelog.core.portable.writer`), and `add_files` turns the results into
+`write_plan` says how to write a table's files; the plan is carried out here (Arrow data, no Spark)
+or on executors (`lakelog.core.portable.hive_writer`), and `add_files` turns the results into
 actions either way. `add_files_at` does the same for files that another program wrote, by their
 footers.
 
@@ -23,7 +23,7 @@ from lakelog.core.arrow.stored_schema import stored_schema
 from lakelog.core.data.partition_errors import partition_errors
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.paths import encode_path
-from lakelog.core.portable.writer import PartitionedWriter, WritePlan
+from lakelog.core.portable.hive_writer import PartitionedWriter, WritePlan
 from lakelog.core.schema import PrimitiveType, StructType
 from lakelog.core.schema.column_mapping import physical_name, physical_schema
 from lakelog.core.schema.rules import partition_schema
@@ -83,7 +83,7 @@ def add_files(
     data_change: bool = True,
     on_footer: Callable[[Any], None] | None = None,
 ) -> list[AddFile]:
-    """The actions for what `lakelog.core.portable.writer` reported.
+    """The actions for what `lakelog.core.portable.hive_writer` reported.
 
     Args:
         results: tuples in the order of `RESULT_SCHEMA`, such as the rows that Spark collected; a

@@ -56,7 +56,7 @@ PICKLED_BY_VALUE = (
     "lakelog.core.portable.leaves",
     "lakelog.core.portable.made_files",
     "lakelog.core.portable.syncing",
-    "lakelog.core.portable.writer",
+    "lakelog.core.portable.hive_writer",
     "lakelog.core.portable.partition_text",
     "lakelog.core.portable.shown_values",
 )

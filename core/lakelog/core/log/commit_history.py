@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.actions import CommitInfo
 from lakelog.core.clock import utc_time
 from lakelog.core.features.in_commit_timestamps import is_time, required_time
-from lakelog.core.log.identity import read_commit_info
+from lakelog.core.log.commit_identity import read_commit_info
 from lakelog.core.log.segment import list_log
 
 if TYPE_CHECKING:

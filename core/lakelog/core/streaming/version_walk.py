@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.change_feed.commits import ChangeCommit
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.streaming.options import StreamOptions
+    from lakelog.core.streaming.stream_options import StreamOptions
 
 _NOTHING = Pending(())
 _BEFORE, _BEHIND = 1, 2
