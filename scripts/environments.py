@@ -30,7 +30,9 @@ def keep_pyspark(requirement: str) -> Path:
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
         subprocess.run([*pip, "--find-links", str(_WHEELS), requirement], check=True)
         (made,) = Path(folder).iterdir()
-        return made.replace(_WHEELS / made.name)
+        kept = _WHEELS / made.name
+        # uv unpacks a file again whose time is another one.
+        return kept if kept.exists() else made.replace(kept)
 
 
 def environment(folder: Path, python: str, *arguments: str) -> Path:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = PROJECT.parent
 BASE = "(none)"
-_LONGEST = 300
+_LONGEST = 600
 """Seconds for one use: of Spark it is a session with a few queries."""
 
 # Where the wheel comes from, before all else; then rows in, out and away.
