@@ -240,7 +240,7 @@ package:
   name: {name}
   version: "{version}"
 source:
-  url: https://pypi.org/packages/source/{name[0]}/{name}/{name}-{version}.tar.gz
+  url: {urls["Repository"]}/releases/download/v{version}/{name}-{version}.tar.gz
   sha256: {digest}
 build:
   number: 0
@@ -285,6 +285,12 @@ def _about_dependencies(python: Path, about: Path) -> None:
         str(tools / "cyclonedx-py"), "environment", str(python), "--output-reproducible",
         "--of", "JSON", "-o", str(about / "sbom.cdx.json"),
     )  # fmt: skip
+    bill = json.loads((about / "sbom.cdx.json").read_text())
+    for each in bill["components"]:
+        # Where the wheel lay on this machine is nothing to tell.
+        given = each.get("externalReferences", [])
+        each["externalReferences"] = [e for e in given if not e["url"].startswith("file:")]
+    (about / "sbom.cdx.json").write_text(json.dumps(bill, indent=2, sort_keys=True) + "\n")
     _run(
         str(tools / "pip-licenses"), f"--python={python}", "--from=mixed", "--format=markdown",
         "--order=license", "--with-urls", f"--output-file={about / 'LICENSES.md'}",
