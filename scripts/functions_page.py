@@ -42,7 +42,7 @@ differ.
 | arithmetic | `+`, `-`, `*`, `/`, `DIV`, `%`; a date or time and `INTERVAL n unit` |
 | text | `\\|\\|` |
 | choice | `CASE WHEN`, `CASE value WHEN`, `IF` |
-| casts | `CAST(value AS type)` between primitive types, where Spark's text is known |
+| casts | `CAST(value AS type)`, `TRY_CAST` between primitive types, where Spark's text is known |
 | parts | `EXTRACT(field FROM time)`, `struct.field` |
 
 ## Functions
@@ -55,14 +55,73 @@ TAIL = """\
 
 ## What is left to Spark
 
-Any other function, subqueries, lambdas, windows, parts of arrays and maps, `LIKE` with an escape,
-text with an escape that parsers read in several ways, an interval of more than one unit, `TRY_CAST`
-of a column, and dates or numbers in a notation that Spark and Python read differently. A filter
-with such a part goes by no statistics there, and is refused before a file is opened where rows have
-to be evaluated without Spark; the error names the part. `lakelog.spark` evaluates all of them.
+| What | Why | The way out without Spark |
+|---|---|---|
+{left}
+
+A filter with such a part goes by no statistics there, and is refused before a file is opened where
+rows have to be evaluated without Spark; the error names the part. `lakelog.spark` evaluates all of
+them.
 
 Of Spark's {known} functions of single values {here} are here.
 """
+
+LEFT = (
+    (
+        "any other function",
+        "it is not written, or Python has it with another meaning",
+        "compute a column before it is written; read the rows and filter them then",
+    ),
+    (
+        "subqueries, windows, aggregates",
+        "they are about more than one row",
+        "read by a plain filter, and go on with Arrow, DuckDB or Polars",
+    ),
+    (
+        "lambdas; `array[i]`, `map[key]`; arrays, maps and structs that are made in the text",
+        "the tree of an expression has no such nodes",
+        "`ELEMENT_AT`, `TRY_ELEMENT_AT`, `struct.field`",
+    ),
+    ("`HASH` and `XXHASH64` of maps", "Spark refuses them, too", "hash what the key is made of"),
+    (
+        "in patterns of dates, letters other than `yyyy`, `MM`, `M`, `dd`, `d`, `HH`, `H`, `mm`, "
+        "`m`, `ss`, `s` and, to read, `S`; to read, a pattern that leaves out a larger part (a "
+        "month without a year), or parts of any number of digits with nothing between them",
+        "names depend on a language, and Java fills in and deals out digits in its own way",
+        "the letters named here, and text between quotes",
+    ),
+    (
+        "`LIKE` with an escape; text with an escape that parsers read in several ways",
+        "sqlglot and Spark take the text apart differently",
+        "`CONTAINS`, `STARTSWITH`, `ENDSWITH`",
+    ),
+    (
+        "regular expressions other than of plain classes, groups and repeats",
+        "Java and Python read them differently, or they may take for ever",
+        "several plain ones",
+    ),
+    (
+        "an interval of more than one unit",
+        "its parts move a time in different ways",
+        "one interval after the other",
+    ),
+    (
+        "casts of nested types, and the text of a float; with `CAST` and `TRY_CAST`, text of "
+        "numbers and times in a form that few use (`1e400`, `0x1p3`, `12:30`)",
+        "how Java writes and reads them differs from Python",
+        "a decimal; `TO_DATE` and `TO_TIMESTAMP` with a pattern",
+    ),
+    (
+        "all of it in a session with `spark.sql.ansi.enabled=false`, "
+        "`spark.sql.caseSensitive=true`, "
+        "`spark.sql.decimalOperations.allowPrecisionLoss=false`, "
+        "`spark.sql.timestampType=TIMESTAMP_NTZ` or another `spark.sql.legacy.timeParserPolicy` "
+        "than `CORRECTED`",
+        "the rules here are those of Spark's defaults",
+        "none is needed: `lakelog.spark` runs Spark's jobs there",
+    ),
+)
+"""What, why, and what to do instead."""
 
 
 def render() -> str:
@@ -74,7 +133,8 @@ def render() -> str:
     ]
     count = sum(name.lower() in SCALARS for _, names in rows for name in names)
     body = "".join(f"| {about} | {_listed(names)} |\n" for about, names in rows)
-    return HEAD + body + TAIL.format(known=len(SCALARS), here=count)
+    left = "\n".join(f"| {' | '.join(row)} |" for row in LEFT)
+    return HEAD + body + TAIL.format(known=len(SCALARS), here=count, left=left)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -27,6 +27,8 @@ _CODES = {
     pa.int16(): "h",
     pa.int32(): "i",
     pa.int64(): "q",
+    pa.uint32(): "I",
+    pa.uint64(): "Q",
     pa.float64(): "d",
 }
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of timestamps without a zone

@@ -102,6 +102,16 @@ _SPECIAL: Final = (
     *("l = 9223372036854775808", "c = 99999999999999", "w = 0.125", "f = 1.5", "f = 2.5D"),
     *("i > 1 AND (l < 3 OR s = 'ab') AND d IS NOT NULL", "d > DATE '2024-03-01' - INTERVAL 1 DAY"),
     *("t > TIMESTAMP '2024-02-29 13:00:00' - INTERVAL 2 HOURS", "e = s", "e <=> 'ab'", "e = 1"),
+    *(
+        "pmod(hash(s, i), 4) = 1",
+        "xxhash64(l, x, d) > 0",
+        "hash(e) = hash('ab ')",
+        "hex(s) = '6162'",
+    ),
+    *("cbrt(i) > 1", "TRY_CAST(s AS INT) = 12", "TRY_CAST(p AS TINYINT) > 1", "hex(l) < 'A'"),
+    *("d > to_date('29.02.2024', 'dd.MM.yyyy')", "element_at(array(i), 1) = 1"),
+    *("t < to_timestamp('2024-02-29T13', \"yyyy-MM-dd'T'HH\")", "to_date(s, 'yyyy') < d"),
+    *("to_date(s, 'EEE') < d", "TRY_CAST(s AS DATE) IS NULL", "TRY_CAST(c AS DECIMAL(2,1)) > 0"),
 )
 _ONLY_VALUES: Final = (
     *("i", "-i", "i + l", "c + i", "c * w", "c / 3", "i / 3"),
@@ -133,6 +143,9 @@ _ONLY_VALUES: Final = (
     *("current_date()", "current_timestamp()", "current_timestamp", "hash(i)", "size(array(i))"),
     *("st.n * 2", "st", "isnan(x)", "i > 1", "s LIKE 'a%'"),
     *("i IN (1, 2)", "e", "e || 'x'", "concat(e, 'x')"),
+    *("hash(s, i, NULL)", "xxhash64(st, c, w)", "hash(x, f)", "cbrt(x)", "hex(y)", "hex(i)"),
+    *("TRY_CAST(s AS DATE)", "TRY_CAST(x AS INT)", "TRY_CAST(w AS DECIMAL(3,1))"),
+    *("to_timestamp(date_format(t, 'd/M/yyyy H:m'), 'd/M/yyyy H:m')", "to_date(s, 'yyyyMMd')"),
     *("upper(e)", "rand()", "uuid()", "count(i)", "(SELECT 1)", "nosuch", "i AS j", "map(1, 2)"),
 )  # fmt: skip
 

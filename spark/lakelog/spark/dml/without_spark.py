@@ -40,6 +40,8 @@ _RULES = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.timeParserPolicy": "corrected",
+    "spark.sql.timestampType": "timestamp_ltz",
 }
 """What a session says of how expressions are evaluated, as lakelog does it."""
 

@@ -126,7 +126,7 @@ def test_rows_that_break_a_new_constraint_are_told(uri, condition, rows, shown):
     ("name", "condition", "message"),
     [
         ("c", "nothing > 1", "nothing"),
-        ("c", "hash(name) = 1", "without Spark"),
+        ("c", "soundex(name) = 1", "without Spark"),
         (" ", "id > 0", "DELTA_INVALID_CONSTRAINT_NAME"),
     ],
 )

@@ -173,7 +173,7 @@ def test_lit_and_arrows_scalars_are_the_text_itself(uri: str, text: str) -> None
         ("it's", r"can't parse.*lit\("),
         ("", r"can't be set to the SQL ''"),
         ("SELECT 1", "not an expression"),
-        ("hex(name)", "only Spark evaluates"),
+        ("base64(name)", "only Spark evaluates"),
         ("named_struct('a', 1)", "only Spark evaluates"),
     ],
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import date
+import re
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -91,13 +92,13 @@ def test_substrings_are_those_of_spark_s_definition(
     [
         "rand()",
         "my_function(a)",
-        "hex(s)",
+        "base64(s)",
         "CAST(a AS TIMESTAMP_NTZ)",
         "CAST(NULL AS STRUCT<x: INT, y: STRING>)",
         "CAST(NULL AS MAP<STRING, ARRAY<DECIMAL(3, 2)>>)",
         "a + 1.5F",
         "date_format(current_date(), 'yyyy')",
-        "if(a > 0, cbrt(a), 0)",
+        "if(a > 0, exp(a), 0)",
         "s || a + 1",
         "'back\\slash'",
         "s LIKE s",
@@ -240,6 +241,111 @@ def test_numbers_of_many_digits_are_rounded_or_refused() -> None:
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a?){30}b", "(a){2,}"])
 def test_a_pattern_that_may_take_for_ever_is_not_tried(pattern: str) -> None:
     assert value_type(f"s RLIKE '{pattern}'", from_arrow_schema(ODD.schema)) is None
+
+
+@given(
+    st.lists(
+        st.text(max_size=4)
+        | st.integers(-(10**20), 10**20).map(str)
+        | st.sampled_from(["2024-02-29", "2024-02-30", "2023-1", "true", " 7 ", "1e1", "-0.5"]),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from(["TINYINT", "INT", "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "DECIMAL(5,2)"]),
+)
+def test_what_is_tried_is_the_cast_or_null(texts: list[str], kind: str) -> None:
+    def alone(text: str) -> Any:
+        try:
+            return values(f"CAST(s AS {kind})", s=[text])[0]
+        except InvalidPredicateError:
+            raise
+        except DeltaAnalysisError:
+            return None
+
+    try:
+        expected = [alone(each) for each in texts]
+    except InvalidPredicateError:
+        with pytest.raises(InvalidPredicateError, match="only Spark evaluates"):
+            values(f"TRY_CAST(s AS {kind})", s=texts)
+    else:
+        assert values(f"TRY_CAST(s AS {kind})", s=texts) == expected
+
+
+PATTERNS = {
+    "yyyy-MM-dd HH:mm:ss.SSSSSS": "%Y-%m-%d %H:%M:%S.%f",
+    "yyyyMMdd'T'HHmmss.SSSSSSSSS": "%Y%m%dT%H%M%S.%f000",
+    "d.M.yyyy 'um' H'h' m": "%-d.%-m.%Y um %-Hh %-M",
+    "MMddyyyyHHmmss": "%m%d%Y%H%M%S",
+    "ss:mm:HH dd/MM/yyyy": "%S:%M:%H %d/%m/%Y",
+    "yyyyMMdd": "%Y%m%d",
+    "yyyy": "%Y",
+}
+
+
+@given(st.datetimes(min_value=datetime(1900, 1, 1)), st.sampled_from([*PATTERNS]))  # noqa: DTZ001
+def test_a_time_is_read_by_the_pattern_that_wrote_it(moment: datetime, pattern: str) -> None:
+    text = moment.strftime(PATTERNS[pattern])
+    found = values(f'CAST(to_timestamp(s, "{pattern}") AS STRING)', s=[text, None])
+    form = PATTERNS[pattern].replace("%-", "%")
+    kept = datetime.strptime(text, form)  # noqa: DTZ007
+    assert found == [re.sub(r"\.?0*$", "", f"{kept:%Y-%m-%d %H:%M:%S.%f}"), None]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "part"),
+    [
+        ("EEE, d MMM yyyy", "'EEE'"),
+        ("yyyy-MM-dd hh:mm a", "'hh'"),
+        ("yyyy-MM-ddTHH:mm", "'T'"),
+        ("dd/MM/yy", "'yy'"),
+        ("dd.MM", "leaves out or repeats"),
+        ("yyyy-dd", "leaves out or repeats"),
+        ("yyyyMd", "next to each other"),
+        ("HmmyyyyMMdd", "next to each other"),
+        ("yyyyMMddHHmmssSSS", "next to each other"),
+        ("yyyy[-MM]", "the date pattern"),
+        ("yyyy''", "''"),
+        ("'only text'", "leaves out or repeats"),
+    ],
+)
+def test_a_pattern_that_java_reads_otherwise_is_refused_by_its_part(
+    pattern: str, part: str
+) -> None:
+    for name in ("to_date", "to_timestamp"):
+        with pytest.raises(InvalidPredicateError, match="only Spark evaluates") as caught:
+            values(f'{name}(s, "{pattern}")', STRING, s=["2024"])
+        assert part in str(caught.value)
+
+
+def test_hashes_are_those_of_spark_s_documentation() -> None:
+    rows = pa.table({"s": ["Spark"], "l": pa.array([[123]], pa.list_(pa.int32()))})
+    schema = from_arrow_schema(rows.schema)
+    for name, kind, wanted in (("hash", INT, -1321691492), ("xxhash64", LONG, 5602566077635097486)):
+        assert evaluate_value(f"{name}(s, l, 2)", rows, schema, kind).to_pylist() == [wanted]
+
+
+@given(st.lists(st.none() | st.integers(-(1 << 63), (1 << 63) - 1), min_size=1))
+def test_a_column_s_hashes_are_those_of_its_values(found: list[int | None]) -> None:
+    """Numbers are hashed all at once, bytes one by one, and one is the other."""
+    for name in ("hash", "xxhash64"):
+        data = [None if each is None else each.to_bytes(8, "little", signed=True) for each in found]
+        rows = pa.table({"n": pa.array(found, pa.int64()), "y": pa.array(data, pa.binary())})
+        schema = from_arrow_schema(rows.schema)
+        same = evaluate_value(f"{name}(n) = {name}(y)", rows, schema, PrimitiveType("boolean"))
+        assert same.to_pylist() == [True] * len(found)
+
+
+ITEMS = pa.table({"l": pa.array([[1, None], [], None], pa.list_(pa.int64()))})
+
+
+def test_an_element_that_is_not_there_is_an_error_or_null() -> None:
+    schema = from_arrow_schema(ITEMS.schema)
+    tried = evaluate_value("try_element_at(l, -2)", ITEMS, schema, LONG)
+    assert tried.to_pylist() == [1, None, None]
+    with pytest.raises(DeltaAnalysisError, match="an array of 0 elements has no element 2: try_"):
+        evaluate_value("element_at(l, 2)", ITEMS, schema, LONG)
+    with pytest.raises(DeltaAnalysisError, match="counts from 1"):
+        evaluate_value("try_element_at(l, 0)", ITEMS, schema, LONG)
 
 
 NESTED = {

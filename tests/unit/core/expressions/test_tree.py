@@ -234,7 +234,7 @@ def test_without_a_clock_there_is_no_today() -> None:
 
 
 def test_only_the_part_that_is_not_understood_is_opaque() -> None:
-    found = parsed("n = 1 AND hex(s) = 'A'")
+    found = parsed("n = 1 AND base64(s) = 'A'")
     assert isinstance(found, And)
     assert [type(p) for p in found.parts] == [Comparison, Opaque]
 

@@ -12,7 +12,7 @@ from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.casts import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lakelog.core.schema import DataType
 
@@ -39,16 +39,22 @@ def by_rows(
     if all(isinstance(each.data, pa.Scalar) for each in values):
         row = tuple(each.data.as_py() for each in values)
         return Value(scalar_of(called(row), arrow), result)
-    count = next(len(each.data) for each in values if not isinstance(each.data, pa.Scalar))
-    columns = [
-        [each.data.as_py()] * count if isinstance(each.data, pa.Scalar) else each.data.to_pylist()
-        for each in values
-    ]
-    found = [called(row) for row in zip(*columns, strict=True)]
+    columns = as_columns(values)
+    found = [called(row) for row in zip(*(each.to_pylist() for each in columns), strict=True)]
     try:
         return Value(array_of(found, arrow), result)
     except OverflowError as exc:
         raise pa.ArrowInvalid(str(exc)) from None
+
+
+def as_columns(values: Sequence[Value]) -> list[Any]:
+    """The data of values as arrays of one length, which is 1 where none of them is an array."""
+    arrays = (each.data for each in values if not isinstance(each.data, pa.Scalar))
+    count = len(next(arrays, (None,)))
+    return [
+        pa.repeat(each.data, count) if isinstance(each.data, pa.Scalar) else each.data
+        for each in values
+    ]
 
 
 def plain(value: Value, kind: type[Any]) -> Any:

@@ -6,8 +6,9 @@ would format or round differently from Spark raise `NotInCoreError`.
 
 from __future__ import annotations
 
+import contextlib
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -21,17 +22,37 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_BLANKS: Final = "".join(map(chr, range(33)))
+"""What Java cuts off at both ends of a text; other spaces are no part of a number or a time."""
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^NaN$|^-?Infinity$"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T].*)?$"
 _REACH = (-11_000_000, 11_000_000)
 """Days from 1970, thirty thousand years in both directions."""
 _DAY_MICROS = 86_400_000_000
+_TRUTH = r"(?i)^(?:t|true|y|yes|1|f|false|n|no|0)$"
+_PERHAPS_NUMBER = (
+    r"(?i)^[+-]?(?:(?:[0-9.]+(?:e[+-]?[0-9]+)?|0x[0-9a-f.]+p[+-]?[0-9]+)[df]?|inf|infinity|nan)$"
+)
+_PERHAPS_FINITE = r"^[+-]?[\p{Nd}.]+(?:[eE][+-]?\p{Nd}+)?$"
+_PERHAPS_DAY = r"^[+-]?[0-9]{4,7}(?:-|$)"
+_PERHAPS_MOMENT = r"^[+-]?T?[0-9]"
+"""What Spark may read; no other text is one to it either."""
 _FINITE = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 _ONLY_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?$"
 _SHORT_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[ T].*)?)?)?$"
 _WIDE = Context(prec=200)
+_NARROW = tuple(map(PrimitiveType, INTEGERS[:3]))
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
+_AT_FIRST_SIGHT = {
+    "long": r"^[+-]?0*[0-9]{1,19}$",
+    "boolean": _TRUTH,
+    "decimal": _PERHAPS_FINITE,
+    **dict.fromkeys(("float", "double"), _PERHAPS_NUMBER),
+    "date": _PERHAPS_DAY,
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), _PERHAPS_MOMENT),
+}
+"""Type -> what a text looks like that may be one of its values."""
 
 
 class Value(NamedTuple):
@@ -65,6 +86,53 @@ def cast_value(value: Value, target: DataType, zone: str) -> Value:
     if cast is None:
         raise NotInCoreError(f"CAST of {value.data_type} to {target}")
     return Value(_as(cast(value.data, zone), arrow), target)
+
+
+def try_cast_value(value: Value, target: DataType, zone: str) -> Value:
+    """The value as another type, as TRY_CAST has it: null where the target can't hold it.
+
+    Raises:
+        NotInCoreError: see `cast_value`.
+    """
+    with contextlib.suppress(pa.ArrowInvalid):
+        return cast_value(value, target, zone)
+    if isinstance(value.data, pa.Scalar):
+        return Value(scalar_of(None, to_arrow_type(target)), target)
+    if value.data_type == PrimitiveType("string") and target in _NARROW:
+        longs = try_cast_value(value, PrimitiveType("long"), zone)
+        return try_cast_value(longs, target, zone)
+    # The rest is tried by halves, which is slow where many different values are none of the type's.
+    distinct = _hopeful(value.data, value.data_type, target).dictionary_encode()
+    found = pa.concat_arrays(_tried(distinct.dictionary, value.data_type, target, zone))
+    return Value(found.take(distinct.indices), target)
+
+
+def _hopeful(data: Any, source: DataType, target: DataType) -> Any:
+    """The values, and null for those that are none of the target's at first sight."""
+    name = target.name if isinstance(target, PrimitiveType) else "decimal"
+    if source == PrimitiveType("string") and name in _AT_FIRST_SIGHT:
+        good = pc.match_substring_regex(_trimmed(data), _AT_FIRST_SIGHT[name])
+    elif _family(source) == "number" and (name in INTEGERS or isinstance(target, DecimalType)):
+        if isinstance(target, DecimalType):
+            most = 10.0 ** (target.precision - target.scale)
+        else:
+            most = 2.0 ** (to_arrow_type(target).bit_width - 1) + 1
+        size = pc.abs(pc.cast(data, pa.float64(), safe=False))
+        good = pc.less_equal(size, scalar_of(most, pa.float64()))
+    else:
+        return data
+    return pc.if_else(good, data, scalar_of(None, data.type))
+
+
+def _tried(data: Any, source: DataType, target: DataType, zone: str) -> list[Any]:
+    """The halves of the halves that can be cast as a whole, and nulls where no value can."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return [cast_value(Value(data, source), target, zone).data]
+    if len(data) == 1:
+        return [pa.nulls(1, to_arrow_type(target))]
+    middle = len(data) // 2
+    halves = (data.slice(0, middle), data.slice(middle))
+    return [part for half in halves for part in _tried(half, source, target, zone)]
 
 
 def assigned_value(value: Value, target: DataType, zone: str) -> Value:
@@ -159,7 +227,7 @@ def _cast_for(source: DataType, target: DataType) -> Callable[[Any, str], Any] |
         arrow = to_arrow_type(target)
         return lambda data, _: pc.cast(data, arrow, safe=False)
     if source.name in ("float", "double") and target.name in INTEGERS:
-        return lambda data, _: pc.trunc(data)
+        return _whole_part
     if source.name == "string" and target.name in INTEGERS:
         return _text_to_integer
     return _CASTS.get((source.name, target.name))
@@ -186,7 +254,11 @@ def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], A
         # Arrow requires 19 digits for any int64; the values may have fewer.
         return lambda data, _: pc.cast(data, pa.decimal128(38, target.scale))
     if isinstance(source, DecimalType):
-        return lambda data, _: pc.round(data, target.scale, round_mode="half_towards_infinity")
+        # Arrow rounds within the digits of the type: 9.99 of three digits would be 0.
+        wide = pa.decimal256(76, source.scale)
+        return lambda data, _: pc.round(
+            pc.cast(data, wide), target.scale, round_mode="half_towards_infinity"
+        )
     if source == PrimitiveType("boolean"):
         return lambda data, _: pc.cast(pc.cast(data, pa.int8()), pa.decimal128(38, target.scale))
     if source == PrimitiveType("string"):
@@ -211,13 +283,13 @@ def _of_each(data: Any, function: Callable[[Any], Any], kind: pa.DataType) -> An
 
 
 def _number_text(data: Any) -> Any:
-    text = pc.utf8_trim_whitespace(data)
-    _require(text, _FINITE, "a plain number")
+    text = pc.utf8_trim(data, characters=_BLANKS)
+    _require(text, _FINITE, _PERHAPS_FINITE, "a plain number")
     return text
 
 
 def _text_to_integer(data: Any, _: str) -> Any:
-    text = pc.utf8_trim_whitespace(data)
+    text = _trimmed(data)
     if not _all_match(text, _WHOLE):
         raise pa.ArrowInvalid("a string that is not an integer")
     return pc.cast(pc.replace_substring_regex(text, r"^\+", ""), pa.int64())
@@ -225,24 +297,24 @@ def _text_to_integer(data: Any, _: str) -> Any:
 
 def _text_to_float(kind: pa.DataType) -> Callable[[Any, str], Any]:
     def cast(data: Any, _: str) -> Any:
-        text = pc.utf8_trim_whitespace(data)
-        _require(text, _NUMBER, "a plain number")
+        text = pc.utf8_trim(data, characters=_BLANKS)
+        _require(text, _NUMBER, _PERHAPS_NUMBER, "a plain number")
         return pc.cast(text, kind)
 
     return cast
 
 
 def _text_to_boolean(data: Any, _: str) -> Any:
-    text = pc.ascii_lower(pc.utf8_trim_whitespace(data))
-    if not _all_match(text, r"^(?:t|true|y|yes|1|f|false|n|no|0)$"):
+    text = pc.ascii_lower(_trimmed(data))
+    if not _all_match(text, _TRUTH):
         raise pa.ArrowInvalid("a string that is not a boolean")
     return pc.match_substring_regex(text, r"^(?:t|true|y|yes|1)$")
 
 
 def _text_to_date(data: Any, _: str) -> Any:
-    text = pc.utf8_trim_whitespace(data)
+    text = _trimmed(data)
     if not _all_match(text, _DAY):
-        _require(text, _SHORT_DAY, "a date as yyyy-MM-dd")
+        _require(text, _SHORT_DAY, _PERHAPS_DAY, "a date as yyyy-MM-dd")
         text = _of_each(text, _whole_day, pa.string())
     return pc.cast(pc.utf8_slice_codeunits(text, 0, 10), pa.date32())
 
@@ -258,16 +330,22 @@ def _text_to_moment(data: Any, zone: str) -> Any:
 
 
 def _text_to_wall_clock(data: Any, zone: str) -> Any:
-    text = pc.utf8_trim_whitespace(data)
+    text = _trimmed(data)
     if _all_match(text, _ONLY_DAY):
         return pc.cast(_text_to_date(text, zone), pa.timestamp("us"))
-    _require(text, _MOMENT, "a timestamp as yyyy-MM-dd HH:mm:ss")
+    _require(text, _MOMENT, _PERHAPS_MOMENT, "a timestamp as yyyy-MM-dd HH:mm:ss")
     return pc.cast(text, pa.timestamp("us"))
 
 
-def _require(text: Any, pattern: str, what: str) -> None:
+def _trimmed(data: Any) -> Any:
+    return pc.utf8_trim(data, characters=f"{_BLANKS}\x7f")
+
+
+def _require(text: Any, pattern: str, perhaps: str, what: str) -> None:
     """Spark accepts more formats than these and refuses others; anything unclear is left to it."""
     if not _all_match(text, pattern):
+        if not _all_match(text, perhaps):
+            raise pa.ArrowInvalid(f"a string that is not {what}")
         raise NotInCoreError(f"a string that is not {what}")
 
 
@@ -307,6 +385,17 @@ def _four_digit_years(data: Any) -> None:
 def _seconds(data: Any, _: str) -> Any:
     whole = pc.cast(pc.floor_temporal(in_reach(data), unit="second"), pa.int64())
     return pc.divide(whole, 1_000_000)
+
+
+def _whole_part(data: Any, _: str) -> Any:
+    """Of 2⁶³ the largest long: Spark, too, compares with that as a double."""
+    data = pc.trunc(data)
+    most = scalar_of(2.0**63, data.type)
+    is_most = pc.equal(data, most)
+    if pc.any(is_most, min_count=0).as_py() is not True:
+        return data
+    whole = pc.cast(pc.if_else(is_most, scalar_of(0.0, data.type), data), pa.int64())
+    return pc.if_else(is_most, scalar_of((1 << 63) - 1, pa.int64()), whole)
 
 
 def _text(data: Any, _: str) -> Any:

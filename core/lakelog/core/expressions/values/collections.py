@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from lakelog.core.arrays import array_of, scalar_of
+from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
-from lakelog.core.expressions.values.by_rows import by_rows
+from lakelog.core.expressions.values.by_rows import as_columns, by_rows
 from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType
 
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _BOOLEAN, _INTEGER = PrimitiveType("boolean"), PrimitiveType("integer")
+_VOID = PrimitiveType("void")
+_PLACES: Final = tuple(map(PrimitiveType, INTEGERS[:3]))
 _SOUGHT: Final = tuple(map(PrimitiveType, (*INTEGERS, "string", "date", "boolean")))
 """Of other elements Python's `==` is not Spark's: NaN equals itself, and times have zones."""
 
@@ -34,7 +41,7 @@ def _contains(values: Sequence[Value], zone: str) -> Value:
     kind = array.data_type
     if not isinstance(kind, ArrayType) or kind.element_type not in _SOUGHT:
         raise NotInCoreError(f"array_contains of {kind}")
-    if sought.data_type not in (kind.element_type, PrimitiveType("void")):
+    if sought.data_type not in (kind.element_type, _VOID):
         raise NotInCoreError(f"array_contains of {kind} with {sought.data_type}")
 
     def found(items: list[Any], wanted: Any) -> bool | None:
@@ -59,12 +66,77 @@ def _entries(at: int) -> Callable[[Sequence[Value], str], Value]:
     return apply
 
 
+def elements_at(arrays: Any, places: Any) -> Any:
+    """One element of each array.
+
+    Args:
+        arrays: a list array.
+        places: from 0, below the array's size; null gives null.
+    """
+    starts = arrays.offsets.slice(0, len(arrays))
+    return arrays.values.take(pc.add(starts, places))
+
+
+def _element_at(values: Sequence[Value], zone: str, *, tries: bool = False) -> Value:
+    held, sought = values
+    if isinstance(held.data_type, MapType):
+        found, kind = _value_of(held, sought, zone), held.data_type.value_type
+    elif isinstance(held.data_type, ArrayType):
+        if sought.data_type not in _PLACES:
+            raise NotInCoreError(f"element_at of {held.data_type} with {sought.data_type}")
+        arrays, places = as_columns([held, cast_value(sought, _INTEGER, zone)])
+        found, kind = _counted_at(arrays, places, tries=tries), held.data_type.element_type
+    else:
+        raise NotInCoreError(f"element_at of {held.data_type}")
+    is_one = all(isinstance(each.data, pa.Scalar) for each in values)
+    return Value(found[0] if is_one else found, kind)
+
+
+def _counted_at(arrays: Any, places: Any, *, tries: bool) -> Any:
+    """Elements of arrays by their numbers, from 1 or, from the end, from -1."""
+    sizes = pc.list_value_length(arrays)
+    if pc.any(pc.and_(pc.equal(places, 0), pc.is_valid(sizes)), min_count=0).as_py():
+        raise pa.ArrowInvalid("element_at counts from 1, or from -1 from the end")
+    least = pc.if_else(pc.less(places, 0), pc.add(sizes, places), pc.subtract(places, 1))
+    inside = pc.and_(pc.greater_equal(least, 0), pc.less(least, sizes))
+    if not tries and pc.all(inside, min_count=0).as_py() is False:
+        row = pc.index(inside, False).as_py()
+        raise pa.ArrowInvalid(
+            f"an array of {sizes[row]} elements has no element {places[row]}: try_element_at would "
+            "give null (INVALID_ARRAY_INDEX_IN_ELEMENT_AT)"
+        )
+    return elements_at(arrays, pc.if_else(inside, least, scalar_of(None, pa.int32())))
+
+
+def _value_of(held: Value, sought: Value, zone: str) -> Any:
+    """The values of keys; null where a map has no such key."""
+    kind = held.data_type
+    assert isinstance(kind, MapType)
+    if kind.key_type not in _SOUGHT or sought.data_type not in (kind.key_type, _VOID):
+        raise NotInCoreError(f"element_at of {kind} with {sought.data_type}")
+    maps, wanted = as_columns([held, cast_value(sought, kind.key_type, zone)])
+    keys, ends = maps.keys.to_pylist(), maps.offsets.to_pylist()
+
+    def place(row: int, key: Any) -> int | None:
+        return next((at for at in range(ends[row], ends[row + 1]) if keys[at] == key), None)
+
+    places = [
+        place(row, key) if valid and key is not None else None
+        for row, (key, valid) in enumerate(
+            zip(wanted.to_pylist(), maps.is_valid().to_pylist(), strict=True)
+        )
+    ]
+    return maps.items.take(array_of(places, pa.int32()))
+
+
 COLLECTIONS: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "array_contains": _contains,
     "array_size": _size(ArrayType),
     "cardinality": _size(ArrayType, MapType),
+    "element_at": _element_at,
     "map_keys": _entries(0),
     "map_values": _entries(1),
     "size": _size(ArrayType, MapType),
+    "try_element_at": partial(_element_at, tries=True),
 }
 """Name in lower case -> the function that computes the result, from arguments and time zone."""

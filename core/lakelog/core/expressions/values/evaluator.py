@@ -43,7 +43,7 @@ from lakelog.core.expressions.tree import (
     TruthTest,
     walk,
 )
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.casts import Value, cast_value, try_cast_value
 from lakelog.core.expressions.values.char_texts import filled_up
 from lakelog.core.expressions.values.decimals import arithmetic
 from lakelog.core.expressions.values.functions import (
@@ -155,9 +155,8 @@ class Evaluator:
         return now if name in NOW else cast_value(now, _DATE, self._zone)
 
     def _cast(self, node: Cast) -> Value:
-        if node.safe:
-            raise NotInCoreError(to_sql(node))
-        return cast_value(_bare(self.value(node.part)), node.target, self._zone)
+        cast = try_cast_value if node.safe else cast_value
+        return cast(_bare(self.value(node.part)), node.target, self._zone)
 
     def _call(self, node: Call) -> Value:
         if is_now(node.name) and not node.arguments:

@@ -13,8 +13,10 @@ from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_typ
 from lakelog.core.expressions.values.by_rows import plain
 from lakelog.core.expressions.values.casts import Value, cast_value
 from lakelog.core.expressions.values.collections import COLLECTIONS
+from lakelog.core.expressions.values.hashes import HASHES
 from lakelog.core.expressions.values.numbers import (
     binary_digits,
+    cube_root,
     factorial,
     greatest,
     least,
@@ -25,10 +27,10 @@ from lakelog.core.expressions.values.numbers import (
     stepped,
 )
 from lakelog.core.expressions.values.texts import TEXTS
+from lakelog.core.expressions.values.time_patterns import TIME_PATTERNS
 from lakelog.core.expressions.values.times import (
     PARTS,
     TIMES,
-    date_format,
     date_trunc,
     day_shift,
     extracted,
@@ -207,14 +209,13 @@ _CASTS = {
     "string": "string",
     "timestamp": "timestamp",
     "tinyint": "byte",
-    "to_date": "date",
-    "to_timestamp": "timestamp",
 }
 GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "numbers": {
         "abs": _abs,
         "bin": binary_digits,
         "bround": rounded(ROUND_HALF_EVEN),
+        "cbrt": cube_root,
         "ceil": stepped(ROUND_CEILING),
         "ceiling": stepped(ROUND_CEILING),
         "factorial": factorial,
@@ -254,9 +255,9 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "dates and times": {
         **{name: _part(name) for name in PARTS},
         **TIMES,
+        **TIME_PATTERNS,
         "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
         "date_diff": _date_diff,
-        "date_format": lambda v, zone: date_format(v[0], plain(v[1], str), zone),
         "date_part": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
         "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
         "date_trunc": lambda v, zone: date_trunc(plain(v[0], str), v[1], zone),
@@ -266,6 +267,7 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
         "trunc": lambda v, zone: trunc(v[0], plain(v[1], str), zone),
     },
     "arrays and maps": COLLECTIONS,
+    "any values": HASHES,
     "casts": {sql: _casting(name) for sql, name in _CASTS.items()},
 }
 """By what they are about: name in lower case -> what computes the result from arguments and zone.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import struct
+import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -155,3 +157,37 @@ def square_root(values: Sequence[Value], zone: str) -> Value:
     """`sqrt`: of a negative number it is NaN."""
     (value,) = values
     return Value(pc.sqrt(cast_value(value, _DOUBLE, zone).data), _DOUBLE)
+
+
+def cube_root(values: Sequence[Value], zone: str) -> Value:
+    """`cbrt`, to the last bit that of Java's `StrictMath`."""
+    (value,) = values
+    return by_rows(_cube_root, _DOUBLE, cast_value(value, _DOUBLE, zone))
+
+
+def _cube_root(x: float) -> float:
+    """As FdLibm has it: C's own is another neighbour of the true root for some numbers."""
+    if not x or not math.isfinite(x):
+        return x
+    most = abs(x)
+    if most < sys.float_info.min:
+        high, low = _halves(most * 2.0**54)
+        root = _joined(high // 3 + 696219795, low)
+    else:
+        root = _joined(_halves(most)[0] // 3 + 715094163, 0)
+    s = 19 / 35 + root * root / most * root
+    root *= 5 / 14 + (45 / 28) / (s + 99 / 70 + (-864 / 1225) / s)
+    root = _joined(_halves(root)[0] + 1, 0)
+    r = most / (root * root)
+    r = (r - root) / (root + root + r)
+    return math.copysign(root + root * r, x)
+
+
+def _halves(x: float) -> tuple[int, int]:
+    """The bits of a double, as two integers."""
+    high, low = struct.unpack(">II", struct.pack(">d", x))
+    return high, low
+
+
+def _joined(high: int, low: int) -> float:
+    return float(struct.unpack(">d", struct.pack(">II", high, low))[0])

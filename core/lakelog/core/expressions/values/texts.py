@@ -24,6 +24,7 @@ _STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _BOOLEAN = PrimitiveType("boolean")
 _COUNTS = (PrimitiveType("byte"), PrimitiveType("short"), _INTEGER, PrimitiveType("void"))
+_ALL_BITS: Final = (1 << 64) - 1
 _SAFE: Final = re.compile(
     r"(?:[A-Za-z0-9 _,:;@#%&=<>~!'\"/-]|\[\^?(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[ _.,:;@])+\]"
     r"|\((?:\?:)?|[)|.^$]|\\[dws.()+*?/|$^{}\[\]-]"
@@ -184,6 +185,16 @@ def _sha2(values: Sequence[Value], zone: str) -> Value:
     return found
 
 
+def _hexadecimal(values: Sequence[Value], zone: str) -> Value:
+    """Of a number's 64 bits without the zeros in front, or of bytes."""
+    (value,) = values
+    if value.data_type in (*_COUNTS, _LONG):
+        number = cast_value(value, _LONG, zone)
+        return by_rows(lambda n: f"{n & _ALL_BITS:X}", _STRING, number)
+    data = _taken(value, _BINARY, zone)
+    return by_rows(lambda each: each.hex().upper(), _STRING, data)
+
+
 def _checksum(values: Sequence[Value], zone: str) -> Value:
     (value,) = values
     return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, zone))
@@ -238,6 +249,7 @@ TEXTS: Final[dict[str, Any]] = {
     "crc32": _checksum,
     "endswith": _of_texts(str.endswith, _BOOLEAN, _STRING),
     "find_in_set": _of_texts(_place_in, _INTEGER, _STRING),
+    "hex": _hexadecimal,
     "initcap": _of_texts(_initcap, _STRING),
     "instr": _of_texts(_instr, _INTEGER, _STRING),
     "locate": _of_texts(_locate, _INTEGER, _STRING, _INTEGER, optional=1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import math
-import re
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ, _DOUBLE = PrimitiveType("timestamp_ntz"), PrimitiveType("double")
-_INTEGER, _STRING = PrimitiveType("integer"), PrimitiveType("string")
-_LONG = PrimitiveType("long")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 
 PARTS: dict[str, Callable[[Any], Any]] = {
     "year": lambda data: pc.year(data),
@@ -54,20 +52,6 @@ _SOURCES = {
 }
 """What `EXTRACT` calls the functions above. Its seconds are decimals: they are left to Spark."""
 
-_FIELDS = {
-    "yyyy": ("year", 4),
-    "MM": ("month", 2),
-    "M": ("month", 0),
-    "dd": ("day", 2),
-    "d": ("day", 0),
-    "HH": ("hour", 2),
-    "H": ("hour", 0),
-    "mm": ("minute", 2),
-    "m": ("minute", 0),
-    "ss": ("second", 2),
-    "s": ("second", 0),
-}
-_PATTERN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#]+)")
 _UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     **dict.fromkeys(("quarter",), "quarter"),
@@ -80,7 +64,7 @@ _CLOCK_UNITS = {each: each for each in ("hour", "minute", "second", "millisecond
 
 def part_of(name: str, value: Value, zone: str) -> Value:
     """`year(…)` and the like; the session's zone says which day a timestamp is in."""
-    found = PARTS[name](_wall_clock(value, zone))
+    found = PARTS[name](wall_clock(value, zone))
     return Value(pc.cast(found, pa.int32()), _INTEGER)
 
 
@@ -90,43 +74,6 @@ def extracted(field: str, value: Value, zone: str) -> Value:
     if name is None:
         raise NotInCoreError(f"EXTRACT({field} FROM …)")
     return part_of(name, value, zone)
-
-
-def date_format(value: Value, pattern: str, zone: str) -> Value:
-    """`date_format(value, pattern)`, for patterns of digits and fixed text."""
-    clock = _wall_clock(value, zone)
-    pieces: list[Any] = []
-    position = 0
-    while position < len(pattern):
-        match = _PATTERN.match(pattern, position)
-        if match is None:
-            raise NotInCoreError(f"the date pattern {pattern!r}")
-        position = match.end()
-        if match[2]:
-            pieces.append(_field_text(match[0], clock, pattern))
-        else:
-            quoted = match[1]
-            text = match[3] if quoted is None else quoted.replace("''", "'") or "'"
-            pieces.append(scalar_of(text, pa.string()))
-    if not pieces:
-        raise NotInCoreError("an empty date pattern")
-    # A pattern without any field is still null where the date is null.
-    valid = pc.if_else(pc.is_valid(clock), scalar_of("", pa.string()), scalar_of(None, pa.string()))
-    joined = pc.binary_join_element_wise(valid, *pieces, "", null_handling="emit_null")
-    return Value(joined, _STRING)
-
-
-def _field_text(letters: str, clock: Any, pattern: str) -> Any:
-    if letters not in _FIELDS:
-        raise NotInCoreError(f"{letters!r} in the date pattern {pattern!r}")
-    name, width = _FIELDS[letters]
-    numbers = PARTS[name](clock)
-    if name == "year":
-        inside = pc.and_(pc.greater_equal(numbers, 1), pc.less_equal(numbers, 9999))
-        if pc.all(inside, min_count=0).as_py() is False:
-            raise NotInCoreError("the string of a date beyond the years 1 to 9999")
-    text = pc.cast(numbers, pa.string())
-    return pc.utf8_lpad(text, width=width, padding="0") if width else text
 
 
 def trunc(value: Value, unit: str, zone: str) -> Value:
@@ -163,7 +110,7 @@ def day_shift(value: Value, days: Value, zone: str, sign: int = 1) -> Value:
     return Value(pc.cast(moved, pa.date32()), _DATE)
 
 
-def _wall_clock(value: Value, zone: str) -> Any:
+def wall_clock(value: Value, zone: str) -> Any:
     """Timestamps without zone, whatever kind of date or time was given."""
     if value.data_type == _TIMESTAMP:
         return localized(value.data, zone)
