@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if SEED:
         for item in items:
             mark = item.get_closest_marker("timeout")
-            limit = float(mark.args[0] if mark else config.getini("timeout"))
+            limit = float((mark.args[0] if mark else config.getini("timeout")) or 0)
             item.add_marker(pytest.mark.timeout(limit * _PATIENCE), append=False)
         random.Random(SEED).shuffle(items)
 

@@ -178,3 +178,34 @@ def test_a_soak_ends_when_its_time_is_up(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing found in 0 whole rounds" in done.stdout
+
+
+LIMITS = """
+import pytest
+
+def limit(request):
+    return request.node.get_closest_marker("timeout")
+
+@pytest.mark.timeout(7)
+def test_its_own(request):
+    assert limit(request).args == ({own},)
+
+@pytest.mark.timeout(0)
+def test_without(request):
+    assert limit(request).args == (0,)
+
+def test_the_usual(request):
+    assert limit(request) {usual}
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "own", "usual"), [("0", 7, "is None"), ("3", 35, ".args == (0,)")]
+)
+def test_a_soak_takes_only_a_hang_for_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str, own: int, usual: str
+) -> None:
+    """The folder of this test sets no usual limit, which is 0, and five times that is 0."""
+    monkeypatch.setenv("LAKELOG_SEED", seed)
+    done = _pytest(tmp_path, LIMITS.format(own=own, usual=usual), "false")
+    assert "3 passed" in done.stdout, done.stdout
