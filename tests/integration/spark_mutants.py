@@ -34,6 +34,7 @@ from integration import (
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from lakelog.core.dml.table_write import TableWrite
 from lakelog.core.errors import (
     ConcurrentAppendException,
     TimestampOutOfRangeError,
@@ -66,12 +67,13 @@ from lakelog.spark.writing import replaced_changes as _replaced_changes
 from lakelog.spark.writing import save as _save
 from lakelog.spark.writing.enforced_rules import RowRule, table_rules
 from lakelog.spark.writing.options import WriteOptions
-from lakelog.spark.writing.overwrite import Replaced
 from lakelog.spark.writing.replaced_changes import Written
 from support.mutants import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from lakelog.spark.writing.overwrite import Replaced
 
 __all__ = ["MUTANTS", "SparkMutant"]
 
@@ -82,7 +84,7 @@ _options_of = WriteOptions.from_options
 _with_change_type = _replaced_changes._with_change_type
 _replay_frame = SparkReplayer._frame
 _replaced_before = _overwrite.replaced_before
-_replaced_by = _overwrite.replaced_by
+_replaced_by = TableWrite.replaced_by
 _snapshot_df = _reader.snapshot_df
 _text_sql = _native_write._text_sql
 
@@ -144,18 +146,18 @@ def _unless_false(message: str, sql: str, _: Sequence[str]) -> RowRule:
     return RowRule(message, f"coalesce(NOT ({sql}), false)")
 
 
-def _read_by_all(txn: Any, *about: Any) -> Replaced:
-    txn.reads.read_whole_table()
-    return _replaced_before(txn, *about)
+def _read_by_all(write: TableWrite, *about: Any) -> Replaced:
+    write.txn.reads.read_whole_table()
+    return _replaced_before(write, *about)
 
 
-def _read_whole(txn: Any, *about: Any) -> Replaced:
-    txn.reads.read_whole_table()
-    return _replaced_by(txn, *about)
+def _read_whole(write: TableWrite, adds: Any) -> Any:
+    write.txn.reads.read_whole_table()
+    return _replaced_by(write, adds)
 
 
-def _every_file(txn: Any, _: Any, options: Any) -> Replaced:
-    return Replaced(txn.filter_files() if options.dynamic_overwrite else [])
+def _every_file(write: TableWrite, _: Any) -> Any:
+    return write.txn.filter_files() if write.request.dynamic_overwrite else []
 
 
 def _filter_in_utc(given: Any, schema: Any, **_: Any) -> Any:
@@ -410,7 +412,7 @@ MUTANTS = [
     ),
     SparkMutant(
         "a dynamic overwrite replaces every partition",
-        _save,
+        TableWrite,
         "replaced_by",
         _every_file,
         test_write_overwrite.test_a_dynamic_overwrite_replaces_the_partitions_that_it_has_rows_for,
@@ -424,7 +426,7 @@ MUTANTS = [
     ),
     SparkMutant(
         "a dynamic overwrite has read the table",
-        _save,
+        TableWrite,
         "replaced_by",
         _read_whole,
         test_write_rules.test_a_dynamic_overwrite_conflicts_in_its_own_partitions_only,
@@ -446,8 +448,8 @@ MUTANTS = [
     ),
     SparkMutant(
         "a known batch is written again",
-        _save._Save,
-        "_is_done",
+        TableWrite,
+        "is_done",
         _no,
         test_write_modes.test_a_known_transaction_is_not_written_twice,
     ),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation, json_text
 from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.delta_log import log_of
-from lakelog.core.dml.rewrite import RowRewrite, RowsChanged
+from lakelog.core.dml.rewrite import RowRewrite
 from lakelog.core.dml.touched_files import touched_files
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -20,11 +19,11 @@ from lakelog.core.errors import (
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import is_partition_only
-from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
+from lakelog.core.maintain.command_end import end_command
 from lakelog.core.progress import progress_callback
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.command_end import RowsChanged, is_recorded
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.core.transaction.optimistic import undone_on_error
 
@@ -155,7 +154,7 @@ def _run(
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    if batch and txn.txn_version(batch[0]) >= batch[1]:
+    if is_recorded(txn, batch):
         return RowsChanged(None)
     # Whether a row matches or not: else a job on an append-only table fails on some days alone.
     txn.changes.assert_removable()
@@ -166,12 +165,7 @@ def _run(
     plan = RowsPlan(condition, shown, _columns(values, snapshot), user_metadata)
     with AttemptFiles(txn) as files:
         change = _Change(txn, plan, report)
-        actions = change.written(files)
-        if batch:
-            now = log.clock.now_ms()
-            mark = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
-            actions = [mark, *actions]
-        return change.commit(actions)
+        return change.commit(change.written(files), batch)
 
 
 def _columns(values: Mapping[str, Any] | None, snapshot: Snapshot) -> Sequence[NewColumn] | None:
@@ -192,7 +186,8 @@ class RowsPlan:
     """The condition as its author wrote it, for the history."""
     columns: Sequence[NewColumn] | None
     """What an UPDATE gives each column; `None` is a DELETE."""
-    user_metadata: str | None
+    user_metadata: str | None = None
+    """A note for the history; `None` is what the conf says."""
 
 
 def change_few_rows(txn: OptimisticTransaction, plan: RowsPlan) -> RowsChanged | None:
@@ -269,22 +264,22 @@ class _Change:
             changes.apply(touched, self._report)
             metrics.rewrite_ms = round(1000 * (clock.monotonic() - began)) - metrics.scan_ms
         actions = changes.actions()
-        txn.changes.mark_written()
         metrics.execution_ms = round(1000 * (clock.monotonic() - began))
         return actions
 
-    def commit(self, actions: Sequence[Action]) -> RowsChanged:
+    def commit(
+        self, actions: Sequence[Action], batch: tuple[str, int] | None = None
+    ) -> RowsChanged:
         """Commit what `written` gave."""
-        txn, plan, changes = self._txn, self._plan, self._changes
-        compact_after(txn)
+        plan, changes = self._plan, self._changes
         name, count = ("DELETE", "numDeletedRows")
         if plan.columns is not None:
             name, count = ("UPDATE", "numUpdatedRows")
         found = changes.metrics.operation_metrics(count)
         parameters = {"predicate": json_text(_shown(plan))}
-        tags = preservation_tags(self._snapshot.terms, preserved=changes.keeps_row_ids)
-        operation = Operation(name, parameters, found, plan.user_metadata, tags)
-        return RowsChanged(txn.commit_if_needed(actions, operation), found)
+        operation = Operation(name, parameters, found, plan.user_metadata)
+        kept = changes.keeps_row_ids
+        return end_command(self._txn, actions, operation, batch=batch, keeps_row_ids=kept)
 
 
 def _shown(plan: RowsPlan) -> list[str]:

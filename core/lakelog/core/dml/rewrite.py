@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
@@ -44,8 +44,6 @@ from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.stats.structs import with_wide_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
 
     from lakelog.core.actions import Action, AddCDCFile, AddFile
@@ -57,16 +55,6 @@ if TYPE_CHECKING:
 
 RunCopies: TypeAlias = Callable[[Sequence[CopyTask]], Iterable[Copied]]
 """Runs tasks, and returns their results in any order."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsChanged:
-    """What `delete_rows` or `update_rows` did."""
-
-    version: int | None
-    """The version of the commit; `None` where there was nothing to do and nothing was committed."""
-    metrics: Mapping[str, int] = field(default_factory=dict)
-    """The operation's metrics, as the history shows them."""
 
 
 class RowRewrite:

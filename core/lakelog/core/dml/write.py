@@ -3,66 +3,47 @@
 from __future__ import annotations
 
 import inspect
-import uuid
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from lakelog.core import keys
-from lakelog.core.actions import Metadata, SetTransaction
-from lakelog.core.actions.file_table import to_add_files
-from lakelog.core.actions.operation import Operation, write_metrics
 from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.delta_log import log_of
-from lakelog.core.errors import (
-    DeltaAnalysisError,
-    ProtocolChangedException,
-    TableExistsError,
-)
-from lakelog.core.features.numbered_rows import preservation_tags
+from lakelog.core.dml.table_write import MODES, TableWrite, WriteRequest
+from lakelog.core.errors import DeltaAnalysisError, ProtocolChangedException
 from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
-from lakelog.core.metadata.column_mapping_changes import reused_mapping
+from lakelog.core.maintain.command_end import end_command
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows
-from lakelog.core.schema import StructType
-from lakelog.core.schema.rules import as_list, check_holds_rows, resolve_columns
-from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
+from lakelog.core.schema.rules import as_list, check_holds_rows
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.matching_files import matching_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Never
 
     from lakelog.core.actions import Action, AddFile
-    from lakelog.core.conf import DeltaConf
+    from lakelog.core.actions.operation import Operation
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.dml.rewrite import RowRewrite
+    from lakelog.core.dml.table_write import SaveMode
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.input.given_types import GivenSchema
     from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.rows.filling import Filled
+    from lakelog.core.schema import StructType
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-Mode = Literal["append", "overwrite", "error", "ignore"]
 SchemaMode = Literal["merge", "overwrite"]
 PartitionOverwriteMode = Literal["static", "dynamic"]
-
-_MODES = {
-    "append": "Append",
-    "overwrite": "Overwrite",
-    "error": "ErrorIfExists",
-    "ignore": "Ignore",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +51,8 @@ class _Job:
     """What `write_arrow` was asked to do."""
 
     data: RowSource
-    mode: Mode
-    partition_by: Sequence[str] | None
+    request: WriteRequest
     replace_where: Filter | None
-    dynamic: bool
-    """Whether an overwrite replaces only the partitions that the data has."""
-    schema_mode: SchemaMode | None
-    properties: Mapping[str, str]
-    user_metadata: str | None
-    batch: SetTransaction | None
-    """What the application says it has done by this."""
 
 
 @read_arguments
@@ -88,7 +61,7 @@ def write_arrow(
     data: GivenRows,
     *,
     schema: GivenSchema | None = None,
-    mode: Mode = "error",
+    mode: SaveMode = "error",
     partition_by: str | Sequence[str] | None = None,
     replace_where: Filter | None = None,
     partition_overwrite_mode: PartitionOverwriteMode | None = None,
@@ -155,22 +128,28 @@ def write_arrow(
     batch = checked_progress(app_id, app_version)
     check_text(user_metadata, "user_metadata")
     log = log_of(uri, conf)
-    done = None
-    if batch is not None:
-        now = log.clock.now_ms()
-        done = SetTransaction(app_id=batch[0], version=batch[1], last_updated=now)
-    job = _Job(
-        data=RowSource(data, None if schema is None else schema_from(schema)),
+    _check_modes(mode, schema_mode, replace_where, partition_overwrite_mode)
+    dynamic = mode == "overwrite" and overwrites_dynamically(log.conf) and replace_where is None
+    if partition_overwrite_mode is not None:
+        dynamic = partition_overwrite_mode == "dynamic"
+    if schema_mode == "overwrite" and dynamic:
+        raise DeltaAnalysisError(
+            "schema_mode 'overwrite' replaces the schema of the whole table, and a dynamic "
+            "partition overwrite keeps part of its rows: give only one of them "
+            "(partition_overwrite_mode='static' replaces the whole table, whatever the conf says)"
+        )
+    request = WriteRequest(
         mode=mode,
         partition_by=None if partition_by is None else as_list(partition_by),
-        replace_where=replace_where,
-        dynamic=_is_dynamic(mode, partition_overwrite_mode, replace_where, log.conf),
-        schema_mode=schema_mode,
+        merge_schema=True if schema_mode == "merge" else None,
+        overwrite_schema=schema_mode == "overwrite",
+        dynamic_overwrite=dynamic,
         properties=property_texts(properties),
         user_metadata=user_metadata,
-        batch=done,
+        batch=batch,
     )
-    _check_job(job)
+    rows = RowSource(data, None if schema is None else schema_from(schema))
+    job = _Job(data=rows, request=request, replace_where=replace_where)
     with progress_callback(progress) as report:
         return _attempted(log, job, report)
 
@@ -194,12 +173,12 @@ def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
 _ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
 
 
-def _is_dynamic(
-    mode: Mode,
-    asked: PartitionOverwriteMode | None,
+def _check_modes(
+    mode: SaveMode,
+    schema_mode: SchemaMode | None,
     replace_where: Filter | None,
-    conf: DeltaConf,
-) -> bool:
+    asked: PartitionOverwriteMode | None,
+) -> None:
     if asked not in (None, "static", "dynamic"):
         raise DeltaAnalysisError(
             f"partition_overwrite_mode must be 'static' or 'dynamic', not {asked!r}"
@@ -211,59 +190,39 @@ def _is_dynamic(
             "replace_where and partition_overwrite_mode 'dynamic' both say what to overwrite: "
             "give only one of them"
         )
-    if mode != "overwrite":
-        return False
-    of_conf = overwrites_dynamically(conf) and replace_where is None
-    return of_conf if asked is None else asked == "dynamic"
-
-
-def _check_job(job: _Job) -> None:
-    if job.mode not in _MODES:
-        raise DeltaAnalysisError(
-            f"mode must be one of {', '.join(_MODES)}, not {job.mode!r}", mode=job.mode
-        )
-    if job.schema_mode not in (None, "merge", "overwrite"):
-        raise DeltaAnalysisError(
-            f"schema_mode must be 'merge' or 'overwrite', not {job.schema_mode!r}"
-        )
-    if job.schema_mode == "overwrite" and (
-        job.mode != "overwrite" or job.replace_where is not None
-    ):
+    if mode not in MODES:
+        raise DeltaAnalysisError(f"mode must be one of {', '.join(MODES)}, not {mode!r}", mode=mode)
+    if schema_mode not in (None, "merge", "overwrite"):
+        raise DeltaAnalysisError(f"schema_mode must be 'merge' or 'overwrite', not {schema_mode!r}")
+    if schema_mode == "overwrite" and (mode != "overwrite" or replace_where is not None):
         raise DeltaAnalysisError(
             "schema_mode 'overwrite' replaces the whole table: it needs mode 'overwrite' and no "
             "replace_where"
         )
-    if job.schema_mode == "overwrite" and job.dynamic:
-        raise DeltaAnalysisError(
-            "schema_mode 'overwrite' replaces the schema of the whole table, and a dynamic "
-            "partition overwrite keeps part of its rows: give only one of them "
-            "(partition_overwrite_mode='static' replaces the whole table, whatever the conf says)"
-        )
-    if job.replace_where is not None and job.mode != "overwrite":
+    if replace_where is not None and mode != "overwrite":
         raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
 
 
 def _write(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
     txn = log.start_transaction()
-    if job.batch and txn.txn_version(job.batch.app_id) >= job.batch.version:
+    write = TableWrite(txn, job.request)
+    if write.is_done():
         return txn.reads.version
-    if txn.snapshot is not None:
-        if job.mode == "error":
-            raise TableExistsError(
-                f"there is already a Delta table at {log.table} (version {txn.reads.version}); "
-                "write with mode='append' or mode='overwrite', or to another path",
-                table=log.table,
-            )
-        if job.mode == "ignore":
-            return txn.reads.version
-    schema = _settle_schema(txn, job)
-    check_holds_rows(from_arrow_schema(job.data.schema), schema, log.table)
-    predicate = _predicate(txn, job, schema)
-    filled = _filled(txn, job, schema, predicate)
+    data = from_arrow_schema(job.data.schema)
+    if txn.snapshot is not None and not job.request.overwrite_schema:
+        _check_properties(txn, job.request)
+    write.settle_schema(data, keeps=True)
+    check_holds_rows(data, write.schema, log.table)
+    predicate = _predicate(txn, job, write.schema)
+    filled = _filled(txn, job, write.schema, predicate)
     # Rows in memory are all checked before anything is written, and a stream's first ones.
     first = next(filled)
-    removed = _replaced(txn, job, predicate)
-    return _commit(txn, job, chain([first], filled), removed, predicate, report)
+    if predicate is not None and _is_of_rows(txn, predicate):
+        txn.changes.assert_removable()
+        removed: list[AddFile] = []
+    else:
+        removed = write.replaced_before(predicate)
+    return _commit(write, job, chain([first], filled), removed, predicate, report)
 
 
 def _filled(
@@ -299,69 +258,10 @@ def _filled(
         del filled
 
 
-def _settle_schema(txn: OptimisticTransaction, job: _Job) -> StructType:
-    """Update the table's metadata as the job needs; return the schema to write with."""
-    data = from_arrow_schema(job.data.schema)
-    if txn.snapshot is None:
-        txn.update_metadata(_new_metadata(job, data, str(uuid.uuid4())))
-        return StructType.from_json(txn.metadata.schema_string)
-    if job.schema_mode == "overwrite":
-        _overwrite_schema(txn, job, data)
-        return StructType.from_json(txn.metadata.schema_string)
-    _check_unchanged(txn, job)
-    ours = txn.snapshot.schema
-    merges = job.schema_mode == "merge" or txn.delta_log.conf.read(keys.MERGE_SCHEMA)
-    if merges:
-        widens = txn.snapshot.properties.type_widening
-        merged = merge_schemas(ours, data, allow_type_widening=widens)
-        if merged != ours:
-            txn.update_metadata(replace(txn.metadata, schema_string=merged.to_json()))
-        ours = merged
-    check_write_compatible(ours, data)
-    return ours
-
-
-def _new_metadata(job: _Job, data: StructType, table_id: str) -> Metadata:
-    return Metadata(
-        id=table_id,
-        schema_string=data.to_json(),
-        partition_columns=resolve_columns(data, job.partition_by or (), "partition column"),
-        configuration=job.properties,
-    )
-
-
-def _overwrite_schema(txn: OptimisticTransaction, job: _Job, data: StructType) -> None:
-    assert txn.snapshot is not None
-    old = txn.metadata
-    data = reused_mapping(data, txn.snapshot.read_schema)
-    columns = old.partition_columns if job.partition_by is None else job.partition_by
-    changed = replace(
-        old,
-        schema_string=data.to_json(),
-        partition_columns=resolve_columns(data, columns, "partition column"),
-        configuration={**old.configuration, **job.properties},
-    )
-    if changed != old:
-        txn.update_metadata(changed)
-
-
-def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
-    """Check that arguments which only a new table or schema can set agree with the table."""
-    metadata, table = txn.metadata, txn.delta_log.table
-    if job.partition_by is not None:
-        given = [name.lower() for name in job.partition_by]
-        if given != [name.lower() for name in metadata.partition_columns]:
-            raise DeltaAnalysisError(
-                f"{table} is partitioned by {list(metadata.partition_columns)}, not by "
-                f"{list(job.partition_by)}. Leave partition_by out, or overwrite the table with "
-                "schema_mode 'overwrite'.",
-                table=table,
-            )
-    differing = {
-        key: value
-        for key, value in job.properties.items()
-        if metadata.configuration.get(key) != value
-    }
+def _check_properties(txn: OptimisticTransaction, request: WriteRequest) -> None:
+    """Check that properties which only a new table or schema can set agree with the table."""
+    configuration, table = txn.metadata.configuration, txn.delta_log.table
+    differing = {k: v for k, v in request.properties.items() if configuration.get(k) != v}
     if differing:
         raise DeltaAnalysisError(
             f"{table} exists with properties other than those given: "
@@ -371,26 +271,11 @@ def _check_unchanged(txn: OptimisticTransaction, job: _Job) -> None:
         )
 
 
-def _replaced(txn: OptimisticTransaction, job: _Job, predicate: Expression | None) -> list[AddFile]:
-    """The files that an overwrite removes, after checking that it may."""
-    if job.mode != "overwrite" or txn.snapshot is None or _by_partitions(txn, job):
-        return []
-    if _is_of_rows(txn, predicate):
-        txn.changes.assert_removable()
-        return []
-    found = (
-        txn.filter_files() if predicate is None else to_add_files(matching_files(txn, predicate))
-    )
-    if found:
-        txn.changes.assert_removable()
-    return found
-
-
-def _is_of_rows(txn: OptimisticTransaction, predicate: Expression | None) -> bool:
+def _is_of_rows(txn: OptimisticTransaction, predicate: Expression) -> bool:
     """Whether an overwrite takes single rows out of files."""
     from lakelog.core.expressions.tree import is_partition_only
 
-    if txn.snapshot is None or predicate is None:
+    if txn.snapshot is None:
         return False
     return not is_partition_only(predicate, txn.metadata.partition_columns)
 
@@ -412,12 +297,6 @@ def _without_rows(
         report,
     )
     return found
-
-
-def _by_partitions(txn: OptimisticTransaction, job: _Job) -> bool:
-    """Whether the new files decide which ones they replace."""
-    exists = txn.snapshot is not None
-    return job.dynamic and exists and bool(txn.metadata.partition_columns)
 
 
 def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Expression | None:
@@ -444,14 +323,14 @@ def _predicate_text(job: _Job, predicate: Expression | None) -> str | None:
 
 
 def _commit(
-    txn: OptimisticTransaction,
+    write: TableWrite,
     job: _Job,
     filled: Iterator[Filled],
     removed: list[AddFile],
     predicate: Expression | None,
     report: ProgressCallback,
 ) -> int:
-    log = txn.delta_log
+    txn, log = write.txn, write.txn.delta_log
     log.store.create_folder(log.table)
     layout = txn.changes.file_layout
     plan = layout.plan(log.store, log.table)
@@ -474,25 +353,22 @@ def _commit(
             marks |= each.marks
             del each
         adds = writer.close()
-        if _by_partitions(txn, job):
-            removed = txn.reads.files_in_same_partitions(adds)
-            if removed:
-                txn.changes.assert_removable()
-        txn.changes.mark_written()
-        compact_after(txn)
+        removed = [*removed, *write.replaced_by(adds)]
         txn.changes.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]
-        operation = _operation(job, adds, removed, predicate)
+        shown = _predicate_text(job, predicate)
+        operation, kept = write.operation(adds, removed, predicate=shown), None
         if rows_out is not None:
             actions += rows_out.actions()
-            operation = _of_rows(operation, txn, rows_out)
-        if job.batch is not None:
-            actions.insert(0, job.batch)
-        return txn.commit(actions, operation)
+            operation, kept = _of_rows(operation, rows_out), rows_out.keeps_row_ids
+        done = end_command(
+            txn, actions, operation, batch=job.request.batch, keeps_row_ids=kept, skips_empty=False
+        )
+        return txn.reads.version if done.version is None else done.version
 
 
-def _of_rows(operation: Operation, txn: OptimisticTransaction, found: RowRewrite) -> Operation:
+def _of_rows(operation: Operation, found: RowRewrite) -> Operation:
     """What the history says of an overwrite that took single rows out."""
     counts = found.metrics.operation_metrics("numDeletedRows")
     names = ("numRemovedFiles", "numRemovedBytes", "numDeletedRows", "numCopiedRows")
@@ -505,28 +381,4 @@ def _of_rows(operation: Operation, txn: OptimisticTransaction, found: RowRewrite
     ):
         if name in metrics:
             metrics[name] = int(metrics[name]) + counts[copied]
-    assert txn.snapshot is not None
-    tags = preservation_tags(txn.snapshot.terms, preserved=found.keeps_row_ids)
-    return replace(operation, metrics=metrics, tags=tags)
-
-
-def _operation(
-    job: _Job,
-    adds: Sequence[AddFile],
-    removed: Sequence[AddFile],
-    predicate: Expression | None,
-) -> Operation:
-    return Operation.write(
-        _MODES[job.mode],
-        job.partition_by or (),
-        predicate=_predicate_text(job, predicate),
-        dynamic_overwrite=job.dynamic,
-        overwrite_schema=job.schema_mode == "overwrite",
-        merge_schema=job.schema_mode == "merge",
-        metrics=write_metrics(
-            adds,
-            removed if job.mode == "overwrite" else None,
-            whole_files_by_predicate=job.replace_where is not None,
-        ),
-        user_metadata=job.user_metadata,
-    )
+    return replace(operation, metrics=metrics)

@@ -2,10 +2,10 @@
 
 `check_readable` and `check_writable` raise `UnsupportedFeatureError` for a table that this version
 can't read or write; call them before any work. `lock_for` says which lock a commit takes, and why.
-`write_metrics` and `streaming_metrics` count the files of a commit for its `Operation`,
-`preservation_tags` says whether rows kept their ids. `compact_after` has a commit followed by auto
-compaction where the table wants it. The commit itself, its conflicts and its outcome are
-`OptimisticTransaction`'s.
+`write_metrics` and `streaming_metrics` count the files of a commit for its `Operation`.
+`end_command` commits what a command wrote, with what the table wants beside and after it (the
+batch of an application, whether rows kept their ids, auto compaction). The commit itself, its
+conflicts and its outcome are `OptimisticTransaction`'s.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from lakelog.core.actions.operation import json_text, streaming_metrics, write_metrics
     from lakelog.core.commit.lock import LockChoice, lock_for
     from lakelog.core.features.clustering import clustering_columns
-    from lakelog.core.features.numbered_rows import preservation_tags
     from lakelog.core.features.property_table import KNOWN
     from lakelog.core.features.protocol import check_readable, check_writable, supported_features
     from lakelog.core.features.registry import FEATURES, Support, active_features
-    from lakelog.core.maintain.optimize.auto_compaction import compact_after
+    from lakelog.core.maintain.command_end import end_command
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -33,8 +32,7 @@ else:
             "features.property_table": "KNOWN",
             "features.protocol": "check_readable check_writable supported_features",
             "features.registry": "FEATURES Support active_features",
-            "features.numbered_rows": "preservation_tags",
-            "maintain.optimize.auto_compaction": "compact_after",
+            "maintain.command_end": "end_command",
         },
         below="lakelog.core",
     )

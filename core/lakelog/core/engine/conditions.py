@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         renamed,
         walk,
     )
-    from lakelog.core.transaction.matching_files import matching_files
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -53,7 +52,6 @@ else:
                 "Column Compare Comparison In IsNull Literal Name Not StartsWith columns conjuncts "
                 "is_partition_only join_and names renamed walk"
             ),
-            "transaction.matching_files": "matching_files",
         },
         below="lakelog.core",
     )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.core.schema.diff import TYPES, differences, same_type
     from lakelog.core.schema.edits import column_path, nearest_field
     from lakelog.core.schema.rules import as_nullable, check_holds_rows, check_known
-    from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
+    from lakelog.core.schema.schema_evolution import merge_schemas
     from lakelog.core.schema.type_widening import TYPE_CHANGES
     from lakelog.core.schema.types import holds_months, is_known
     from lakelog.core.schema.upcasts import is_widening, shares_int32
@@ -44,7 +44,7 @@ else:
             "schema.column_paths": "dotted find_column split_path sql_path walk",
             "schema.diff": "TYPES differences same_type",
             "schema.edits": "column_path nearest_field",
-            "schema.schema_evolution": "check_write_compatible merge_schemas",
+            "schema.schema_evolution": "merge_schemas",
             "schema.rules": "as_nullable check_holds_rows check_known",
             "schema.type_widening": "TYPE_CHANGES",
             "schema.types": "holds_months is_known",

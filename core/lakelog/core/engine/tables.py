@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
     from lakelog.core.input.given_types import schema_from
     from lakelog.core.log.commit_history import read_history
-    from lakelog.core.metadata.column_mapping_changes import MAX_ID, reused_mapping
+    from lakelog.core.metadata.column_mapping_changes import MAX_ID
     from lakelog.core.paths import (
         ENGINE_FOLDER,
         EngineFolder,
@@ -51,7 +51,7 @@ else:
             "create.table": "CreateMode TableDefined define_table",
             "input.given_types": "schema_from",
             "log.commit_history": "read_history",
-            "metadata.column_mapping_changes": "MAX_ID reused_mapping",
+            "metadata.column_mapping_changes": "MAX_ID",
             "paths": ("ENGINE_FOLDER EngineFolder data_path encode_path normalize_table_uri"),
             "progress": "GivenProgress",
             "state.version_at_time": "parse_timestamp version_at",

@@ -1,5 +1,7 @@
-"""Writes: how files of rows are laid out, and what is said of those that were written.
+"""Writes: what a write may and replaces, how files of rows are laid out, and what is said of them.
 
+`TableWrite` is a `WriteRequest` in a transaction: it settles the table's schema, partitioning and
+properties, says which files the new ones replace, and what history shows.
 `OptimisticTransaction.changes.file_layout` is the `FileLayout` of a table as the commit will have
 it; its `plan` is a `WritePlan`, by which `write_batches` writes here and `write_in_arrow` on
 executors that have pyarrow and no lakelog (`PICKLED_BY_VALUE`). Its `add_files` makes the actions
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         parquet_codec,
         rows_per_file,
     )
+    from lakelog.core.dml.table_write import SaveMode, TableWrite, WriteRequest
     from lakelog.core.maintain.optimize.run_settings import byte_size
     from lakelog.core.portable.arrival import check_arrived
     from lakelog.core.portable.hive_writer import (
@@ -57,6 +60,7 @@ else:
             "data.partition_errors": "partition_errors",
             "data.write_conf": ("file_settings overwrites_dynamically parquet_codec rows_per_file"),
             "data.file_writer": "write_plan",
+            "dml.table_write": "SaveMode TableWrite WriteRequest",
             "maintain.optimize.run_settings": "byte_size",
             "portable.arrival": "check_arrived",
             "portable.interval_text": "interval_text interval_value",

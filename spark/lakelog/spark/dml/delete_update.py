@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelog.core import AttemptFiles, Operation, keys
-from lakelog.core.engine.commit import compact_after, json_text, preservation_tags
+from lakelog.core import AttemptFiles, Operation
+from lakelog.core.engine.commit import end_command, json_text
 from lakelog.core.engine.conditions import columns as columns_of
 from lakelog.core.engine.conditions import is_partition_only
 from lakelog.core.engine.dml import (
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from lakelog.core import DeltaLog, Expression, OptimisticTransaction, Snapshot
+    from lakelog.core import DeltaLog, Expression, OptimisticTransaction, RowsChanged, Snapshot
     from lakelog.core.engine.dml import TouchedFile
     from lakelog.core.engine.merge import NewColumn
     from lakelog.spark.dml.frames import GivenFrames
@@ -159,15 +159,16 @@ class _Change:
         if self.values is not None:
             columns = updated_columns(self.values, snapshot, alias=self.alias)
         condition = RowCondition.of(self.condition, snapshot, self.alias)
+        done = None
         if self._is_small(snapshot, condition, columns):
             done = change_few_rows(txn, self._plan(condition, columns))
-            if done is not None:
-                return 0 if done.version is None else done.metrics.get(self._counted, -1)
-        return self._run_by_spark(txn, snapshot, condition, columns or ())
+        if done is None:
+            done = self._run_by_spark(txn, snapshot, condition, columns or ())
+        return 0 if done.version is None else done.metrics.get(self._counted, -1)
 
     def _plan(self, condition: RowCondition, columns: Sequence[NewColumn] | None) -> RowsPlan:
         shown = None if self.condition is None else text_of(self.condition)
-        return RowsPlan(condition.whole, shown, columns, self.log.conf.read(keys.USER_METADATA))
+        return RowsPlan(condition.whole, shown, columns)
 
     def _is_small(
         self, snapshot: Snapshot, condition: RowCondition, columns: Sequence[NewColumn] | None
@@ -204,7 +205,7 @@ class _Change:
         snapshot: Snapshot,
         condition: RowCondition,
         columns: Sequence[NewColumn],
-    ) -> int:
+    ) -> RowsChanged:
         empty = self._empty(snapshot)
         given = [] if self.values is None else [v for v in self.values.values() if _is_sql(v)]
         check_expressions(empty, self.condition, given, self.name)
@@ -219,9 +220,7 @@ class _Change:
             )
             with job_errors(self.log.table, txn.reads.version):
                 self._apply(txn, snapshot, condition, changes, columns, attempt)
-            if self._commit(txn, snapshot, changes) is None:
-                return 0
-            return changes.metrics.operation_metrics(self._counted).get(self._counted, -1)
+            return self._commit(txn, changes)
 
     @property
     def _counted(self) -> str:
@@ -357,23 +356,16 @@ class _Change:
         hidden = None if ids is None else ids.add_id_columns(StructType())
         changes.add_written(replace(plain, hidden=hidden).write(new.new), fed)
 
-    def _commit(
-        self, txn: OptimisticTransaction, snapshot: Snapshot, changes: RowRewrite
-    ) -> int | None:
+    def _commit(self, txn: OptimisticTransaction, changes: RowRewrite) -> RowsChanged:
         actions = changes.actions()
-        txn.changes.mark_written()
-        compact_after(txn)
         # All rows are deleted elsewhere; an UPDATE of all has no predicate in delta-spark, either.
         shown = [] if self.condition is None else [text_of(self.condition)]
-        tags = preservation_tags(snapshot.terms, preserved=changes.keeps_row_ids)
         operation = Operation(
             self.name,
             {"predicate": json_text(shown)},
             changes.metrics.operation_metrics(self._counted),
-            self.log.conf.read(keys.USER_METADATA),
-            tags,
         )
-        return txn.commit_if_needed(actions, operation)
+        return end_command(txn, actions, operation, keeps_row_ids=changes.keeps_row_ids)
 
 
 def _is_sql(value: str | Column) -> bool:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.core import keys
 from lakelog.core.engine.conditions import names, parse_sql
 from lakelog.core.engine.merge import MergeJob, MergeSource, run_small_merge
 from lakelog.core.engine.schemas import column_path, same_type
@@ -126,8 +125,6 @@ def merged_here(
         target_alias=aliases[0],
         source_alias=aliases[1],
         evolves=merge.evolves,
-        user_metadata=merge.log.conf.read(keys.USER_METADATA),
-        progress=None,
         most_bytes=HERE_BYTES,
         plan=plan,
     )

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from lakelog.core import AttemptFiles, DeltaLog, Operation
-from lakelog.core.actions import SetTransaction
-from lakelog.core.engine.commit import check_writable, write_metrics
+from lakelog.core import AttemptFiles, DeltaLog
+from lakelog.core.engine.commit import end_command
 from lakelog.core.engine.rows import generation_of, is_filled, missing_identities, table_constraints
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import travelling_conf
-from lakelog.core.engine.write import cast_batch, partition_errors, write_batches
+from lakelog.core.engine.write import TableWrite, cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.schema import StructType
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.marked_errors import marked
-from lakelog.spark.writing.table_schema import apply_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core import OptimisticTransaction
-    from lakelog.core.actions import Action, AddFile
     from lakelog.spark.writing.options import WriteOptions
 
 _MAIN_PATH = "lakelog.spark.write(df).mode(…).save(path)"
@@ -65,7 +62,7 @@ class SourceWriter(DataSourceArrowWriter):
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
         check_holds_rows(self._data, self._data, log.table)
-        txn = self._begin(log)
+        txn = self._begin(log).txn
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
         self._check(txn, log)
@@ -78,11 +75,12 @@ class SourceWriter(DataSourceArrowWriter):
         )
         self._plan = replace(plan, filesystem=for_workers(plan.filesystem))
 
-    def _begin(self, log: DeltaLog, planned: StructType | None = None) -> OptimisticTransaction:
-        txn = log.start_transaction()
-        apply_schema(txn, log.table, self._given, self._options, planned)
-        check_writable(txn.changes.protocol, txn.metadata, log.table)
-        return txn
+    def _begin(self, log: DeltaLog, planned: StructType | None = None) -> TableWrite:
+        write = TableWrite(log.start_transaction(), self._options)
+        write.settle_schema(self._given, planned=planned)
+        if self._options.mode == "overwrite" and self._options.data_change:
+            write.txn.changes.assert_removable()
+        return write
 
     def _check(self, txn: OptimisticTransaction, log: DeltaLog) -> None:
         for each in table_constraints(txn.metadata):
@@ -136,15 +134,13 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _commit(self, results: list[tuple[Any, ...]]) -> None:
         log = DeltaLog.for_table(self._table, self._conf)
-        txn = self._begin(log, StructType.from_json(self._schema_string))
-        with AttemptFiles(txn) as files:
+        write = self._begin(log, StructType.from_json(self._schema_string))
+        with AttemptFiles(write.txn) as files:
             files.at(path for path, *_ in results)
-            self._commit_files(log, txn, results)
+            self._commit_files(write, results)
 
-    def _commit_files(
-        self, log: DeltaLog, txn: OptimisticTransaction, results: list[tuple[Any, ...]]
-    ) -> None:
-        options = self._options
+    def _commit_files(self, write: TableWrite, results: list[tuple[Any, ...]]) -> None:
+        txn, options = write.txn, self._options
         planned = (self._schema_string, self._partitions)
         if (txn.metadata.schema_string, list(txn.metadata.partition_columns)) != planned:
             raise MetadataChangedException(
@@ -153,30 +149,10 @@ class SourceWriter(DataSourceArrowWriter):
                 table=self._table,
                 version=txn.reads.version,
             )
-        app_id, now = options.txn_app_id, log.clock.now_ms()
-        actions: list[Action] = []
-        if app_id is not None:
-            if txn.txn_version(app_id) >= options.txn_version:
-                return
-            entry = SetTransaction(app_id=app_id, version=options.txn_version, last_updated=now)
-            actions.append(entry)
-        layout = txn.changes.file_layout
-        adds = layout.add_files(results, data_change=options.data_change)
-        removed = []
-        if options.mode == "overwrite" and txn.snapshot is not None:
-            txn.changes.assert_removable()
-            removed = txn.filter_files()
-        actions += (each.remove(now, data_change=options.data_change) for each in removed)
-        actions += adds
-        txn.commit_if_needed(actions, self._operation(adds, removed))
-
-    def _operation(self, adds: list[AddFile], removed: list[AddFile]) -> Operation:
-        options = self._options
-        return Operation.write(
-            "Overwrite" if options.mode == "overwrite" else "Append",
-            options.partition_by or (),
-            overwrite_schema=options.overwrite_schema,
-            merge_schema=options.merge_schema,
-            metrics=write_metrics(adds, removed if options.mode == "overwrite" else None),
-            user_metadata=options.user_metadata,
-        )
+        if write.is_done():
+            return
+        adds = txn.changes.file_layout.add_files(results, data_change=options.data_change)
+        removed, now = write.replaced_before(), txn.delta_log.clock.now_ms()
+        removes = (each.remove(now, data_change=options.data_change) for each in removed)
+        operation = write.operation(adds, removed)
+        end_command(txn, [*removes, *adds], operation, batch=options.batch)

@@ -93,7 +93,7 @@ class BatchSink:
             self._last_was_small,
             self._streamed,
         )
-        options = replace(self._options, txn_app_id=self._query_id, txn_version=batch_id)
+        options = replace(self._options, batch=(self._query_id, batch_id))
         adds = save_batch(frame, log, options, batch)
         if adds is None:
             _logger.info(

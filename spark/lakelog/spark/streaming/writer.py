@@ -14,7 +14,7 @@ from lakelog.spark.streaming.query_checkpoint import checkpoint_location
 from lakelog.spark.streaming.sink import BatchSink, refuse_void
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.clustered import check_clustering
-from lakelog.spark.writing.options import SaveMode, WriteOptions
+from lakelog.spark.writing.options import WriteOptions
 
 if TYPE_CHECKING:
     import os
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from lakelog.core.engine.write import SaveMode
     from lakelog.core.schema import StructType
 
 _MODES: dict[str, SaveMode] = {"append": "append", "complete": "overwrite"}

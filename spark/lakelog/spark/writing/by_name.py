@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.writing.options import SaveMode
+    from lakelog.core.engine.write import SaveMode
 
 
 def save_as_table(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelog.core import keys
 from lakelog.core.engine.tables import checked_progress
 from lakelog.core.engine.write import (
+    WriteRequest,
     file_settings,
     overwrites_dynamically,
     parquet_codec,
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from lakelog.core import DeltaConf
+    from lakelog.core.engine.write import SaveMode
 
 _T = TypeVar("_T")
-
-SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore"]
 
 _MODES: dict[str, SaveMode] = {
     "append": "append",
@@ -66,28 +66,16 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(WriteRequest):
     """What the caller asked for, besides the data and the path."""
 
-    mode: SaveMode = "error"
-    partition_by: tuple[str, ...] | None = None
-    """`None` when the caller gave none; a table then keeps its own."""
-    merge_schema: bool = False
-    overwrite_schema: bool = False
     replace_where: str | None = None
-    dynamic_overwrite: bool = False
-    txn_app_id: str | None = None
-    txn_version: int = -1
-    user_metadata: str | None = None
-    data_change: bool = True
     max_records_per_file: int = 0
     """0 means no limit."""
     compression: str | None = None
     """`None` leaves it to the table's property, and then to the conf."""
     optimize_write: bool | None = None
     """`None` leaves it to the conf, and then to the table's property."""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """Options named `delta.…`: the properties of a table that this write creates."""
     replace_column: Column | None = None
     """The condition in place of `replace_where`, from callers that have it as a Column."""
     definition: TableDefinition | None = None
@@ -131,7 +119,6 @@ class WriteOptions:
         """
         check_option_names(options)
         given = {key.lower(): value for key, value in options.items()}
-        app_id, version = _transaction(given)
         made = cls(
             mode=mode,
             partition_by=None if partition_by is None else tuple(partition_by),
@@ -139,8 +126,7 @@ class WriteOptions:
             overwrite_schema=_boolean(given, "overwriteSchema", False),
             replace_where=given.get("replacewhere"),
             dynamic_overwrite=_dynamic(mode, given, conf),
-            txn_app_id=app_id,
-            txn_version=version,
+            batch=_transaction(given),
             user_metadata=given.get("usermetadata") or conf.read(keys.USER_METADATA),
             data_change=_boolean(given, "dataChange", True),
             max_records_per_file=_limit(given, conf),
@@ -202,12 +188,11 @@ def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     return _parsed(given, name, lambda text: words[text.lower()], "true or false")
 
 
-def _transaction(given: Mapping[str, str]) -> tuple[str | None, int]:
+def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
     version = None
     if "txnversion" in given:
         version = _parsed(given, "txnVersion", int, "a whole number")
-    found = checked_progress(given.get("txnappid"), version, ("txnAppId", "txnVersion"))
-    return (None, -1) if found is None else found
+    return checked_progress(given.get("txnappid"), version, ("txnAppId", "txnVersion"))
 
 
 def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.engine.conditions import is_partition_only, matching_files, normalize_filter
+from lakelog.core.engine.conditions import is_partition_only, normalize_filter
 from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.scan import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import OptimisticTransaction, Snapshot
     from lakelog.core.actions import AddFile
+    from lakelog.core.engine.write import TableWrite
     from lakelog.core.schema import StructType
     from lakelog.spark.writing.options import WriteOptions
 
@@ -41,12 +42,12 @@ class Replaced:
 
 
 def replaced_before(
-    txn: OptimisticTransaction, spark: SparkSession, target: StructType, options: WriteOptions
+    write: TableWrite, spark: SparkSession, target: StructType, options: WriteOptions
 ) -> Replaced:
     """What the write replaces, as far as that is known before the new files are written.
 
     Args:
-        txn: the transaction, which records the reads.
+        write: its transaction records the reads.
         spark: reads the rows to keep.
         target: the columns of the table after the write.
         options: the caller's.
@@ -55,31 +56,19 @@ def replaced_before(
         InvalidPredicateError: `replaceWhere` can't be parsed or names an unknown column.
         CorruptLogError: a file that it may match has a partition value that can't be read.
     """
-    if options.mode != "overwrite" or options.dynamic_overwrite or txn.snapshot is None:
-        return Replaced()
-    if options.replace_column is not None:
-        return _matching_column(txn, spark, target, options.replace_column)
-    if options.replace_where is None:
-        return Replaced(txn.filter_files())
-    return _matching(txn, spark, target, options)
-
-
-def replaced_by(
-    txn: OptimisticTransaction, adds: Sequence[AddFile], options: WriteOptions
-) -> Replaced:
-    """What a dynamic overwrite replaces: the files of the partitions that new files lie in."""
-    if not options.dynamic_overwrite or txn.snapshot is None:
-        return Replaced()
-    if not txn.metadata.partition_columns:
-        return Replaced(txn.filter_files())
-    return Replaced(txn.reads.files_in_same_partitions(adds))
+    if options.mode == "overwrite" and not options.dynamic_overwrite:
+        if options.replace_column is not None:
+            return _matching_column(write.txn, spark, target, options.replace_column)
+        if options.replace_where is not None:
+            return _matching(write, spark, target, options)
+    return Replaced(write.replaced_before())
 
 
 def _matching(
-    txn: OptimisticTransaction, spark: SparkSession, target: StructType, options: WriteOptions
+    write: TableWrite, spark: SparkSession, target: StructType, options: WriteOptions
 ) -> Replaced:
     """The files that `replaceWhere` may match; rows of theirs that it does not match are kept."""
-    snapshot = txn.snapshot
+    txn, snapshot = write.txn, write.txn.snapshot
     if snapshot is None or options.replace_where is None:
         return Replaced()
     predicate = normalize_filter(
@@ -89,7 +78,7 @@ def _matching(
         return Replaced()
     if is_partition_only(predicate, snapshot.partition_columns):
         try:
-            return Replaced(to_add_files(matching_files(txn, predicate)))
+            return Replaced(write.replaced_before(predicate))
         except InvalidPredicateError:  # Spark knows the zone's rules, or the function
             condition = sf.expr(str(options.replace_where))
             return _matching_column(txn, spark, target, condition)

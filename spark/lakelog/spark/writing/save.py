@@ -6,19 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import AttemptFiles, DeltaConf, Operation, keys
-from lakelog.core.actions import SetTransaction
-from lakelog.core.engine.commit import (
-    check_writable,
-    compact_after,
-    preservation_tags,
-    streaming_metrics,
-    write_metrics,
-)
+from lakelog.core.engine.commit import end_command, streaming_metrics, write_metrics
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import define_table
-from lakelog.core.engine.write import IdentityBounds
-from lakelog.core.errors import ConcurrentAppendException, TableExistsError
-from lakelog.core.schema import StructType
+from lakelog.core.engine.write import IdentityBounds, TableWrite
+from lakelog.core.errors import ConcurrentAppendException
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.session.session import session_conf, with_storage
@@ -28,10 +20,9 @@ from lakelog.spark.writing.enforced_rules import RowRule, check_rule, enforced, 
 from lakelog.spark.writing.files import Fetch, TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
-from lakelog.spark.writing.overwrite import replaced_before, replaced_by
+from lakelog.spark.writing.overwrite import replaced_before
 from lakelog.spark.writing.replaced_changes import Written, write_with_changes
 from lakelog.spark.writing.stored import cast_by_name
-from lakelog.spark.writing.table_schema import apply_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,14 +32,9 @@ if TYPE_CHECKING:
     from lakelog.core import DeltaLog, OptimisticTransaction
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.engine.tables import TableDefined
-    from lakelog.spark.writing.options import SaveMode, TableDefinition
-
-_MODE_NAMES = {
-    "append": "Append",
-    "overwrite": "Overwrite",
-    "error": "ErrorIfExists",
-    "ignore": "Ignore",
-}
+    from lakelog.core.engine.write import SaveMode
+    from lakelog.core.schema import StructType
+    from lakelog.spark.writing.options import TableDefinition
 
 
 def save_frame(
@@ -139,28 +125,27 @@ class _Save:
         # Before anything is planned or read: what others commit from here on is checked for
         # conflicts.
         txn = self.log.start_transaction()
-        if self._is_done(txn):
+        write = TableWrite(txn, self.options)
+        if write.is_done():
             return None
         self._check_read(txn)
         if self.options.casts and txn.snapshot is not None and not self.options.overwrite_schema:
-            grows = self.options.merge_schema
+            grows = bool(self.options.merge_schema)
             found = cast_by_name(self.frame, txn.snapshot, grows=grows)
-            return replace(self, frame=found)._saved(txn)
-        return self._saved(txn)
+            return replace(self, frame=found)._saved(write)
+        return self._saved(write)
 
-    def _saved(self, txn: OptimisticTransaction) -> tuple[int | None, Sequence[AddFile]]:
-        given = to_delta_schema(self.frame.schema)
+    def _saved(self, write: TableWrite) -> tuple[int | None, Sequence[AddFile]]:
+        txn, given = write.txn, to_delta_schema(self.frame.schema)
         data = without_void(given)
         check_holds_rows(data, data, self.log.table)
-        defined = self._define(txn, given)
-        # The protocol is by now the one that the table will have.
-        check_writable(txn.changes.protocol, txn.metadata, self.log.table)
+        defined = self._define(write, given)
         if self.options.mode == "overwrite" and self.options.data_change:
             txn.changes.assert_removable()
         with AttemptFiles(txn) as files:
             with job_errors(self.log.table, None if txn.snapshot is None else txn.reads.version):
-                written = self._write(txn, given, files)
-            return self._commit(txn, written, defined), written.adds
+                written = self._write(write, given, files)
+            return self._commit(write, written, defined), written.adds
 
     def _check_read(self, txn: OptimisticTransaction) -> None:
         """Note what the rows were made from, where it is the table itself.
@@ -186,47 +171,29 @@ class _Save:
                 version=txn.reads.version,
             )
 
-    def _define(self, txn: OptimisticTransaction, given: StructType) -> TableDefined | None:
+    def _define(self, write: TableWrite, given: StructType) -> TableDefined | None:
         """Let the table have the columns of the rows."""
         options = self.options
         if options.definition is None:
-            apply_schema(txn, self.log.table, given, options)
+            write.settle_schema(given)
             return None
-        return define_table(
-            txn,
+        defined = define_table(
+            write.txn,
             given,
             partition_by=options.partition_by or (),
             cluster_by=options.definition.cluster_by,
             properties=options.definition.properties,
             description=options.definition.description,
         )
+        write.txn.changes.terms.check_writable(self.log.table)
+        return defined
 
-    def _is_done(self, txn: OptimisticTransaction) -> bool:
-        """Whether there is nothing to do: mode `ignore` found a table, or the batch is recorded."""
-        options, table = self.options, self.log.table
-        if txn.snapshot is not None and options.mode == "ignore":
-            return True
-        if txn.snapshot is not None and options.mode == "error":
-            raise TableExistsError(
-                f"there is already a Delta table at {table}, at version {txn.reads.version}. "
-                "Choose another path, or say what to do with the table: mode('append') adds to "
-                "it, mode('overwrite') replaces its rows, mode('ignore') leaves it alone.",
-                table=table,
-                version=txn.reads.version,
-            )
-        # Of the version that the commit starts from: a batch that another driver writes meanwhile
-        # is a conflict on the same application, which the commit finds.
-        app_id = options.txn_app_id
-        return app_id is not None and txn.txn_version(app_id) >= options.txn_version
-
-    def _write(
-        self, txn: OptimisticTransaction, given: StructType, attempt: AttemptFiles
-    ) -> Written:
+    def _write(self, write: TableWrite, given: StructType, attempt: AttemptFiles) -> Written:
         """Write the files of the frame's rows; return them, and what they replace."""
-        frame = self.frame
+        frame, txn = self.frame, write.txn
         # Spark's own writer would write a void column to the files, as a boolean.
-        target = without_void(StructType.from_json(txn.metadata.schema_string))
-        replaced = replaced_before(txn, frame.sparkSession, target, self.options)
+        target = without_void(write.schema)
+        replaced = replaced_before(write, frame.sparkSession, target, self.options)
         filled = FilledColumns.from_schemas(
             given, target, txn.changes.protocol, self.log.table, self.log.conf
         )
@@ -247,10 +214,9 @@ class _Save:
         else:
             # In one job: rows that are new and rows that stay share files.
             written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
-        txn.changes.mark_written()
         if bounds is not None:
             txn.changes.advance_identity_columns(bounds.marks())
-        dynamic = replaced_by(txn, written.adds, self.options).files
+        dynamic = write.replaced_by(written.adds)
         if not dynamic:
             return written
         return replace(written, replaced=replace(replaced, files=[*replaced.files, *dynamic]))
@@ -270,26 +236,25 @@ class _Save:
         return rules
 
     def _commit(
-        self, txn: OptimisticTransaction, written: Written, defined: TableDefined | None
+        self, write: TableWrite, written: Written, defined: TableDefined | None
     ) -> int | None:
         options, adds, replaced = self.options, written.adds, written.replaced
         now = self.log.clock.now_ms()
-        actions: list[Action] = []
-        if options.txn_app_id is not None:
-            actions.append(
-                SetTransaction(
-                    app_id=options.txn_app_id, version=options.txn_version, last_updated=now
-                )
-            )
-        actions += (each.remove(now, data_change=options.data_change) for each in replaced.files)
-        actions += (*adds, *written.changes)
+        actions: list[Action] = [
+            *(each.remove(now, data_change=options.data_change) for each in replaced.files),
+            *adds,
+            *written.changes,
+        ]
         if defined is not None:
             actions += defined.domains
-        compact_after(txn)
-        return txn.commit_if_needed(actions, self._operation(txn, written, defined))
+        # Rows that are written again get new ids in their new files.
+        kept = None if replaced.kept_rows is None else False
+        operation = self._operation(write, written, defined)
+        done = end_command(write.txn, actions, operation, batch=options.batch, keeps_row_ids=kept)
+        return done.version
 
     def _operation(
-        self, txn: OptimisticTransaction, written: Written, defined: TableDefined | None
+        self, write: TableWrite, written: Written, defined: TableDefined | None
     ) -> Operation:
         options, adds, replaced = self.options, written.adds, written.replaced
         if self.batch is not None:
@@ -311,23 +276,10 @@ class _Save:
                 user_metadata=options.user_metadata,
                 name=options.definition.operation,
             )
-        moves_rows = replaced.kept_rows is not None
-        return Operation.write(
-            _MODE_NAMES[options.mode],
-            options.partition_by or (),
+        return write.operation(
+            adds,
+            replaced.files,
             predicate=options.predicate,
-            dynamic_overwrite=options.dynamic_overwrite,
-            overwrite_schema=options.overwrite_schema,
-            merge_schema=options.merge_schema,
-            metrics={
-                **write_metrics(
-                    adds,
-                    replaced.files if options.mode == "overwrite" else None,
-                    whole_files_by_predicate=(options.predicate is not None and not moves_rows),
-                ),
-                **({"numAddedChangeFiles": len(written.changes)} if written.changes else {}),
-            },
-            user_metadata=options.user_metadata,
-            # They get new row ids in their new files.
-            tags=preservation_tags(txn.changes.terms, preserved=False) if moves_rows else None,
+            moves_rows=replaced.kept_rows is not None,
+            change_files=len(written.changes),
         )

@@ -11,11 +11,13 @@ from lakelog.spark.session.given_options import WithColumns, without_path
 from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.writing.by_name import save_as_table
 from lakelog.spark.writing.clustered import clustered_table
-from lakelog.spark.writing.options import SaveMode, save_mode
+from lakelog.spark.writing.options import save_mode
 from lakelog.spark.writing.save import save_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from lakelog.core.engine.write import SaveMode
 
 
 class DeltaWriter(WithColumns):

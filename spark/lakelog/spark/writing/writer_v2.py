@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lakelog.core.engine.tables import CreateMode
-    from lakelog.spark.writing.options import SaveMode
+    from lakelog.core.engine.write import SaveMode
 
 _OPERATIONS: dict[CreateMode, str] = {
     "create": "CREATE TABLE AS SELECT",

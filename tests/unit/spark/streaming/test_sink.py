@@ -43,7 +43,7 @@ def test_a_batch_is_fetched_only_after_a_small_one(
     seen: list[StreamBatch] = []
 
     def save(_: Any, __: Any, options: WriteOptions, batch: StreamBatch) -> Any:
-        assert (options.txn_app_id, options.txn_version) == ("q", batch.batch_id)
+        assert options.batch == ("q", batch.batch_id)
         seen.append(batch)
         return results[len(seen) - 1]
 

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.writing.options import SaveMode, WriteOptions, save_mode
+from lakelog.spark.writing.options import WriteOptions, save_mode
+
+if TYPE_CHECKING:
+    from lakelog.core.engine.write import SaveMode
 
 DYNAMIC = {"spark.sql.sources.partitionOverwriteMode": "DYNAMIC"}
 
@@ -127,4 +132,4 @@ def test_a_bad_option_is_refused_with_its_name(given, mode, message):
 def test_a_transaction_takes_both_of_its_options():
     options = read({"txnAppId": "job", "txnVersion": "12"})
 
-    assert (options.txn_app_id, options.txn_version) == ("job", 12)
+    assert options.batch == ("job", 12)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
 from lakelog.core.data.file_writer import DataFileWriter
-from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.maintain.optimize.bin_reader import BinReader
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.command_end import commit_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +102,11 @@ def _commit(
             "numOutputBytes": sum(each.size for each in adds),
             "numCopiedRows": sum(each.num_records or 0 for each in adds),
         }
-    tags = preservation_tags(txn.changes.terms, preserved=ids is not None)
-    txn.changes.mark_written()
-    return txn.commit([*adds, *removes, *others], Operation(name, parameters, metrics, tags=tags))
+    done = commit_command(
+        txn,
+        [*adds, *removes, *others],
+        Operation(name, parameters, metrics),
+        keeps_row_ids=ids is not None,
+        skips_empty=False,
+    )
+    return snapshot.version if done.version is None else done.version

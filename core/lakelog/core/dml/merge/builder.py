@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.dml.merge.clauses import When
-    from lakelog.core.dml.rewrite import RowsChanged
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.progress import GivenProgress
+    from lakelog.core.transaction.command_end import RowsChanged
 
 MergeCondition: TypeAlias = Union[str, "ArrowExpression"]
 """SQL text, or an expression of `pyarrow.compute`."""

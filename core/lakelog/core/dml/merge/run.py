@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import keys
-from lakelog.core.actions import SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.compute import pc
 from lakelog.core.dml.merge.analysis import plan_merge
@@ -19,15 +18,14 @@ from lakelog.core.dml.merge.read_predicate import read_predicate
 from lakelog.core.dml.merge.rewrite import MergeRewrite
 from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
-from lakelog.core.dml.rewrite import RowsChanged
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
-from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.maintain.optimize.auto_compaction import compact_after
+from lakelog.core.maintain.command_end import end_command
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.command_end import RowsChanged, is_recorded
 from lakelog.core.transaction.optimistic import undone_on_error
 from lakelog.logstores import keys as store_keys
 
@@ -62,8 +60,8 @@ class MergeJob:
     target_alias: str
     source_alias: str
     evolves: bool
-    user_metadata: str | None
-    progress: tuple[str, int] | None
+    user_metadata: str | None = None
+    progress: tuple[str, int] | None = None
     report: ProgressCallback | None = None
     most_bytes: int | None = None
     """Of the data files that may hold matching rows; `None` reads any number."""
@@ -84,7 +82,7 @@ def run_merge(log: DeltaLog, job: MergeJob) -> RowsChanged:
     txn = log.start_transaction()
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
-    if job.progress and txn.txn_version(job.progress[0]) >= job.progress[1]:
+    if is_recorded(txn, job.progress):
         return RowsChanged(None)
     with AttemptFiles(txn) as files:
         merge = _Merge(txn, job)
@@ -223,11 +221,10 @@ class _Merge:
         for number, sources in self._inserted(matcher):
             rewrite.insert(number, sources)
             self._tell_inserted(metrics.inserted)
-        actions = [*self._transaction(), *rewrite.actions()]
+        actions = rewrite.actions()
         # Last, when the numbers are known: another writer that took the same ones changes the mark,
         # too, and the two conflict.
         txn.changes.advance_identity_columns(self._numbering.marks)
-        txn.changes.mark_written()
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - scanned))
         metrics.execution_ms = round(1000 * (clock.monotonic() - self._began))
         return actions
@@ -274,19 +271,10 @@ class _Merge:
         pairs = side_by_side(self._sides, None, rows, len(sources))
         return self._sides.true_for(condition, pairs).combine_chunks()
 
-    def _transaction(self) -> list[Action]:
-        if self._job.progress is None:
-            return []
-        app_id, version = self._job.progress
-        now = self._txn.delta_log.clock.now_ms()
-        return [SetTransaction(app_id=app_id, version=version, last_updated=now)]
-
     def commit(self, actions: Sequence[Action]) -> RowsChanged:
         """Commit what `written` gave."""
-        snapshot, job, rewrite = self._snapshot, self._job, self._rewrite
-        found = rewrite.metrics.operation_metrics()
+        job, kept = self._job, self._rewrite.keeps_row_ids
         parameters = merge_parameters(job.condition, job.clauses, str)
-        tags = preservation_tags(snapshot.terms, preserved=rewrite.keeps_row_ids)
-        operation = Operation("MERGE", parameters, found, job.user_metadata, tags)
-        compact_after(self._txn)
-        return RowsChanged(self._txn.commit_if_needed(actions, operation), found)
+        found = self._rewrite.metrics.operation_metrics()
+        operation = Operation("MERGE", parameters, found, job.user_metadata)
+        return end_command(self._txn, actions, operation, batch=job.progress, keeps_row_ids=kept)

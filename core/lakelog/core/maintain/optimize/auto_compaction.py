@@ -14,52 +14,18 @@ from lakelog.core import keys
 from lakelog.core.actions import AddFile
 from lakelog.core.actions.operation import json_text
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.errors import DeltaAnalysisError, DeltaConcurrentModificationException
+from lakelog.core.errors import DeltaConcurrentModificationException
 from lakelog.core.hooks.post_commit import PostCommitHook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
 
     from lakelog.core.conf import DeltaConf
     from lakelog.core.hooks.post_commit import CommittedTransaction
     from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 _logger = logging.getLogger("lakelog")
-_PROPERTY = "delta.autoOptimize.autoCompact"
-_OLD_PROPERTY = "delta.autoOptimize"
-
-
-def compact_after(txn: OptimisticTransaction) -> None:
-    """Have small files put together after the commit, where the session or the table says so.
-
-    `spark.databricks.delta.autoCompact.enabled` comes before `delta.autoOptimize.autoCompact`. Call
-    it in each command that writes rows, before the commit; it does nothing otherwise.
-
-    Raises:
-        DeltaAnalysisError: neither true nor false.
-    """
-    if _is_wanted(txn.delta_log.conf, txn.metadata.configuration):
-        txn.register_post_commit_hook(AutoCompaction())
-
-
-def _is_wanted(conf: DeltaConf, properties: Mapping[str, str]) -> bool:
-    text = conf.read(keys.AUTO_COMPACT)
-    where = f"the conf {keys.AUTO_COMPACT}"
-    if text is None and (properties.get(_OLD_PROPERTY) or "").strip().lower() == "true":
-        return True
-    if text is None:
-        text, where = properties.get(_PROPERTY, "false"), f"the table property {_PROPERTY}"
-    if text.strip().lower() not in {"true", "false"}:
-        raise DeltaAnalysisError(
-            f"[DELTA_INVALID_AUTO_COMPACT_TYPE] Invalid auto-compact type: {text}. Allowed values "
-            f"are: (true,false). It comes from {where}.",
-            value=text,
-        )
-    return text.strip().lower() == "true"
 
 
 class AutoCompaction(PostCommitHook):

@@ -15,11 +15,11 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.arrays import array_of
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaConcurrentModificationException
-from lakelog.core.features.numbered_rows import preservation_tags
 from lakelog.core.maintain.optimize.bin_rewriting import BinRewriter, Rewritten
 from lakelog.core.maintain.optimize.plan import Bin
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from lakelog.core.transaction.command_end import commit_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -113,8 +113,7 @@ class OptimizeBatch:
                             done.append(each)
                             on_bin(each.bin)
                     done.sort(key=lambda each: bins.index(each.bin))
-                txn.changes.mark_written()
-                outcome = self._commit(txn, bins, *self._actions(txn, done, rewriter))
+                outcome = self._commit(txn, bins, done, rewriter)
                 if isinstance(outcome, int):
                     return _committed(outcome, done)
                 owner.hand_over()
@@ -124,28 +123,26 @@ class OptimizeBatch:
         self,
         txn: OptimisticTransaction,
         bins: Sequence[Bin],
-        actions: Sequence[Action],
-        operation: Operation,
+        done: Sequence[Rewritten],
+        rewriter: BinRewriter,
     ) -> int | OptimisticTransaction:
         """Commit; give the version, or the transaction in which to try once more."""
+        now = txn.delta_log.clock.now_ms()
+        committed = _committed(-1, done)
+        removes = [file.remove(now, data_change=False) for file in committed.removed]
+        metrics = operation_metrics(committed.added, committed.removed)
+        operation = Operation(self._name, self._parameters, metrics, self._user_metadata)
+        actions: list[Action] = [*committed.added, *removes]
+        kept = rewriter.keeps_row_ids
         try:
-            return txn.commit(actions, operation)
+            version = commit_command(txn, actions, operation, keeps_row_ids=kept).version
+            assert version is not None  # no bin is without a file
+            return version
         except DeltaConcurrentModificationException:
             again = self._next(txn, bins)
             if again is None:
                 raise
             return again
-
-    def _actions(
-        self, txn: OptimisticTransaction, done: Sequence[Rewritten], rewriter: BinRewriter
-    ) -> tuple[list[Action], Operation]:
-        now = txn.delta_log.clock.now_ms()
-        committed = _committed(-1, done)
-        removes = [file.remove(now, data_change=False) for file in committed.removed]
-        tags = preservation_tags(txn.changes.terms, preserved=rewriter.keeps_row_ids)
-        metrics = operation_metrics(committed.added, committed.removed)
-        operation = Operation(self._name, self._parameters, metrics, self._user_metadata, tags)
-        return [*committed.added, *removes], operation
 
     def _still_there(self, snapshot: Snapshot, bins: Sequence[Bin]) -> list[Bin]:
         """The bins without the files that were removed or changed since they were planned."""

@@ -21,11 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from lakelog.core import AttemptFiles, Operation, keys
-from lakelog.core.engine.commit import (
-    check_writable,
-    compact_after,
-    preservation_tags,
-)
+from lakelog.core.engine.commit import check_writable, end_command
 from lakelog.core.engine.dml import RowRewrite
 from lakelog.core.engine.log import NO_FILES
 from lakelog.core.engine.merge import (
@@ -143,11 +139,11 @@ class _Run:
             self.metrics.source_rows = source.rows
             self.metrics.source_ms = round(1000 * (clock.monotonic() - began))
             actions = self._actions(plan, types, source, attempt)
-            self.txn.changes.mark_written()
             self.metrics.execution_ms = round(1000 * (clock.monotonic() - began))
-            found = self.metrics.operation_metrics()
-            compact_after(self.txn)
-            self.txn.commit_if_needed(actions, self._operation(found))
+            found, asked = self.metrics.operation_metrics(), self.merge
+            parameters = merge_parameters(text_of(asked.condition), asked.clauses, text_of)
+            operation = Operation("MERGE", parameters, found)
+            end_command(self.txn, actions, operation, keeps_row_ids=self._keeps_row_ids)
         return found
 
     def _aliases_here(self, plan: MergePlan) -> tuple[str, str] | None:
@@ -389,12 +385,6 @@ class _Run:
         metrics.added_files = copies.added_files + len(written.adds)
         metrics.added_bytes = copies.added_bytes + sum(each.size for each in written.adds)
         metrics.change_files = len(written.changes)
-
-    def _operation(self, metrics: dict[str, int]) -> Operation:
-        snapshot, merge = self.snapshot, self.merge
-        parameters = merge_parameters(text_of(merge.condition), merge.clauses, text_of)
-        tags = preservation_tags(snapshot.terms, preserved=self._keeps_row_ids)
-        return Operation("MERGE", parameters, metrics, tags=tags)
 
 
 def _conditions(plan: MergePlan, when: str) -> list[tuple[Any, str]]:

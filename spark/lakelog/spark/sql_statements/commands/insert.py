@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakelog.core import Snapshot
+    from lakelog.core.engine.write import SaveMode
     from lakelog.core.schema import StructType
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
     from lakelog.spark.sql_statements.text.cursor import Cursor
     from lakelog.spark.sql_statements.text.statement import Edit
-    from lakelog.spark.writing.options import SaveMode
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ def insert_rows(
             if k.lower() != "path"
         }
         mode: SaveMode = "overwrite" if overwrite else "append"
-        evolves = WriteOptions.from_options(mode, None, given, snapshot.conf).merge_schema
+        evolves = bool(WriteOptions.from_options(mode, None, given, snapshot.conf).merge_schema)
         wanted = _Insert(Place(location, tuple(parts)), overwrite, [], evolves)
         rows = _fitted(frame, snapshot, wanted, snapshot.schema.names, [])
         save_frame(rows, location, mode, None, given)

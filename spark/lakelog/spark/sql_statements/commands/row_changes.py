@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.core import Operation, keys
+from lakelog.core import Operation
+from lakelog.core.engine.commit import end_command
 from lakelog.spark.dml.delete_update import delete as delete_rows
 from lakelog.spark.dml.delete_update import update as update_rows
 
@@ -89,5 +90,4 @@ def _truncate(log: DeltaLog) -> None:
         "numRemovedFiles": len(removed),
         "executionTimeMs": round(1000 * (log.clock.monotonic() - began)),
     }
-    note = log.conf.read(keys.USER_METADATA)
-    txn.commit_if_needed(removed, Operation("TRUNCATE", {}, metrics, note))
+    end_command(txn, removed, Operation("TRUNCATE", {}, metrics))
