@@ -34,6 +34,7 @@ from integration import (
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from lakelog.core.dml.merge.read_predicate import MergeReads
 from lakelog.core.dml.table_write import TableWrite
 from lakelog.core.errors import (
     ConcurrentAppendException,
@@ -42,7 +43,6 @@ from lakelog.core.errors import (
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
-from lakelog.spark.dml.candidate_files import MergeReads
 from lakelog.spark.dml.matching_positions import hit_positions
 from lakelog.spark.dml.merge import changed_positions as _places
 from lakelog.spark.dml.merge import run as _merge

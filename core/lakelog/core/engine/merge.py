@@ -34,7 +34,9 @@ if TYPE_CHECKING:
         Taken,
         Value,
     )
+    from lakelog.core.dml.merge.read_predicate import MergeReads
     from lakelog.core.dml.merge.run import MergeJob, run_small_merge
+    from lakelog.core.dml.merge.search_condition import column_of
     from lakelog.core.dml.merge.source import MergeSource
 else:
     __getattr__, __dir__ = lazy_names(
@@ -47,7 +49,9 @@ else:
             "dml.merge.new_rows": (
                 "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
             ),
+            "dml.merge.read_predicate": "MergeReads",
             "dml.merge.run": "MergeJob run_small_merge",
+            "dml.merge.search_condition": "column_of",
             "dml.merge.source": "MergeSource",
         },
         below="lakelog.core",

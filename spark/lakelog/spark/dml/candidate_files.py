@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lakelog.core.engine.conditions import (
     Column,
-    Compare,
     Comparison,
     Literal,
     Name,
@@ -21,14 +20,10 @@ from lakelog.core.engine.conditions import (
     renamed,
     to_sql,
 )
-from lakelog.core.engine.schemas import limit_of
 from lakelog.core.errors import DeltaError
-from lakelog.core.schema import DecimalType, PrimitiveType
-from lakelog.spark.dml.merge.char_comparisons import compared_columns
+from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from lakelog.core import Expression, Snapshot
@@ -37,78 +32,6 @@ if TYPE_CHECKING:
 _MOST_PARTITIONS = 200
 """So many are named in the condition by which others' commits are looked at."""
 _NAMED = frozenset({"byte", "short", "integer", "long", "date", "string", "boolean"})
-_BOUNDED = frozenset({"byte", "short", "integer", "long", "date", "string"})
-"""Types of which a least and a greatest value bound all: NaN is outside of a DOUBLE's bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class MergeReads:
-    """What a condition says of the table's rows alone, and of the columns that are keys."""
-
-    filters: tuple[str, ...]
-    """Conditions on the table's columns, under their own names."""
-    keys: tuple[tuple[str, str], ...]
-    """A column of the table, and the source's of the same type, that must be equal to match."""
-
-    @classmethod
-    def from_condition(
-        cls, condition: object, target: StructType, source: StructType, alias: str | None
-    ) -> MergeReads:
-        """Take a condition apart, as far as it is text that we understand.
-
-        Only speed and the number of conflicts depend on that.
-
-        Args:
-            condition: SQL text, or what has none.
-            target: the table's schema.
-            source: the source's.
-            alias: what the MERGE calls the table.
-        """
-        if not isinstance(condition, str):
-            return cls((), ())
-        filters, keys = [], []
-        with contextlib.suppress(DeltaError):
-            for part in conjuncts(parse_sql(condition)):
-                if (text := _of_table(part, target, alias, source)) is not None:
-                    filters.append(text)
-                elif (key := _key(part, target, source, alias)) is not None:
-                    keys.append(key)
-        return cls(tuple(filters), tuple(keys))
-
-    def predicate(self, snapshot: Snapshot, bounds: Sequence[Any]) -> Expression | None:
-        """A condition that is true for every row which can match; `None` for all rows.
-
-        Args:
-            snapshot: the version.
-            bounds: of the source, the least and the greatest value of each key, as Arrow scalars.
-        """
-        parts: list[Expression] = []
-        for text in self.filters:
-            found = _understood(text, snapshot)
-            if found is not None:
-                parts.append(found)
-        for at, (name, _) in enumerate(self.keys):
-            least, greatest = (each.as_py() for each in bounds[2 * at : 2 * at + 2])
-            if least is None or greatest is None:
-                continue
-            limit = limit_of(snapshot.schema.get(name))
-            if limit is not None and limit.pads:
-                least, greatest = limit.range_of(least, greatest)
-            with contextlib.suppress(DeltaError):
-                column = Column((name,))
-                both: Any = [
-                    Comparison(">=", column, Literal(least, exact=True)),
-                    Comparison("<=", column, Literal(greatest, exact=True)),
-                ]
-                found = normalize_filter(
-                    join_and(both),
-                    snapshot.schema,
-                    session_tz=snapshot.conf.session_tz,
-                    now_ms=snapshot.clock.now_ms(),
-                )
-                if found is not None:
-                    parts.append(found)
-        return join_and(parts) if parts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +109,8 @@ def _understood(text: str, snapshot: Snapshot) -> Expression | None:
     return None
 
 
-def _of_table(
-    node: Expression, target: StructType, alias: str | None, source: StructType | None = None
-) -> str | None:
-    """A condition on the table alone, without the alias, if it is one.
-
-    Beside a source, a name without the alias is the table's where the source has no such column;
-    what is before a dot is taken for an alias then.
-    """
+def _of_table(node: Expression, target: StructType, alias: str | None) -> str | None:
+    """A condition on the table, without the alias, if it is one."""
 
     def own(path: tuple[str, ...]) -> tuple[str, ...] | None:
         """The path without the alias."""
@@ -202,27 +119,10 @@ def _of_table(
             # A column of the alias's name has fields that look the same.
             if second is None or target.get(alias) is not None:
                 return None
-            fits = source is None or len(path) == 2
-            return path[1:] if fits and target.get(second) is not None else None
-        if source is not None and (len(path) > 1 or source.get(first) is not None):
-            return None
+            return path[1:] if target.get(second) is not None else None
         return path if target.get(first) is not None else None
 
     paths = [each.path for each in names(node)]
     if not paths or any(own(path) is None for path in paths):
         return None
     return to_sql(renamed(node, lambda name: Name(own(name.path) or name.path, quoted=True)))
-
-
-def _key(
-    node: Expression, target: StructType, source: StructType, alias: str | None
-) -> tuple[str, str] | None:
-    if not isinstance(node, Compare) or node.op != "=":
-        return None
-    found = compared_columns(node, target, source, alias)
-    if found is None or found[0].data_type != found[1].data_type:
-        return None
-    ours, theirs, _ = found
-    kind = ours.data_type
-    simple = isinstance(kind, PrimitiveType) and kind.name in _BOUNDED
-    return (ours.name, theirs.name) if simple or isinstance(kind, DecimalType) else None

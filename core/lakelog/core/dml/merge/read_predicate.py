@@ -6,9 +6,14 @@ a conflict. Made of the conditions on the target alone, and of the keys that the
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.compute import pc
+from lakelog.core.dml.merge.search_condition import SearchCondition
+from lakelog.core.dml.merge.sides import Side, Sides
+from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.conditions import bound_condition
 from lakelog.core.expressions.tree import (
     And,
@@ -23,6 +28,7 @@ from lakelog.core.expressions.tree import (
     renamed,
 )
 from lakelog.core.schema import DecimalType, PrimitiveType
+from lakelog.core.schema.char_varchar import Limit
 from lakelog.core.schema.column_paths import find_column
 
 if TYPE_CHECKING:
@@ -30,13 +36,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakelog.core.dml.merge.search_condition import KeyPair, SearchCondition
-    from lakelog.core.dml.merge.sides import Bound, Sides
+    from lakelog.core.dml.merge.search_condition import KeyPair
+    from lakelog.core.dml.merge.sides import Bound
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.schema import DataType
+    from lakelog.core.schema import DataType, StructType
+    from lakelog.core.state.snapshot import Snapshot
 
 _MOST_VALUES: Final = 64
 """So many keys are listed; of more, the least and the greatest are used."""
+_WITHOUT_BOUNDS: Final = tuple(map(PrimitiveType, ("boolean", "timestamp", "timestamp_ntz")))
+"""Types of which an engine gives none: times have the zone of its session."""
 _ORDERED: Final = frozenset(
     {"byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz", "boolean"}
 )
@@ -56,13 +65,72 @@ def read_predicate(
     if not candidates:
         # Nothing could match, whatever others add: no file is read, and no append conflicts.
         return Literal(False, PrimitiveType("boolean"))
-    parts = [_of_target(each, sides) for each in search.target_only]
-    parts += [_of_key(pair, values, sides) for pair, values in zip(search.keys, keys, strict=True)]
+    parts: list[Expression | None] = [_of_target(each, sides) for each in search.target_only]
+    pairs = zip(search.keys, keys, strict=True)
+    parts += [_of_values(pair, values, sides) for pair, values in pairs]
+    return _joined(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReads:
+    """What a MERGE reads that an engine carries out, as far as lakelog understands its condition.
+
+    Only speed and the number of conflicts depend on how far that is.
+    """
+
+    filters: tuple[Expression, ...]
+    """Conditions on the table alone."""
+    keys: tuple[str, ...]
+    """Columns of the source: a row of the table that is not between the ends of one can't match."""
+    columns: tuple[tuple[Column, int], ...]
+    """The table's column that each is equal to, and the length of a CHAR, else 0."""
+
+    @classmethod
+    def of(
+        cls, condition: object, snapshot: Snapshot, source: StructType, alias: str | None
+    ) -> MergeReads:
+        """Take a condition apart.
+
+        Args:
+            condition: SQL text, or what has none.
+            snapshot: the table's.
+            source: the schema of the source.
+            alias: what the MERGE calls the table.
+        """
+        mine = Side(snapshot.read_schema, alias or "__lakelog_target")
+        theirs = Side(source, "__lakelog_source")
+        sides = Sides(mine, theirs, snapshot.conf.session_tz, snapshot.clock.now_ms())
+        search, filters, keys, columns = SearchCondition.understood(condition, sides), [], [], []
+        for each in search.target_only:
+            with contextlib.suppress(DeltaError):
+                filters.append(_of_target(each, sides))
+        for key in search.keys:
+            column, root = _column(key, sides), key.source.root
+            plain = isinstance(root, Name) and len(root.path) == 1 and not key.null_safe
+            if plain and column is not None and key.data_type not in _WITHOUT_BOUNDS:
+                keys += [name for name in source.names if theirs.named(name) in key.source.names]
+                columns.append((column, key.char_length))
+        return cls(tuple(filters), tuple(keys), tuple(columns))
+
+    def predicate(self, bounds: Sequence[Any]) -> Expression | None:
+        """What is true of every row of the table that can match; `None` where any row can.
+
+        Args:
+            bounds: of the source, the least and the greatest value of each of `keys`, as Arrow
+                scalars; null where it has none.
+        """
+        parts: list[Expression | None] = [*self.filters]
+        ends = zip(self.columns, bounds[::2], bounds[1::2], strict=True)
+        parts += [_between(column, least, most, size) for (column, size), least, most in ends]
+        return _joined(parts)
+
+
+def _joined(parts: Sequence[Expression | None]) -> Expression | None:
     known = [each for each in parts if each is not None]
     return join_and(known) if known else None
 
 
-def _of_target(bound: Bound, sides: Sides) -> Expression | None:
+def _of_target(bound: Bound, sides: Sides) -> Expression:
     """A condition on the target alone, over its own columns."""
     prefix = sides.target.named("")
 
@@ -79,27 +147,38 @@ def _of_target(bound: Bound, sides: Sides) -> Expression | None:
     )
 
 
-def _of_key(pair: KeyPair, values: pa.Array[Any], sides: Sides) -> Expression | None:
+def _of_values(pair: KeyPair, values: pa.Array[Any], sides: Sides) -> Expression | None:
+    """That a key is one of some values, or between the least and the greatest of many."""
     column = _column(pair, sides)
     if column is None:
         return None
-    assert column.data_type is not None
     distinct = pc.unique(values)
     with_null = pair.null_safe and distinct.null_count > 0
     distinct = distinct.drop_null()
-    either: list[Expression] = [IsNull(column)] if with_null else []
+    part: Expression | None
+    if 0 < len(distinct) <= _MOST_VALUES:
+        try:
+            part = In(column, tuple(_literal(each, column) for each in distinct))
+        except (OverflowError, ValueError):
+            return None  # a time that Python does not have
+    else:
+        bounds = pc.min_max(distinct)
+        part = _between(column, bounds["min"], bounds["max"])
+    return join_or([IsNull(column), part]) if with_null and part is not None else part
+
+
+def _between(column: Column, least: Any, most: Any, char_length: int = 0) -> Expression | None:
+    """That a column is between two values, where there are any."""
+    if not (least.is_valid and most.is_valid):
+        return Literal(False, PrimitiveType("boolean"))
     try:
-        if 0 < len(distinct) <= _MOST_VALUES:
-            listed = tuple(_literal(each, column.data_type) for each in distinct)
-            either.append(In(column, listed))
-        elif len(distinct):
-            bounds = pc.min_max(distinct)
-            least, most = (_literal(bounds[end], column.data_type) for end in ("min", "max"))
-            between = Comparison(">=", column, least), Comparison("<=", column, most)
-            either.append(And(between))
+        ends = _literal(least, column), _literal(most, column)
     except (OverflowError, ValueError):
         return None  # a time that Python does not have
-    return join_or(either)
+    if char_length:
+        texts = Limit(True, char_length).range_of(least.as_py(), most.as_py())
+        ends = Literal(texts[0], column.data_type), Literal(texts[1], column.data_type)
+    return And((Comparison(">=", column, ends[0]), Comparison("<=", column, ends[1])))
 
 
 def _column(pair: KeyPair, sides: Sides) -> Column | None:
@@ -123,5 +202,5 @@ def _is_ordered(kind: DataType) -> bool:
     )
 
 
-def _literal(value: Any, kind: DataType) -> Literal:
-    return Literal(value.as_py(), kind)
+def _literal(value: Any, column: Column) -> Literal:
+    return Literal(value.as_py(), column.data_type)

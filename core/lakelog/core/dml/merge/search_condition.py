@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.errors import DeltaError, InvalidPredicateError
 from lakelog.core.expressions.coerce import NotInCoreError, compared_type
 from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.sql_text import to_sql
-from lakelog.core.expressions.tree import Compare, Name, conjuncts
+from lakelog.core.expressions.tree import Compare, Name, conjuncts, names, renamed
 from lakelog.core.schema import DecimalType, PrimitiveType
 from lakelog.core.schema.char_varchar import limit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lakelog.core.dml.merge.sides import Bound, Sides
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.schema import DataType
+    from lakelog.core.schema import DataType, StructField, StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +57,43 @@ class SearchCondition:
             DeltaAnalysisError: an unknown or ambiguous name, a subquery, a function that can't be
                 in a condition, or an expression that is none.
         """
+        return cls._of(sql, conjuncts(parse_sql(sql)), sides)
+
+    @classmethod
+    def understood(cls, given: object, sides: Sides) -> SearchCondition:
+        """The parts of a condition that lakelog evaluates; the others may be anything.
+
+        Args:
+            given: SQL text, or what has none.
+            sides: the source under a name that stands for whatever the condition calls it.
+        """
+        parts: list[Expression | None] = []
+        if isinstance(given, str):
+            with contextlib.suppress(DeltaError):
+                parts = [_with_source_named(part, sides) for part in conjuncts(parse_sql(given))]
+        return cls._of(str(given), filter(None, parts), sides, DeltaError)
+
+    @classmethod
+    def _of(
+        cls, sql: str, parts: Iterable[Expression], sides: Sides, *ignored: type[DeltaError]
+    ) -> SearchCondition:
         both = (sides.target, sides.source)
         keys, target_only, source_only, pairs = [], [], [], []
-        for part in conjuncts(parse_sql(sql)):
-            bound = sides.bind(part, both, "search condition", condition=True)
-            sides.check_condition(bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
-            mine = {sides.side_of(name) is sides.target for name in bound.names}
-            if mine == {True}:
-                target_only.append(bound)
-            elif mine != {True, False}:
-                source_only.append(bound)
-            elif (key := _key(part, sides)) is not None:
-                keys.append(key)
-            else:
-                pairs.append(bound)
+        for part in parts:
+            with contextlib.suppress(*ignored):
+                bound = sides.bind(part, both, "search condition", condition=True)
+                sides.check_condition(
+                    bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition"
+                )
+                mine = {sides.side_of(name) is sides.target for name in bound.names}
+                if mine == {True}:
+                    target_only.append(bound)
+                elif mine != {True, False}:
+                    source_only.append(bound)
+                elif (key := _key(part, sides)) is not None:
+                    keys.append(key)
+                else:
+                    pairs.append(bound)
         return cls(sql, tuple(keys), tuple(target_only), tuple(source_only), tuple(pairs))
 
     def columns(self, sides: Sides, *, of_target: bool) -> set[str]:
@@ -86,6 +110,49 @@ def condition_of_columns(names: Sequence[str], target: str, source: str) -> str:
 
     terms = [f"{sql_path((target, n))} = {sql_path((source, n))}" for n in names]
     return " AND ".join(terms)
+
+
+def column_of(
+    path: tuple[str, ...], target: StructType, source: StructType, alias: str | None
+) -> tuple[bool, StructField] | None:
+    """Which column a name means, as far as that is clear without knowing the source's name.
+
+    Args:
+        path: the name.
+        target: the table's columns.
+        source: the source's.
+        alias: what the MERGE calls the table.
+
+    Returns:
+        Whether it is the table's, and the column; `None` where others may be meant, or a field.
+    """
+    first, last = path[0], path[-1]
+    if len(path) == 2 and first.lower() == (alias or "").lower():
+        ours, theirs = target.get(last), None
+    elif len(path) == 1:
+        ours, theirs = target.get(last), source.get(last)
+    elif len(path) == 2 and target.get(first) is None and source.get(first) is None:
+        ours, theirs = None, source.get(last)
+    else:
+        return None
+    if ours is not None:
+        return (True, ours) if theirs is None else None
+    return None if theirs is None else (False, theirs)
+
+
+def _with_source_named(node: Expression, sides: Sides) -> Expression | None:
+    """The condition with names that `sides` knows; `None` where it is not clear what one means."""
+    target, source = sides.target, sides.source
+
+    def full(path: tuple[str, ...]) -> tuple[str, ...]:
+        found = column_of(path, target.schema, source.schema, target.alias)
+        if found is None:
+            return ()
+        return (target if found[0] else source).alias or "", found[1].name
+
+    if not all(full(name.path) for name in names(node)):
+        return None
+    return renamed(node, lambda name: Name(full(name.path), quoted=True))
 
 
 def _key(node: Expression, sides: Sides) -> KeyPair | None:

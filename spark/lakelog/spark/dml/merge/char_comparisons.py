@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelog.core.engine.conditions import Compare, Name, parse_sql, walk
+from lakelog.core.engine.merge import column_of
 from lakelog.core.engine.schemas import limit_of
 from lakelog.core.errors import DeltaError
 from lakelog.core.schema import PrimitiveType
@@ -50,7 +51,7 @@ class CharComparisons:
             return sql
         spans = []
         for node in walk(root):
-            found = compared_columns(node, self.target, self.source, self.alias)
+            found = self._compared(node)
             if found is None:
                 continue
             ours, theirs, named = found
@@ -65,36 +66,21 @@ class CharComparisons:
             sql = sql[:start] + filled + sql[end:]
         return sql
 
+    def _compared(self, node: Expression) -> tuple[StructField, StructField, Name] | None:
+        """The columns of a comparison of one of the table with one of the source.
 
-def compared_columns(
-    node: Expression, target: StructType, source: StructType, alias: str | None
-) -> tuple[StructField, StructField, Name] | None:
-    """The columns of a comparison of one of the table with one of the source.
-
-    Args:
-        node: the comparison; others have no columns that are compared.
-        target: the table's schema.
-        source: the source's.
-        alias: what the MERGE calls the table.
-
-    Returns:
-        The table's column, the source's, and where that is named; `None` of other operands.
-    """
-
-    def is_mine(path: tuple[str, ...]) -> bool:
-        if len(path) == 1:
-            return target.get(path[0]) is not None and source.get(path[0]) is None
-        return alias is not None and len(path) == 2 and path[0].lower() == alias.lower()
-
-    if not isinstance(node, Compare):
-        return None
-    named = [each for each in (node.left, node.right) if isinstance(each, Name)]
-    mine = [each.path for each in named if is_mine(each.path)]
-    others = [each for each in named if each.path not in mine]
-    if len(mine) != 1 or len(others) != 1 or len(others[0].path) not in (1, 2):
-        return None
-    other = others[0].path
-    if len(other) == 2 and (source.get(other[0]) or target.get(other[0])) is not None:
-        return None  # a field of a struct, perhaps
-    ours, theirs = target.get(mine[0][-1]), source.get(other[-1])
-    return None if ours is None or theirs is None else (ours, theirs, others[0])
+        Returns:
+            The table's column, the source's, and where that is named; `None` of other operands.
+        """
+        if not isinstance(node, Compare):
+            return None
+        ours, theirs = None, None
+        for each in (node.left, node.right):
+            if not isinstance(each, Name):
+                return None
+            found = column_of(each.path, self.target, self.source, self.alias)
+            if found is not None and found[0]:
+                ours = found[1]
+            elif found is not None:
+                theirs = found[1], each
+        return None if ours is None or theirs is None else (ours, *theirs)

@@ -26,12 +26,12 @@ from lakelog.core.engine.dml import RowRewrite
 from lakelog.core.engine.log import NO_FILES
 from lakelog.core.engine.merge import (
     MergeMetrics,
+    MergeReads,
     merge_parameters,
     plan_merge,
     takes_many_matches,
 )
 from lakelog.core.engine.rows import MovedRowIds
-from lakelog.spark.dml.candidate_files import MergeReads
 from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.given_expressions import may_ask_metadata, text_of
@@ -106,11 +106,8 @@ class _Run:
 
     @cached_property
     def reads(self) -> MergeReads:
-        merge = self.merge
-        source = to_delta_schema(merge.source.schema)
-        return MergeReads.from_condition(
-            merge.condition, self.snapshot.read_schema, source, merge.alias
-        )
+        merge, source = self.merge, to_delta_schema(self.merge.source.schema)
+        return MergeReads.of(merge.condition, self.snapshot, source, merge.alias)
 
     def run(self) -> dict[str, int]:
         snapshot, log, clock = self.snapshot, self.merge.log, self.merge.log.clock
@@ -128,14 +125,14 @@ class _Run:
             if here is not None and rows is None:
                 # Kept by the executors before it is fetched: where this process does not merge it
                 # after all, Spark goes on with the same rows.
-                source = source.evaluated([theirs for _, theirs in self.reads.keys])
+                source = source.evaluated(self.reads.keys)
                 rows = source.fetched(HERE_ROWS)
             if here is not None and rows is not None:
                 changed = merged_here(self.txn, self.merge, plan, rows, here)
                 if changed is not None:
                     return dict(changed.metrics)
             if source.rows < 0:
-                source = source.evaluated([theirs for _, theirs in self.reads.keys])
+                source = source.evaluated(self.reads.keys)
             self.metrics.source_rows = source.rows
             self.metrics.source_ms = round(1000 * (clock.monotonic() - began))
             actions = self._actions(plan, types, source, attempt)
@@ -289,7 +286,7 @@ class _Run:
         alone = plan.of("not matched by source")
         # A clause for rows that the source lacks is about all rows of the table, and so conflicts
         # with whatever another writer adds.
-        known = None if alone else self.reads.predicate(self.snapshot, source.bounds)
+        known = None if alone else self.reads.predicate(source.bounds)
         return self.txn.reads.filter_file_table(known), known
 
     def _actions(
@@ -370,8 +367,7 @@ class _Run:
         if places is None:
             return
         if places.many is not None:
-            keys = [theirs for _, theirs in self.reads.keys]
-            refuse_many_matches(places.many, rows.source, keys, self.merge.log.table)
+            refuse_many_matches(places.many, rows.source, self.reads.keys, self.merge.log.table)
         for number, count in places.counts.items():
             self.metrics.count_rows(rows.plan.rows[number].clause, count)
 
