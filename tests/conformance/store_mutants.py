@@ -16,14 +16,14 @@ from lakelog.logstores.gcs import client as _gcs_client
 from lakelog.logstores.gcs.client import GCSClient
 from lakelog.logstores.hdfs import store as hdfs
 from lakelog.logstores.hdfs.client import HdfsClient
-from lakelog.logstores.local import files as _local_files
+from lakelog.logstores.local import file_creation as _local_files
 from lakelog.logstores.local import store as local
 from lakelog.logstores.object_store import create_once as _settle
 from lakelog.logstores.object_store import store as _objects
 from lakelog.logstores.object_store.store import TOKEN_NAME
 from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.store import _LookThenPut
-from lakelog.logstores.s3_dynamodb import commit as _dynamodb_commit
+from lakelog.logstores.s3_dynamodb import lock_table_commit as _dynamodb_commit
 from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
 from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog
 from support.mutants import Mutant

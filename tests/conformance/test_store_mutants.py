@@ -38,7 +38,7 @@ from lakelog.logstores.conformance import (
     PromiseBrokenError,
 )
 from lakelog.logstores.conformance.http_dialects import GCS as SPOKEN_BY_GCS
-from lakelog.logstores.s3_dynamodb import commit as _dynamodb_commit
+from lakelog.logstores.s3_dynamodb import lock_table_commit as _dynamodb_commit
 from support.in_a_log import InALogStore
 
 if TYPE_CHECKING:

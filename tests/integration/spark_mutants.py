@@ -60,11 +60,11 @@ from lakelog.spark.table import delta_table as _table
 from lakelog.spark.writing import by_driver as _small_write
 from lakelog.spark.writing import by_spark as _native_write
 from lakelog.spark.writing import enforced_rules as _constraints
-from lakelog.spark.writing import files as _files
 from lakelog.spark.writing import filled_columns as _filled
 from lakelog.spark.writing import overwrite as _overwrite
 from lakelog.spark.writing import replaced_changes as _replaced_changes
 from lakelog.spark.writing import save as _save
+from lakelog.spark.writing import write_files as _files
 from lakelog.spark.writing.enforced_rules import RowRule, table_rules
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.replaced_changes import Written

@@ -248,7 +248,7 @@ def test_a_write_that_nobody_can_carry_out_says_what_to_install(
     def without_pyarrow(*_):
         raise RuntimeError("ModuleNotFoundError: No module named 'pyarrow'")
 
-    monkeypatch.setattr("lakelog.spark.writing.files.write_on_executors", without_pyarrow)
+    monkeypatch.setattr("lakelog.spark.writing.write_files.write_on_executors", without_pyarrow)
 
     with pytest.raises(DeltaAnalysisError, match=r"no pyarrow.*no connector for folder://"):
         delta.write(spark.range(5000)).save(folder_uri)

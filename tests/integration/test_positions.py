@@ -18,9 +18,9 @@ from lakelog.core.errors import DataFileError
 from lakelog.core.paths import data_path
 from lakelog.core.schema.column_mapping import physical_name
 from lakelog.spark.reading import vectors
-from lakelog.spark.reading.files import files_df, positioned_df
+from lakelog.spark.reading.read_files import files_df, positioned_df
 from lakelog.spark.reading.row_positions import FILE, ROW
-from lakelog.spark.types.paths import file_path_uri
+from lakelog.spark.types.path_forms import file_path_uri
 from support.samples import rows_of
 
 WAY = "spark.lakelog.read.path"

@@ -13,8 +13,8 @@ from lakelog.logstores.object_store.store import (
     Owner,
     RetryPolicy,
 )
-from lakelog.logstores.s3_dynamodb.commit import commit
 from lakelog.logstores.s3_dynamodb.lock_rows import CommitRow, LogFile, LogFolder, commit_file_name
+from lakelog.logstores.s3_dynamodb.lock_table_commit import commit
 from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
 from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog, LogRules
 from lakelog.logstores.s3_dynamodb.row_table import RowTable, RowTakenError

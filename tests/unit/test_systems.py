@@ -130,7 +130,7 @@ KNOWN = {
     # A system that does not say counts as one with little memory.
     "logstores/limits.py": {"os.sysconf"},
     # `LocalLogStore` asks when it is made.
-    "logstores/local/files.py": {"fcntl", "os.O_DIRECTORY"},
+    "logstores/local/file_creation.py": {"fcntl", "os.O_DIRECTORY"},
     "core/portable/syncing.py": {"fcntl"},
     # `LogStoreService` asks when it is made.
     "logstores/service/server.py": {"socket.AF_UNIX"},

@@ -24,7 +24,7 @@ from lakelog.spark.workers.json_stand_in import ensure_orjson
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
     from lakelog.spark.format.enable import disable, enable
     from lakelog.spark.format.register import register
     from lakelog.spark.format.stream_reader import DeltaStreamReader
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from lakelog.spark.sql_statements.front import sql
     from lakelog.spark.sql_statements.script import sql_script
     from lakelog.spark.streaming.once import once_per_batch
-    from lakelog.spark.streaming.writer import DeltaStreamWriter
-    from lakelog.spark.table.builder import DeltaTableBuilder, IdentityGenerator
+    from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
     from lakelog.spark.table.delta_table import DeltaTable
+    from lakelog.spark.table.table_builder import DeltaTableBuilder, IdentityGenerator
     from lakelog.spark.workers.marked_errors import unwrap_error
     from lakelog.spark.writing.writer import DeltaWriter
     from lakelog.spark.writing.writer_v2 import DeltaWriterV2
@@ -114,7 +114,7 @@ def write_stream(df: DataFrame) -> DeltaStreamWriter:
     Args:
         df: a streaming DataFrame. The conf of its session chooses the LogStore.
     """
-    from lakelog.spark.streaming.writer import DeltaStreamWriter
+    from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
 
     return DeltaStreamWriter(df)
 
@@ -145,7 +145,7 @@ def load_ipython_extension(ipython: Any) -> None:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "dml.builder": "DeltaMergeBuilder",
+        "dml.merge_builder": "DeltaMergeBuilder",
         "format.enable": "disable enable",
         "format.register": "register",
         "format.stream_reader": "DeltaStreamReader",
@@ -154,8 +154,8 @@ __getattr__, __dir__ = lazy_names(
         "sql_statements.front": "sql",
         "sql_statements.script": "sql_script",
         "streaming.once": "once_per_batch",
-        "streaming.writer": "DeltaStreamWriter",
-        "table.builder": "DeltaTableBuilder IdentityGenerator",
+        "streaming.stream_writer": "DeltaStreamWriter",
+        "table.table_builder": "DeltaTableBuilder IdentityGenerator",
         "table.delta_table": "DeltaTable",
         "workers.marked_errors": "unwrap_error",
         "writing.writer": "DeltaWriter",

@@ -60,10 +60,10 @@ def install() -> None:
             "in its place, or import from lakelog.spark",
             module="delta",
         )
-    from lakelog.spark.dml.builder import DeltaMergeBuilder
-    from lakelog.spark.table.builder import DeltaTableBuilder, IdentityGenerator
+    from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
     from lakelog.spark.table.delta_table import DeltaTable
     from lakelog.spark.table.optimization import DeltaOptimizeBuilder
+    from lakelog.spark.table.table_builder import DeltaTableBuilder, IdentityGenerator
 
     modules = {
         "tables": (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HEAVY = (
     "lakelog.core.delta_log",
-    "lakelog.cli.doctor.command",
+    "lakelog.cli.doctor.doctor_command",
     "pyspark",
     "pandas",
     "boto3",

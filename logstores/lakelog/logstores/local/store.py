@@ -15,7 +15,7 @@ from lakelog.logstores.deletion import delete_each
 from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.limits import check_length, log_limit
 from lakelog.logstores.lines import decode_lines, encode_lines
-from lakelog.logstores.local.files import Draft, Folder, make_folders
+from lakelog.logstores.local.file_creation import Draft, Folder, make_folders
 from lakelog.logstores.locations import shown
 from lakelog.logstores.systems import need
 

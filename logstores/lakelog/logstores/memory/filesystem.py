@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from lakelog.logstores.memory.tree import tree
+from lakelog.logstores.memory.named_trees import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.logstores.memory.tree import Node, Tree
+    from lakelog.logstores.memory.named_trees import Node, Tree
 
 
 @cache

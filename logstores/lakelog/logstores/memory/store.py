@@ -8,14 +8,14 @@ from lakelog.logstores.contract import Capabilities, FileStatus, LogStore, Scope
 from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.locations import shown
-from lakelog.logstores.memory.tree import forget_tree, tree
+from lakelog.logstores.memory.named_trees import forget_tree, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow.fs
 
-    from lakelog.logstores.memory.tree import Node, Tree
+    from lakelog.logstores.memory.named_trees import Node, Tree
 
 _CAPABILITIES = Capabilities(
     exclusive_create=Scope.PROCESS,

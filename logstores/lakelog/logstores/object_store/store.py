@@ -30,8 +30,8 @@ from lakelog.logstores.object_store.client import (
     TryAgainError,
 )
 from lakelog.logstores.object_store.create_once import RetryPolicy, create_once, repeat
-from lakelog.logstores.object_store.deletion import delete_objects
 from lakelog.logstores.object_store.listing import in_name_order
+from lakelog.logstores.object_store.object_deletion import delete_objects
 from lakelog.logstores.object_store.trust import ensure_trusted
 from lakelog.logstores.settings import seconds_setting
 

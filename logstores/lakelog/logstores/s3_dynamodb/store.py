@@ -8,9 +8,9 @@ from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.object_store.trust import ensure_trusted
 from lakelog.logstores.s3 import S3ConditionalLogStore
 from lakelog.logstores.s3_dynamodb.client import DynamoDBTable
-from lakelog.logstores.s3_dynamodb.commit import commit
 from lakelog.logstores.s3_dynamodb.conf import LockTableSettings
 from lakelog.logstores.s3_dynamodb.lock_rows import LogFile, LogFolder
+from lakelog.logstores.s3_dynamodb.lock_table_commit import commit
 from lakelog.logstores.s3_dynamodb.log_objects import LogObjects
 from lakelog.logstores.s3_dynamodb.row_decided_log import LockedLog, LogRules
 

@@ -39,24 +39,24 @@ from lakelog.spark.dml import without_spark as here
 from lakelog.spark.dml.candidate_files import RowCondition, outside_of
 from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
-from lakelog.spark.dml.frames import under
 from lakelog.spark.dml.given_expressions import (
     check_expressions,
     may_ask_metadata,
     subqueries_in,
     text_of,
 )
+from lakelog.spark.dml.given_frames import under
 from lakelog.spark.dml.matching_positions import hit_positions, partitions_matching, row_width
 from lakelog.spark.dml.merge.clause_values import as_column, check_defaults
 from lakelog.spark.dml.needed import columns_needed
 from lakelog.spark.dml.updated_rows import checked_types, updated_rows
-from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.reading.read_files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.by_driver import arrow_of
 from lakelog.spark.writing.enforced_rules import table_rules
-from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.options import WriteOptions
+from lakelog.spark.writing.write_files import TableFileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from lakelog.core import DeltaLog, Expression, OptimisticTransaction, RowsChanged, Snapshot
     from lakelog.core.engine.dml import TouchedFile
     from lakelog.core.engine.merge import NewColumn
-    from lakelog.spark.dml.frames import GivenFrames
+    from lakelog.spark.dml.given_frames import GivenFrames
     from lakelog.spark.reading.row_positions import PositionedRows
 
 _FEW_ROWS = 1 << 18

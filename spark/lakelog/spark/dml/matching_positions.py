@@ -10,7 +10,7 @@ from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.values import pc
 from lakelog.spark.reading.row_positions import FILE, ROW
 from lakelog.spark.session.unlogged import analyse
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from lakelog.core.engine.write import CHANGE_TYPE
 from lakelog.core.schema import StructType
 from lakelog.spark.dml.merge.clause_values import RowValues, check_given, given_in
 from lakelog.spark.reading.row_positions import FILE, ROW
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up

@@ -12,7 +12,7 @@ from lakelog.core.engine.schemas import column_path, same_type
 from lakelog.core.engine.values import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.session.unlogged import analyse
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from lakelog.spark.format.requests import (
 from lakelog.spark.format.stream_reader import DeltaStreamReader, is_plain
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.session.session import is_connect
-from lakelog.spark.streaming.writer import DeltaStreamWriter
+from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

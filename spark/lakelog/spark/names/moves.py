@@ -14,7 +14,7 @@ from lakelog.spark.names.new_entries import literal
 from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.names.resolve import not_ours, resolve
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.types.paths import hadoop_path
+from lakelog.spark.types.path_forms import hadoop_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from lakelog.spark.names.lookup import find, forget, qualified
 from lakelog.spark.names.provider import accepts_delta, run_using_delta
 from lakelog.spark.names.resolve import not_ours
 from lakelog.spark.session.session import session_conf
-from lakelog.spark.types.paths import hadoop_path, quoted
+from lakelog.spark.types.path_forms import hadoop_path, quoted
 from lakelog.spark.types.type_sql import type_sql
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -34,7 +34,7 @@ from lakelog.spark.reading.row_positions import (
 from lakelog.spark.reading.vectors import without_deleted
 from lakelog.spark.session.session import is_connect
 from lakelog.spark.session.temporary_confs import temporary_confs
-from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
+from lakelog.spark.types.path_forms import file_path_uri, glob_escaped, hadoop_path, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,8 +12,8 @@ from lakelog.spark.names.lookup import is_watched
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import changes_df
-from lakelog.spark.reading.files import files_df
-from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
+from lakelog.spark.reading.read_files import files_df
+from lakelog.spark.reading.read_options import chosen_columns, column_names, wants_changes
 from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
 from lakelog.spark.reading.time_travel import millis_of_session, snapshot_of
 from lakelog.spark.replay.logs import session_log
@@ -21,7 +21,7 @@ from lakelog.spark.replay.spark_replayer import replayer_for
 from lakelog.spark.session.given_options import WithFormat
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import session_conf, with_storage
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,9 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.engine.rows import MovedRowIds
 from lakelog.core.schema import StructType
-from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.reading.read_files import positioned_df
 from lakelog.spark.reading.row_positions import FILE, ROW
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from lakelog.core import DeltaLog
 from lakelog.core.engine.scan import cast_text
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType
-from lakelog.spark.reading.options import wants_changes
+from lakelog.spark.reading.read_options import wants_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ from lakelog.core.engine.scan import ScanPlan, in_order
 from lakelog.core.engine.values import array_of, integers, scalar_of
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.reading.row_positions import FILE, ROW, SIZE
-from lakelog.spark.types.paths import file_path_uri
+from lakelog.spark.types.path_forms import file_path_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

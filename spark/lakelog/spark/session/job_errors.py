@@ -13,7 +13,7 @@ from lakelog.core.errors import (
     ConstraintViolationError,
     DeltaError,
 )
-from lakelog.spark.types.paths import text_literal
+from lakelog.spark.types.path_forms import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,9 +23,9 @@ from pyspark.sql.types import (
 from lakelog.core import DeltaConf, DeltaLog, convert_to_delta
 from lakelog.core.engine.tables import shown_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
-from lakelog.spark.dml.builder import merge_builder
 from lakelog.spark.dml.delete_update import delete, update
-from lakelog.spark.dml.frames import GivenFrames
+from lakelog.spark.dml.given_frames import GivenFrames
+from lakelog.spark.dml.merge_builder import merge_builder
 from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import is_watched, qualified
@@ -45,11 +45,11 @@ from lakelog.spark.session.argument_checks import (
 )
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.table.alteration import TableAlteration
-from lakelog.spark.table.builder import DeltaTableBuilder, builder
 from lakelog.spark.table.convert_arguments import parquet_folder, partition_schema
 from lakelog.spark.table.older_versions import OlderVersions
 from lakelog.spark.table.optimization import Optimization
-from lakelog.spark.table.vacuum import Vacuum
+from lakelog.spark.table.table_builder import DeltaTableBuilder, builder
+from lakelog.spark.table.table_vacuum import Vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lakelog.core import HistoryEntry
-    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
 
 _TEXTS = MapType(StringType(), StringType())
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
 
 
 class TableMerge:

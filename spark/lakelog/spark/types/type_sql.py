@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.core.schema import ArrayType, DataType, MapType, StructType
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 
 def type_sql(data_type: DataType) -> str:

@@ -32,7 +32,7 @@ from lakelog.core.engine.write import (
 )
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
-from lakelog.spark.types.paths import hadoop_path, quoted, scheme_of
+from lakelog.spark.types.path_forms import hadoop_path, quoted, scheme_of
 from lakelog.spark.writing.counted_rows import CountedRows
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from lakelog.core.engine.rows import default_of, generation_of, table_constraint
 from lakelog.core.engine.schemas import MARK, split_path, stored_sql
 from lakelog.core.schema import StructType
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.types.path_forms import quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

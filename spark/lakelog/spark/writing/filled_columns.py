@@ -17,7 +17,7 @@ from lakelog.core.engine.rows import check_fillable, default_of, generation_of, 
 from lakelog.core.schema import StructField, StructType
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import failing
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import (
     RowRule,

@@ -13,8 +13,8 @@ from lakelog.core.engine.conditions import is_partition_only, normalize_filter
 from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.scan import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.spark.reading.files import files_df
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.reading.read_files import files_df
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.writing.projection import projection
 

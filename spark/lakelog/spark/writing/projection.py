@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.engine.schemas import same_type
 from lakelog.core.schema import ArrayType, DataType, MapType, StructField, StructType
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.types.path_forms import quoted, text_literal
 from lakelog.spark.types.type_sql import type_sql
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.engine.log import from_add_files
 from lakelog.core.engine.write import CHANGE_TYPE
-from lakelog.spark.reading.files import files_df
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.reading.read_files import files_df
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.writing.overwrite import Replaced
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core import OptimisticTransaction
     from lakelog.core.actions import AddCDCFile, AddFile
     from lakelog.core.schema import StructType
-    from lakelog.spark.writing.files import TableFileWriter
+    from lakelog.spark.writing.write_files import TableFileWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.enforced_rules import RowRule, check_rule, enforced, table_rules
-from lakelog.spark.writing.files import Fetch, TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.overwrite import replaced_before
 from lakelog.spark.writing.replaced_changes import Written, write_with_changes
 from lakelog.spark.writing.stored import cast_by_name
+from lakelog.spark.writing.write_files import Fetch, TableFileWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

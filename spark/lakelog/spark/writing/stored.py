@@ -27,7 +27,7 @@ from lakelog.core.schema import (
     StructType,
 )
 from lakelog.spark.session.job_errors import failing
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema, to_spark_schema
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.given_options import WithOptions, check_format, without_path
 from lakelog.spark.session.job_errors import MARK_CLOSE, MARK_OPEN
 from lakelog.spark.session.session import session_conf, with_storage
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.options import TableDefinition
 from lakelog.spark.writing.save import save_frame

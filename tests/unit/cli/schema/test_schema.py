@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.cli.schema.create_table import create_table_sql
+from lakelog.cli.schema.create_statement import create_table_sql
 from lakelog.core import DeltaLog, create_table
 from lakelog.core.alter import add_columns
 from lakelog.core.schema import (

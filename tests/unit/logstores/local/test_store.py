@@ -15,7 +15,7 @@ import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError, LocalLogStore, UnsafeLogStoreError
 from lakelog.logstores.conformance import LogStoreConformance
-from lakelog.logstores.local import files as _local_files
+from lakelog.logstores.local import file_creation as _local_files
 from lakelog.logstores.local.store import local_path
 
 if TYPE_CHECKING:

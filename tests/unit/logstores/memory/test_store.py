@@ -153,7 +153,7 @@ def test_the_file_system_survives_pickling(root: str) -> None:
 FORK = """
 import os
 from lakelog.logstores import MemoryLogStore
-from lakelog.logstores.memory.tree import tree
+from lakelog.logstores.memory.named_trees import tree
 with tree("x")._lock:
     child = os.fork()
     if child == 0:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.dml.builder import DeltaMergeBuilder, merge_builder
+from lakelog.spark.dml.merge_builder import DeltaMergeBuilder, merge_builder
 
 
 def begun(condition: Any = "t.id = s.id", source: Any = None) -> DeltaMergeBuilder:

@@ -4,7 +4,7 @@ import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.spark.reading.options import chosen_columns, column_names, wants_changes
+from lakelog.spark.reading.read_options import chosen_columns, column_names, wants_changes
 
 LONG = PrimitiveType("long")
 NAMES = ("a", "b", "a,b", " c", "[d", "[e]")

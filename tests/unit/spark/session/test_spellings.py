@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.spark.types.paths import file_path_uri, glob_escaped, hadoop_path, quoted
+from lakelog.spark.types.path_forms import file_path_uri, glob_escaped, hadoop_path, quoted
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.streaming import sink as module
 from lakelog.spark.streaming.query_checkpoint import checkpoint_location, query_id
 from lakelog.spark.streaming.sink import BatchSink
-from lakelog.spark.streaming.writer import DeltaStreamWriter
+from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
 from lakelog.spark.writing.by_driver import fetched_if_held
 from lakelog.spark.writing.options import WriteOptions
 

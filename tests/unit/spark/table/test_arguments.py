@@ -11,10 +11,10 @@ from pyspark.sql.types import IntegerType, StructField
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import DeltaTable, IdentityGenerator
-from lakelog.spark.dml.builder import DeltaMergeBuilder, merge_builder
+from lakelog.spark.dml.merge_builder import DeltaMergeBuilder, merge_builder
 from lakelog.spark.session.argument_checks import WrongTypeError
-from lakelog.spark.table.builder import DeltaTableBuilder, builder
 from lakelog.spark.table.optimization import DeltaOptimizeBuilder
+from lakelog.spark.table.table_builder import DeltaTableBuilder, builder
 
 
 class _Untouched:

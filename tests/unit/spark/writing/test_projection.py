@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
-from lakelog.spark.types.paths import text_literal
+from lakelog.spark.types.path_forms import text_literal
 from lakelog.spark.writing.projection import projection
 
 INT, LONG, STRING = PrimitiveType("integer"), PrimitiveType("long"), PrimitiveType("string")

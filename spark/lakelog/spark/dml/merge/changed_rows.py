@@ -12,7 +12,7 @@ from lakelog.core.engine.rows import generation_of
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.dml.merge.clause_values import RowValues, as_column
 from lakelog.spark.dml.merge.numbered_source import NUMBER, source_column
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
 from lakelog.spark.writing.stored import spark_type

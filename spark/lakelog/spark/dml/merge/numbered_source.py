@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.by_driver import arrow_of
 

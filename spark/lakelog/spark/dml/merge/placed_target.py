@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from lakelog.spark.dml.frames import under
-from lakelog.spark.reading.files import positioned_df
+from lakelog.spark.dml.given_frames import under
+from lakelog.spark.reading.read_files import positioned_df
 from lakelog.spark.reading.row_positions import FILE, METADATA, ROW
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

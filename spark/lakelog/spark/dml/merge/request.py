@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
     from lakelog.core.engine.merge import MergeClause
-    from lakelog.spark.dml.frames import GivenFrames
+    from lakelog.spark.dml.given_frames import GivenFrames
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from lakelog.core.schema import StructType
 from lakelog.spark.dml.merge.changed_rows import CLAUSE
 from lakelog.spark.dml.merge.placed_target import IDS
 from lakelog.spark.reading.row_positions import FILE, ROW
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.writing.balanced import is_balanced
-from lakelog.spark.writing.files import TableFileWriter
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.projection import conform_sql
 from lakelog.spark.writing.stored import spark_type
+from lakelog.spark.writing.write_files import TableFileWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

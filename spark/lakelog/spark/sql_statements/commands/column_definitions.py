@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelog.spark.table.builder import IdentityGenerator
+from lakelog.spark.table.table_builder import IdentityGenerator
 
 if TYPE_CHECKING:
     from lakelog.spark.sql_statements.commands.context import CommandContext

@@ -17,7 +17,7 @@ from lakelog.spark.sql_statements.queries.view_rows import view_columns
 from lakelog.spark.sql_statements.text.options_clause import given_options
 from lakelog.spark.sql_statements.text.renaming import renaming
 from lakelog.spark.sql_statements.text.statement import Statement, rewritten
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.types.path_forms import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

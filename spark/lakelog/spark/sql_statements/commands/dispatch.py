@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lakelog.spark.sql_statements.commands.alter import alter, comment_on, comment_on_column
+from lakelog.spark.sql_statements.commands.alter_table import alter, comment_on, comment_on_column
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
 from lakelog.spark.sql_statements.commands.cloning import convert
 from lakelog.spark.sql_statements.commands.context import CommandContext
@@ -13,7 +13,7 @@ from lakelog.spark.sql_statements.commands.create_view import alter_view, create
 from lakelog.spark.sql_statements.commands.describe import describe, describe_table
 from lakelog.spark.sql_statements.commands.explain import explain
 from lakelog.spark.sql_statements.commands.insert import insert
-from lakelog.spark.sql_statements.commands.merge import merge
+from lakelog.spark.sql_statements.commands.merge_statement import merge
 from lakelog.spark.sql_statements.commands.restore_table import restore
 from lakelog.spark.sql_statements.commands.row_changes import delete, truncate, update
 from lakelog.spark.sql_statements.commands.show import (

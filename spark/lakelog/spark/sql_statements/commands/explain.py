@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.spark.sql_statements.text.statement import Statement
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,7 +84,7 @@ def _where(s: CommandContext) -> str:
 
 
 def _merge(s: CommandContext) -> tuple[str, str] | None:
-    from lakelog.spark.sql_statements.commands.merge import merge_source
+    from lakelog.spark.sql_statements.commands.merge_statement import merge_source
 
     c = s.cursor
     c.need("MERGE")

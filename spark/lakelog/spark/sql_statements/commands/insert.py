@@ -17,7 +17,7 @@ from lakelog.spark.session.session import session_conf, with_storage
 from lakelog.spark.sql_statements.queries.named_tables import Place
 from lakelog.spark.sql_statements.text.keywords import QUERY
 from lakelog.spark.sql_statements.text.statement import Statement
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import checked_default

@@ -18,8 +18,8 @@ from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.queries.named_tables import path_in, place_of
-from lakelog.spark.table.builder import builder
 from lakelog.spark.table.delta_table import DeltaTable
+from lakelog.spark.table.table_builder import builder
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.options import TableDefinition
 from lakelog.spark.writing.save import save_frame
@@ -260,7 +260,7 @@ def _field(s: CommandContext, column: ColumnDefinition) -> StructField:
 
 
 def _add(s: CommandContext, made: object, column: ColumnDefinition) -> None:
-    from lakelog.spark.table.builder import DeltaTableBuilder
+    from lakelog.spark.table.table_builder import DeltaTableBuilder
 
     assert isinstance(made, DeltaTableBuilder)
     name, *more = column.path

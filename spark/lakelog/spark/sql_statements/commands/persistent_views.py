@@ -14,7 +14,7 @@ from lakelog.spark.names.provider import run_using_delta
 from lakelog.spark.sql_statements.queries.named_tables import place_of
 from lakelog.spark.sql_statements.text.statement import rewritten
 from lakelog.spark.sql_statements.text.syntax_errors import located
-from lakelog.spark.types.paths import hadoop_path, quoted
+from lakelog.spark.types.path_forms import hadoop_path, quoted
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.types.type_sql import type_sql
 

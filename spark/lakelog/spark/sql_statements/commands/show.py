@@ -15,7 +15,7 @@ from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements.commands.column_definitions import text
 from lakelog.spark.sql_statements.queries.named_tables import place_of
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.stored import spark_type
 

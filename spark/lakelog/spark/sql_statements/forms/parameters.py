@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements.text.syntax_errors import located
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.types.path_forms import quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

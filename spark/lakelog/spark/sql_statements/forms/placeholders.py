@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column
 
 from lakelog.spark.names.plain import plain_method
-from lakelog.spark.types.paths import text_literal
+from lakelog.spark.types.path_forms import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from lakelog.core import keys
 from lakelog.core.engine.conditions import Literal, known_count, known_extreme, normalize_filter
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.schema import PrimitiveType
-from lakelog.spark.types.paths import quoted, text_literal
+from lakelog.spark.types.path_forms import quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

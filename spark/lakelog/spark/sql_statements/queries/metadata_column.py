@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from lakelog.spark.reading.row_ids import ROW_FIELDS
 from lakelog.spark.session.unlogged import analyse
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,7 @@ from lakelog.spark.sql_statements.text.placed_errors import placed
 from lakelog.spark.sql_statements.text.references import Reference
 from lakelog.spark.sql_statements.text.renaming import edits_of, renaming
 from lakelog.spark.sql_statements.text.statement import Statement, rewritten
-from lakelog.spark.types.paths import hadoop_path, text_literal
+from lakelog.spark.types.path_forms import hadoop_path, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

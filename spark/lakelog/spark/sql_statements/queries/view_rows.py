@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.sql_statements.text.syntax_errors import located
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

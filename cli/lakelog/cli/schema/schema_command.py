@@ -70,7 +70,7 @@ def _clustering(snapshot: Snapshot) -> list[list[str]]:
 
 
 def _statement(snapshot: Snapshot) -> str:
-    from lakelog.cli.schema.create_table import create_table_sql
+    from lakelog.cli.schema.create_statement import create_table_sql
     from lakelog.core.engine.tables import KEPT_BY_THE_TABLE
 
     metadata = snapshot.metadata

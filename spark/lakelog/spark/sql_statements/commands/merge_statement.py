@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.sql_statements.text.statement import Statement
-from lakelog.spark.types.paths import quoted
+from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakelog.spark.dml.builder import DeltaMergeBuilder
+    from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
 
 _ALL = "*"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
     from lakelog.core.engine.merge import When
-    from lakelog.spark.dml.frames import GivenFrames
+    from lakelog.spark.dml.given_frames import GivenFrames
 
 SqlOrColumn: TypeAlias = str | Column
 

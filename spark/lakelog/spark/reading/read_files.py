@@ -53,7 +53,7 @@ from lakelog.spark.reading.row_positions import (
 from lakelog.spark.reading.vectors import read_vectors
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import check_server, own_storage, spark_version
-from lakelog.spark.types.paths import file_path_uri, quoted, scheme_of
+from lakelog.spark.types.path_forms import file_path_uri, quoted, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

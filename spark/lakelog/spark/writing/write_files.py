@@ -28,7 +28,7 @@ from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.schema import StructType
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow, names_too_long
-from lakelog.spark.types.paths import scheme_of
+from lakelog.spark.types.path_forms import scheme_of
 from lakelog.spark.writing.balanced import balanced, bin_size, together
 from lakelog.spark.writing.by_arrow import write_on_executors
 from lakelog.spark.writing.by_driver import arrow_of, fetched_if_held, fetched_if_small
