@@ -38,7 +38,7 @@ PLACES: Final = {
     "lakelog.core.create.convert_to_delta:_convert": "table",
     "lakelog.core.create.table:define_table": "table",
     "lakelog.core.deletion_vectors.vector_writer:VectorWriter._start": "vector",
-    "lakelog.core.dml.write:_settle_schema": "table",
+    "lakelog.core.dml.table_write:TableWrite.settle_schema": "table",
     "lakelog.core.maintain.optimize.zcubes:Clustering.tagged": "cube",
     "lakelog.core.maintain.optimize.zcubes:ZOrder.tagged": "cube",
     "lakelog.core.metadata.column_mapping_changes:_Assigner._field": "column",
@@ -47,7 +47,6 @@ PLACES: Final = {
     "lakelog.core.transaction.transaction_changes:Changes._blank": "table",
     _BEGINS: "transaction",
     "lakelog.spark.writing.by_spark:write_natively": "folder",
-    "lakelog.spark.writing.table_schema:_new_metadata": "table",
 }
 """What is named by chance, by the function that draws the name. What lies in a table has its bytes
 from here, and memories go by these: who moves or renames such a function changes its line here."""
