@@ -90,7 +90,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     announce(None)
     names = wanted(session.items)
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    for name in sorted(names | {_QUICKER[each] for each in fixtures & _QUICKER.keys()}):
+    # Making one costs more than a run of a few tests gets back.
+    wants_quicker = os.environ.get("LAKELOG_CLASS_ARCHIVES") != "never"
+    quicker = {_QUICKER[each] for each in fixtures & _QUICKER.keys() if wants_quicker}
+    for name in sorted(names | quicker):
         started = time.monotonic()
         try:
             TOOLS[name]()
